@@ -1,4 +1,5 @@
-//! Answers to the server's authentication requests: clear text, MD5, SCRAM-SHA-256 with and without channel binding.
+//! Answers the server's authentication requests: clear-text passwords, MD5, and SCRAM-SHA-256 with and without channel
+//! binding.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
@@ -13,7 +14,7 @@ use crate::frame;
 use crate::params::{AuthMethod, CertMode, ChannelBinding, Params, Password};
 use crate::tls::CertificateRequest;
 
-/// Codes of authentication requests.
+/// The codes in the server's authentication requests.
 mod code {
     pub const OK: u32 = 0;
     pub const KERBEROS_5: u32 = 2;
@@ -26,26 +27,28 @@ mod code {
     pub const SASL_FINAL: u32 = 12;
 }
 
-/// The state of the exchange with the server about authentication.
+/// The state of a session's authentication.
 #[derive(Default)]
 pub struct Authentication {
     scram: Option<ScramSha256>,
-    /// The server's certificate hash, if TLS is on and the certificate has one: it binds SCRAM to the channel.
+    /// The hash of the server's certificate, to which SCRAM binds the session (channel binding). `None` if the session
+    /// has no TLS, or if no hash is defined for the certificate.
     pub end_point: Option<Vec<u8>>,
     binds_channel: bool,
-    /// Records what the TLS handshake does with the client's certificate; `None` unless `sslcertmode=require` has to be
-    /// checked.
+    /// Records whether the server has asked for the client's certificate and got one. `None` unless
+    /// `sslcertmode=require` demands both.
     pub certificate_request: Option<Arc<CertificateRequest>>,
-    /// True if the password was needed.
+    /// True if the server asked for the password, and the client has sent it or proved that it knows it.
     pub has_used_password: bool,
-    /// True if the client has proved its identity and, under SCRAM, the server its own.
+    /// True if the client has proved its identity and, with SCRAM, the server has proved that it knows the password,
+    /// too.
     proved: bool,
-    /// True if the server has let the client in.
+    /// True if the server has accepted the client.
     pub is_done: bool,
 }
 
 impl Authentication {
-    /// Answers one authentication request of the server; `body` is the message without its type and length.
+    /// Answers one authentication request of the server. `body` is the message without its type and length.
     pub fn request(
         &mut self,
         body: &[u8],
@@ -74,12 +77,18 @@ impl Authentication {
             }
             code::SASL => self.start_scram(data, params, password, out)?,
             code::SASL_CONTINUE => {
-                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL answer without a question"))?;
+                let scram = self
+                    .scram
+                    .as_mut()
+                    .ok_or_else(|| refused("received a SASL challenge before SASL authentication was requested"))?;
                 scram.update(data).map_err(scram_error)?;
                 frame::write(out, b'p', |out| out.extend_from_slice(scram.message()));
             }
             code::SASL_FINAL => {
-                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL end without a start"))?;
+                let scram = self
+                    .scram
+                    .as_mut()
+                    .ok_or_else(|| refused("received the end of SASL authentication before it was requested"))?;
                 scram.finish(data).map_err(scram_error)?;
                 self.proved = true;
             }
@@ -91,9 +100,9 @@ impl Authentication {
         Ok(())
     }
 
-    /// Checks whether the user accepts this request at all: by `sslcertmode=require`, by `require_auth`, and by
-    /// `channel_binding=require`, which nothing but SCRAM can meet and which must not give the password away to
-    /// anything else.
+    /// Checks whether the connection parameters `sslcertmode=require`, `require_auth` and `channel_binding=require`
+    /// allow the client to answer this request. With `channel_binding=require` only SCRAM is allowed, so that the
+    /// password is never sent to a server that asks for it in another form.
     fn check(&self, number: u32, params: &Params) -> Result<(), ConnectionError> {
         if number == code::OK && params.tls.cert_mode == CertMode::Require {
             CertificateRequest::check(self.certificate_request.as_deref()).map_err(refused)?;
@@ -186,8 +195,8 @@ fn refused(message: &str) -> ConnectionError {
     ConnectionError::Authentication(message.to_owned())
 }
 
-/// Makes the error about a SCRAM exchange that failed because the server did not prove that it knows the password, or
-/// sent something that is no SCRAM message.
+/// Makes the error for a SCRAM exchange that failed, because the server did not prove that it knows the password or
+/// because it sent a malformed SCRAM message.
 fn scram_error(error: std::io::Error) -> ConnectionError {
     refused(&format!("SCRAM authentication failed: {error}"))
 }

@@ -1,27 +1,28 @@
-//! The server process of a session, as a cancel request has to name it.
+//! The server process of a session, which a cancel request has to name.
 
 use std::sync::Arc;
 
 use crate::frame;
 use crate::target::{Attempt, Target};
 
-/// The code of a cancel request, in place of a type in a connection's first message.
+/// The code of a cancel request. It stands in the first message of a connection, where a start-up message has the
+/// protocol version.
 const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// The key with which the statements of a session can be cancelled: the number of its server process, and a secret.
+/// The key with which the statements of a session can be cancelled: the ID of its server process, and a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum BackendKey {
-    /// A key with a secret of four bytes, as in protocol 3.0. It is stored in place, since a program may have many
-    /// sessions.
+    /// A key with a secret of four bytes, as in protocol 3.0. It is stored without an allocation, since a program may
+    /// have many sessions.
     Short([u8; BackendKey::SHORT]),
     Long(Box<[u8]>),
 }
 
 impl BackendKey {
-    /// The length of the number and of a secret of protocol 3.0, bytes.
+    /// The length of the process ID and of a secret of protocol 3.0 together, in bytes.
     const SHORT: usize = 8;
 
-    /// Reads the key from the body of a BackendKeyData message; `None` if the body is too short.
+    /// Reads the key from the body of a BackendKeyData message. Returns `None` if the body is too short.
     pub fn read(body: &[u8]) -> Option<Self> {
         match <[u8; Self::SHORT]>::try_from(body) {
             Ok(short) => Some(Self::Short(short)),
@@ -29,7 +30,7 @@ impl BackendKey {
         }
     }
 
-    /// Returns the number of the server process, as the server said.
+    /// Returns the ID of the server process, as the server has reported it.
     fn process(&self) -> Option<u32> {
         self.bytes().first_chunk().map(|number| u32::from_be_bytes(*number))
     }
@@ -41,7 +42,7 @@ impl BackendKey {
         }
     }
 
-    /// Appends the request to cancel what the process is doing.
+    /// Appends the request to cancel the current statement of the process.
     pub fn write_request(&self, out: &mut Vec<u8>) {
         frame::write_untyped(out, |out| {
             out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
@@ -50,10 +51,10 @@ impl BackendKey {
     }
 }
 
-/// The server process of a session, as a cancel request has to name it.
+/// The server process of a session, with what a cancel request needs to reach it.
 pub struct Backend {
     pub(crate) target: Arc<Target>,
-    /// The attempt by which the session was reached.
+    /// The address and the choice of encryption by which the session was opened.
     pub(crate) attempt: Arc<Attempt>,
     /// True if the session is encrypted.
     pub(crate) has_tls: bool,
@@ -61,7 +62,8 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Returns the number of the server process, as the server said when the session began; a pooler names another one.
+    /// Returns the ID of the server process that was reported when the session began. Behind a pooler it is not the ID
+    /// of the real server process.
     pub fn process(&self) -> Option<u32> {
         self.key.process()
     }

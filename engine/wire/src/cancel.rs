@@ -1,5 +1,6 @@
-//! Cancel requests: a connection of its own asks the server to end what another session is doing, as libpq's
-//! `PQcancelBlocking` does. It goes to the address of the session, and is encrypted if the session is.
+//! Cancel requests: a connection of its own asks the server to cancel the current statement of another session, as
+//! libpq's `PQcancelBlocking` does. The request is sent to the same address as the session, and it is encrypted if the
+//! session is.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +14,14 @@ use crate::startup::Startup;
 use crate::stream::Stream;
 use ground::poll::{Poll, Ready, Token};
 
-/// The greatest number of requests that are under way at a time: fewer than any listener's queue has room for.
+/// The maximum number of cancel requests that are sent at the same time. It is smaller than the queue of any listening
+/// socket.
 const AT_ONCE: usize = 32;
 
-/// The pause between two attempts to connect to a Unix listener with a full queue.
+/// The pause between two attempts to connect to a Unix socket whose listening queue is full.
 pub const RETRY: Duration = Duration::from_millis(1);
 
-/// Begins to bring the request for one session.
+/// Begins to send the cancel request for one session.
 fn begin(backend: &Backend) -> Result<Request, ConnectionError> {
     let address = backend.attempt.place.as_ref().map_err(|reason| ConnectionError::Unresolved(reason.clone()))?;
     let socket = Socket::connect(address, &backend.target.params)?;
@@ -31,18 +33,18 @@ fn failure(backend: &Backend, error: &ConnectionError) -> OpenError {
     OpenError { message, sqlstate: error.sqlstate().to_owned() }
 }
 
-/// A request under way.
+/// A cancel request that is being sent.
 struct Request {
     stream: Stream<Socket>,
     startup: Startup,
 }
 
-/// Asks the server to cancel the statements of these sessions. Returns when the server has read all requests; the
-/// statements end soon after. A session that executes nothing at that moment is not affected.
+/// Asks the server to cancel the current statements of these sessions. Returns when the server has read all requests;
+/// the statements end soon after that. A session that executes no statement at that moment is not affected.
 ///
 /// # Errors
-/// Returns the error of the first request that failed, with libpq's message. Requests that are not complete at the time
-/// `until` fail.
+/// Returns the error of the first request that failed, with libpq's message. Requests that the server has not read by
+/// the time `until` fail.
 pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
     let mut poll = Poll::new()?;
     let mut backends = backends.into_iter().peekable();
@@ -55,7 +57,7 @@ pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: I
     outcome
 }
 
-/// Brings the requests of one batch.
+/// Sends the cancel requests of one batch, and waits until the server has read them.
 fn deliver(batch: &[&Arc<Backend>], poll: &mut Poll, until: Instant) -> Result<(), OpenError> {
     let (mut ready, mut buffer) = (Ready::default(), vec![0; 1024]);
     let mut first_error = None;

@@ -1,4 +1,4 @@
-//! The connection of a client: it sends statements and receives their replies, without ever blocking.
+//! The connection of a client. It sends statements and receives their replies, and never blocks.
 
 use std::io;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use crate::target::Target;
 use crate::usual::UsualReplies;
 use crate::value::Value;
 
-/// The size of the buffer that connections of one thread share for reading, bytes.
+/// The size in bytes of the buffer into which the connections of one thread read.
 pub const BUFFER_SIZE: usize = 64 * 1024;
 
 /// The number of bytes of a pipeline that are collected before they are sent, as in libpq.
 const PIPELINE_BUFFER: usize = 64 * 1024;
 
-/// The buffers that the connections of a thread share for encoding requests.
+/// The buffers in which the connections of a thread encode their requests.
 pub struct Scratch {
     short: [u8; SHORT_ROOM],
     long: Vec<u8>,
-    /// True if executions of the extended protocol are described, as by libpq.
+    /// True if executions in the extended protocol send Describe, as libpq does.
     describes: bool,
     format: ResultFormat,
     tail: Tail,
 }
 
 impl Scratch {
-    /// Makes the buffers for requests whose results have this format. If `describes`, the server is asked to describe
-    /// the results.
+    /// Makes the buffers for requests whose results have this format. If `describes` is true, the server is asked to
+    /// describe the results.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, format, tail: Tail::new(describes, format) }
     }
 }
 
-/// The buffers that the connections of a thread share for receiving replies.
+/// The buffers into which the connections of a thread receive replies.
 pub struct ReceiveBuffer {
     pub bytes: Vec<u8>,
     usual: UsualReplies,
@@ -60,24 +60,24 @@ impl Default for ReceiveBuffer {
     }
 }
 
-/// The connection of a client, over a socket unless `T` is something else.
+/// The connection of a client. `T` is the type of the stream of bytes, which is a socket except in tests.
 pub struct Connection<T = Socket> {
     stream: Stream<T>,
-    /// The last request and its reply.
+    /// The last request, and its reply as far as it has been received.
     exchange: Exchange,
     mark: SessionMark,
-    /// True if requests are collected until the pipeline's end.
+    /// True while requests are collected, until the end of the pipeline.
     in_pipeline: bool,
     /// True if the poll reports that the socket can be written.
     watches_write: bool,
-    /// The session's start, until the connection is ready.
+    /// The state of the connection attempts, until the session is ready.
     opening: Option<Box<Opening>>,
-    /// The server process, by which the session's statements can be cancelled once the session is ready.
+    /// The server process of a ready session, which is needed to cancel its statements.
     backend: Option<Arc<Backend>>,
 }
 
 impl<T: Transport> Connection<T> {
-    /// Starts connecting to `target`, registered with the poll under `token`.
+    /// Starts to connect to `target`. The poll of `network` reports the connection's events under `token`.
     pub fn open<N: Network<Transport = T>>(target: &Arc<Target>, network: &N, token: Token) -> Result<Self, OpenError> {
         Self::registered(Opening::begin(target, network)?, network, token)
     }
@@ -99,28 +99,31 @@ impl<T: Transport> Connection<T> {
         })
     }
 
-    /// Returns the time at which the current attempt to connect times out; [`Connection::advance`] gives it up then.
+    /// Returns the time at which the current attempt to connect times out. [`Connection::advance`] must then be called,
+    /// and gives the attempt up.
     pub fn deadline(&self) -> Option<Instant> {
         self.opening.as_ref()?.deadline
     }
 
-    /// Returns true if the queue of a Unix listener is full: no event tells when there is room, so
-    /// [`Connection::advance`] has to be called again after [`crate::cancel::RETRY`].
+    /// Returns true if the connection waits because the queue of a server's listening Unix socket is full. No event
+    /// reports that there is room again, so the caller has to call [`Connection::advance`] after
+    /// [`crate::cancel::RETRY`].
     pub fn awaits_room(&self) -> bool {
         self.stream.socket.awaits_room()
     }
 
-    /// Returns the server process of a ready session that has not answered its last request.
+    /// Returns the server process if the session is ready and its last request has not been answered completely.
     pub fn busy_backend(&self) -> Option<&Arc<Backend>> {
         self.backend.as_ref().filter(|_| self.exchange.is_awaiting())
     }
 
-    /// Returns the server process, if the session is ready and its statements can be cancelled.
+    /// Returns the server process if the session is ready and the server has sent the key for cancelling its
+    /// statements.
     pub(crate) fn backend(&self) -> Option<&Arc<Backend>> {
         self.backend.as_ref()
     }
 
-    /// Makes the poll report that the socket can be written as long as there are bytes to send, and only then.
+    /// Makes the poll report that the socket can be written, as long as there are bytes to send, and only then.
     pub fn watch_unsent<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> io::Result<()> {
         let is_connecting = self.opening.as_ref().is_some_and(|opening| opening.startup.is_connecting());
         let wanted = is_connecting || self.stream.has_unsent();
@@ -131,8 +134,9 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Continues the start of the session, over a new socket if the first server is not of the wanted kind or does not
-    /// answer. Returns `Some` when the session is ready. It is called only while the connection is being opened.
+    /// Continues to open the session. Connects to the next server if the first one does not answer or is not of the
+    /// kind that `target_session_attrs` asks for. Returns `Some` when the session is ready. Called only while the
+    /// connection is being opened.
     pub fn advance<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut [u8],
@@ -141,7 +145,7 @@ impl<T: Transport> Connection<T> {
     ) -> Result<Option<ServerInfo>, OpenError> {
         loop {
             let Some(mut opening) = self.opening.take() else { return Ok(Some(ServerInfo::default())) };
-            // An answer that came in time counts, even if it is read late.
+            // An answer that arrived in time counts even if it is read after the deadline.
             let error = match opening.startup.advance(&mut self.stream, buffer) {
                 Ok(None) if opening.deadline.is_some_and(|deadline| network.now() >= deadline) => {
                     ConnectionError::Timeout
@@ -163,7 +167,7 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's.
+    /// Sends a statement with its values, or adds it to the pipeline. `scratch` has the thread's buffers for requests.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -184,7 +188,7 @@ impl<T: Transport> Connection<T> {
         self.send_encoded(statement, mode, parsed, values, rows, scratch)
     }
 
-    /// Sends a statement in another way, with other values, or adds it to the pipeline.
+    /// Sends a statement whose messages [`Statement::encode_short`] cannot write, or adds it to the pipeline.
     #[inline(never)]
     fn send_encoded(
         &mut self,
@@ -195,7 +199,7 @@ impl<T: Transport> Connection<T> {
         rows: Rows,
         scratch: &mut Scratch,
     ) -> Result<Sent, ConnectionError> {
-        // The columns' names of rows that are kept are needed.
+        // If rows are kept, the names of the columns are needed, too.
         let describes = scratch.describes || rows == Rows::Kept;
         let format = scratch.format;
         let end = |syncs| RequestEnd { format, describes, syncs };
@@ -212,7 +216,7 @@ impl<T: Transport> Connection<T> {
             QueryMode::Extended | QueryMode::Prepared => Form::of_execution(describes),
         };
         if mode == QueryMode::Prepared && !parsed {
-            // ParseComplete has an effect.
+            // The reply has a ParseComplete message, which must be processed.
             self.exchange.expect(rows, Order::of(form));
         } else {
             self.exchange.expect_of(statement.id, rows, form);
@@ -231,13 +235,13 @@ impl<T: Transport> Connection<T> {
             self.exchange.request.expect_parse(statement.id);
         }
         if self.stream.queue(messages) > PIPELINE_BUFFER {
-            // A broken socket fails again at the end of the pipeline, as in libpq.
+            // If the socket is broken, sending fails again at the end of the pipeline, as in libpq.
             let _ = self.stream.flush();
         }
         Sent::Collected
     }
 
-    /// Notes that the last request contains the text of `statement`, so that the text can be found if the server
+    /// Records that the last request contains the text of `statement`, so that the text can be shown if the server
     /// rejects it.
     #[cold]
     fn expect_text(&mut self, statement: &Statement, mode: QueryMode, messages: &[u8]) {
@@ -253,7 +257,8 @@ impl<T: Transport> Connection<T> {
         Ok(self.stream.send(self.exchange.request.keep_query(sql.as_ref()))?)
     }
 
-    /// Parses a text without parameters as the unnamed statement, and executes it. `scratch` is the thread's.
+    /// Parses a text without parameters as the unnamed statement, and executes it. `scratch` has the thread's buffers
+    /// for requests.
     pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
         scratch.long.clear();
         messages::parse_and_execute(text, scratch.describes, &mut scratch.long);
@@ -261,7 +266,7 @@ impl<T: Transport> Connection<T> {
         self.send_text(&scratch.long)
     }
 
-    /// Asks the server to parse and describe `statement`, even if this session has parsed it before.
+    /// Asks the server to parse and describe `statement`, even if this session has already parsed it.
     pub fn send_prepare(&mut self, statement: &Statement) -> Result<Sent, ConnectionError> {
         self.exchange.request.expect_parse(statement.id);
         self.exchange.expect(Rows::Handed, Order::of_preparation());
@@ -270,7 +275,8 @@ impl<T: Transport> Connection<T> {
         )
     }
 
-    /// Asks the server to parse those of `statements` that are new to it; `None` if there are none.
+    /// Asks the server to parse those of `statements` that this session has not parsed yet. Returns `None` if it has
+    /// parsed all of them.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<Option<Sent>, ConnectionError> {
         let mut messages = Vec::new();
         for statement in statements {
@@ -287,9 +293,9 @@ impl<T: Transport> Connection<T> {
         self.send_text(&messages).map(Some)
     }
 
-    /// Continues after the server rejected a statement while preparing it, as if it had been prepared: sends the part
-    /// of the last request that followed the statement's text, and asks for the same rows. Returns `None` if nothing
-    /// followed.
+    /// Goes on after the server has refused to prepare a statement, as if it had prepared it: sends again the messages
+    /// of the last request that came after the statement's text. `rows` says how their rows are used. Returns `None` if
+    /// no messages came after the text.
     pub fn pass_unprepared(&mut self, rows: Rows) -> Result<Option<Sent>, ConnectionError> {
         let rest = self.exchange.request.pass_rejected();
         let mut kinds = frame::messages(&rest).map(|(kind, _)| kind);
@@ -311,28 +317,28 @@ impl<T: Transport> Connection<T> {
         Ok(self.stream.send(messages)?)
     }
 
-    /// Collects the requests that follow, until [`Connection::end_pipeline`].
+    /// Begins a pipeline: requests are collected until [`Connection::end_pipeline`].
     pub fn start_pipeline(&mut self) {
         self.in_pipeline = true;
         self.exchange.expect_pipeline();
     }
 
-    /// Ends a part of the pipeline.
+    /// Adds a Sync message to the pipeline, which ends the current implicit transaction.
     pub fn sync_pipeline(&mut self) {
         self.stream.queue(&SYNC);
         self.exchange.expect_part();
     }
 
-    /// Sends what the pipeline holds; the reply is the reply to all of it.
+    /// Sends the collected requests of the pipeline. The reply to them is received as a single reply.
     pub fn end_pipeline(&mut self) -> Result<Sent, ConnectionError> {
         self.sync_pipeline();
         self.in_pipeline = false;
         self.flush()
     }
 
-    /// Returns the reply to the last request, if it is complete. A request that was sent in part is sent on; the caller
-    /// has called [`Connection::watch_unsent`] for it. An error that the server sent before it closed the connection
-    /// takes precedence over the failure of the socket.
+    /// Returns the reply to the last request if it is complete. If the request was sent only in part, sends more of it;
+    /// the caller must have called [`Connection::watch_unsent`] for it. If the server sent an error before it closed
+    /// the connection, that error is returned in place of the failure of the socket.
     #[inline(always)]
     pub fn receive<N: Network<Transport = T>>(
         &mut self,
@@ -346,8 +352,8 @@ impl<T: Transport> Connection<T> {
         self.receive_reply(buffer, network, token)
     }
 
-    /// Sends the rest of the request and reads the reply. A server that accepts no more bytes may have sent an error
-    /// that says why, so its bytes are read before a failed write is reported.
+    /// Sends the rest of the request and reads the reply. If a write fails, the received bytes are read before the
+    /// failure is reported, since the server may have sent an error that explains why it accepts no more bytes.
     #[cold]
     fn flush_and_receive<N: Network<Transport = T>>(
         &mut self,
@@ -383,7 +389,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Ends a COPY from the client without data, as libpq's `PQendcopy` does: the rest of the reply follows.
+    /// Ends a `COPY ... FROM STDIN` without sending data, as libpq's `PQendcopy` does. The server then sends the rest
+    /// of the reply.
     #[cold]
     fn end_copy<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> Result<(), ConnectionError> {
         self.stream.send(&COPY_DONE)?;
@@ -393,8 +400,8 @@ impl<T: Transport> Connection<T> {
         Ok(self.watch_unsent(network, token)?)
     }
 
-    /// Returns the reason for which the session ends. If that is a COPY, for which this client has no data, the server
-    /// can still receive messages and gets Terminate.
+    /// Returns the error with which the session ends. If the error is a COPY, for which this client has no data, the
+    /// session still works, and Terminate is sent.
     #[cold]
     fn fail(&mut self, error: ConnectionError) -> ConnectionError {
         let failure = self.exchange.failure(error);
@@ -404,42 +411,43 @@ impl<T: Transport> Connection<T> {
         failure
     }
 
-    /// Hands what the server has sent to `visitor`, until that stops or nothing more is there.
+    /// Passes the messages that have arrived to `visitor`, until it stops or no more have arrived.
     pub(crate) fn visit<V: Visitor>(&mut self, buffer: &mut [u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         self.stream.receive(buffer, visitor)
     }
 
-    /// Sends messages that are not a request of their own.
+    /// Sends messages that belong to the current request, such as the data of a COPY.
     pub(crate) fn send_messages(&mut self, messages: &[u8]) -> Result<Sent, ConnectionError> {
         Ok(self.stream.send(messages)?)
     }
 
-    /// Sends what the socket did not take before.
+    /// Sends bytes that the socket did not accept before.
     pub(crate) fn flush(&mut self) -> Result<Sent, ConnectionError> {
         Ok(self.stream.flush()?)
     }
 
-    /// Returns true if requests are collected now.
+    /// Returns true if requests are being collected for a pipeline.
     pub fn is_in_pipeline(&self) -> bool {
         self.in_pipeline
     }
 
-    /// Returns the text of the last request, if it held one.
+    /// Returns the text of the last request's statement, if the request contained the text.
     pub fn sent_text(&self) -> Option<&str> {
         self.exchange.request.text()
     }
 
-    /// Returns the results of the last request with [`Rows::Kept`].
+    /// Returns the results of the last request, if it was sent with [`Rows::Kept`].
     pub fn take_results(&mut self) -> Vec<ResultSet> {
         self.exchange.take_results()
     }
 
-    /// Returns the answer to the last request with [`Rows::Counted`], [`Rows::Hashed`] or [`Rows::Handed`].
+    /// Returns the answer to the last request, if it was sent with [`Rows::Counted`], [`Rows::Hashed`] or
+    /// [`Rows::Handed`].
     pub fn answered(&self) -> &Answered {
         self.exchange.answered()
     }
 
-    /// Notes that the session has dropped its prepared statements.
+    /// Records that the server has dropped all prepared statements of the session.
     pub fn forget_prepared(&mut self) {
         self.exchange.request.forget_parsed();
     }
@@ -449,15 +457,16 @@ impl<T: Transport> Connection<T> {
         self.exchange.request.trim();
     }
 
-    /// Returns true if the server has ended the session of a connection that waits for no reply: it sends an error
-    /// without a request only then. It closes the socket later, when it has cleaned up, which may take long.
+    /// Returns true if the server has ended the session although the client was waiting for no reply. The server sends
+    /// an error without a request only in this case. It closes the socket later, after cleaning up, which may take
+    /// long.
     pub fn is_dismissed(&self) -> bool {
         self.exchange.has_error()
     }
 
-    /// Sends Terminate; the socket closes when the connection is dropped.
+    /// Sends Terminate. The socket is closed when the connection is dropped.
     pub fn terminate(&mut self) {
-        // The server ends the session on the closed socket too, so a failure changes nothing.
+        // If the message cannot be sent, the server ends the session when it notices the closed socket.
         let _ = self.stream.send(&[b'X', 0, 0, 0, 4]);
     }
 }

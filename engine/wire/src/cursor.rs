@@ -1,17 +1,19 @@
-//! The line of a statement that an error speaks of, with a mark below the place, as libpq shows it.
+//! Shows the line of a statement in which an error occurred, with a mark below the position of the error, as libpq
+//! does.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The greatest width of the piece of a line that is shown, columns.
+/// The maximum width of the part of a line that is shown, in columns of the screen.
 const WIDEST: usize = 60;
 
-/// The distance of the mark from the piece's right end, columns.
+/// The distance of the mark from the right end of the part that is shown, in columns of the screen.
 const RIGHT_MARGIN: usize = 10;
 
-/// Returns `LINE 2: ...` and, in a second line, `^` below the character at `position`, counted from 1 over the whole
-/// statement.
+/// Returns `LINE 2: ...` and, in a second line, `^` below the character at `position`. The position counts the
+/// characters of the whole statement from 1.
 ///
-/// A line that is too wide is cut to 60 columns around the place. `None` if the place is outside of the statement.
+/// A line that is too wide is cut to 60 columns around the position. Returns `None` if the position is outside of the
+/// statement.
 pub fn mark(statement: &str, position: usize) -> Option<String> {
     let characters: Vec<char> = statement.chars().collect();
     let place = position.checked_sub(1).filter(|place| *place <= characters.len())?;
@@ -27,8 +29,8 @@ pub fn mark(statement: &str, position: usize) -> Option<String> {
     Some(format!("{head}{piece}{}\n{:indent$}^", cut(end < last), ""))
 }
 
-/// Cuts the line `first..last` at its right if that suffices, else at both ends. Takes time in proportion to the line's
-/// length.
+/// Returns the first and the last character to show of the line `first..last`: the line is cut at its right end if that
+/// suffices, else at both ends. Takes time in proportion to the length of the line.
 fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usize, usize) {
     let (mut before, mut after) = (width(&characters[first..place]), width(&characters[place..last]));
     let (mut begin, mut end) = (first, last);
@@ -45,8 +47,8 @@ fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usiz
     (begin, end)
 }
 
-/// Returns the number of the line that follows `before`. Each of carriage return and line feed begins a line, but the
-/// two together begin one.
+/// Returns the number of the line that begins after the characters `before`. A carriage return begins a new line, and
+/// so does a line feed, but the two together begin only one.
 fn line_number(before: &[char]) -> usize {
     let pairs = before.windows(2).filter(|pair| *pair == ['\r', '\n']).count();
     1 + before.iter().filter(|c| is_break(c)).count() - pairs
@@ -56,12 +58,13 @@ fn is_break(character: &char) -> bool {
     matches!(character, '\r' | '\n')
 }
 
-/// Returns the width of these characters on a screen, columns.
+/// Returns the width of these characters on a screen, in columns.
 fn width(characters: &[char]) -> usize {
     characters.iter().copied().map(columns).sum()
 }
 
-/// Returns the width of a character on a screen, columns. A character that has no width of its own counts as one.
+/// Returns the width of a character on a screen, in columns. A character that has no width of its own counts as one
+/// column.
 fn columns(character: char) -> usize {
     character.width().unwrap_or(1).max(1)
 }

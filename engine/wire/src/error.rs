@@ -10,32 +10,32 @@ use ground::output::plain_io_message;
 /// The SQLSTATE of a wrong password.
 pub const INVALID_PASSWORD: &str = "28P01";
 
-/// An error that the server reported.
+/// An error that the server has reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
-    /// The severity `ERROR`, `FATAL` or `PANIC`, as the server says it.
+    /// The severity `ERROR`, `FATAL` or `PANIC`, in the server's language.
     pub severity: String,
-    /// The code of the error, five characters, e.g. `40001`.
+    /// The SQLSTATE: the error's code of five characters, such as `40001`.
     pub sqlstate: String,
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
-    /// The place in the server's functions at which the error occurred.
+    /// The context in which the error occurred, such as the lines of the functions that were being executed.
     pub context: Option<String>,
-    /// The position of the error in the statement, in characters, counted from 1.
+    /// The position of the error in the statement, counted in characters from 1.
     pub position: Option<usize>,
-    /// The statement that `position` counts in, if it was sent with this request.
+    /// The text of the statement to which `position` refers, if the text was sent with the failed request.
     pub statement: Option<String>,
-    /// The position of the error in a statement that the server runs itself, such as one in a function, in characters,
-    /// counted from 1.
+    /// The position of the error in a statement that the server runs internally, such as a statement in a function. It
+    /// is counted in characters from 1.
     pub internal_position: Option<usize>,
     pub internal_statement: Option<String>,
-    /// True if the error kept the server from preparing a statement.
+    /// True if the server refused to prepare a statement because of this error.
     pub is_unprepared: bool,
 }
 
 impl ServerError {
-    /// Reads the body of an ErrorResponse or NoticeResponse: fields of a type byte and a zero-terminated text.
+    /// Reads the body of an ErrorResponse or NoticeResponse. Each field has a type byte and a zero-terminated text.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
         let mut has_fields = false;
@@ -62,21 +62,21 @@ impl ServerError {
         error
     }
 
-    /// Returns the notice in the body of a NoticeResponse, as libpq shows it.
+    /// Returns the notice in the body of a NoticeResponse, in the form in which libpq shows it.
     pub(crate) fn notice(body: &[u8], statement: Option<&str>) -> String {
-        // The context is for errors only.
+        // libpq shows the context only of errors.
         Self { context: None, ..Self::parse(body).of(statement) }.to_string()
     }
 
-    /// Adds the text of the statement to the error. It is kept only if the error names a position in it, which is then
-    /// shown.
+    /// Adds the text of the statement to the error. The text is kept only if the error has a position in it, because
+    /// then it is shown.
     pub fn of(mut self, statement: Option<&str>) -> Self {
         self.statement = statement.filter(|_| self.position.is_some()).map(str::to_owned);
         self
     }
 }
 
-/// Writes the error as libpq does at its default verbosity, without the last line's end.
+/// Writes the error as libpq does at its default verbosity, without a line feed at the end.
 impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.severity.is_empty() {
@@ -111,10 +111,10 @@ impl std::fmt::Display for ServerError {
     }
 }
 
-/// The reason for which a connection failed or ended.
+/// The error for which a connection failed or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// The host's name leads nowhere.
+    /// The server's host name could not be resolved.
     #[error("{0}")]
     Unresolved(ParamsError),
     /// The socket could not be connected.
@@ -123,7 +123,7 @@ pub enum ConnectionError {
     /// An option of TCP sockets is malformed.
     #[error("{0}")]
     TcpOption(ParamsError),
-    /// The system rejects an option of the socket.
+    /// The operating system rejects an option of the socket.
     #[error("setsockopt({option}) failed: {}", plain_io_message(.error))]
     SocketOption { option: &'static str, error: io::Error },
     /// The parameter `connect_timeout` is malformed.
@@ -133,39 +133,39 @@ pub enum ConnectionError {
     Receive(io::Error),
     #[error("could not send data to server: {}", plain_io_message(.0))]
     Send(io::Error),
-    /// The server refused or reported a fatal error.
+    /// The server refused the connection, or reported a fatal error.
     #[error("{0}")]
     Server(Box<ServerError>),
     /// The server reported an error and closed the connection.
     #[error("{0}\n{closed}", closed = Self::Closed)]
     Dismissed(Box<ServerError>),
-    /// The server closed the connection without a word.
+    /// The server closed the connection without sending an error.
     #[error(
         "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n\tbefore or while processing the request."
     )]
     Closed,
-    /// The server's bytes begin like no message of protocol 3.
+    /// The bytes from the server do not begin like a message of protocol 3.
     #[error("lost synchronization with server: got message type \"{}\", length {}", .kind.escape_ascii(), *.length as u32 as i32)]
     LostSync { kind: u8, length: usize },
-    /// Something that protocol 3 does not allow, or that we do not speak.
+    /// The server did something that protocol 3 does not allow, or that this client does not support.
     #[error("{0}")]
     Protocol(String),
-    /// A reply that breaks the protocol, or is no reply to the request, in libpq's words.
+    /// A reply that breaks the protocol or does not fit the request. The message has libpq's words.
     #[error("{message}")]
     Violation { message: String, query: u32 },
-    /// A reply that ends without the result of a statement.
+    /// A reply that ended without the result of a statement.
     #[error("no results")]
     NoResults,
-    /// A script's statement that copies data, for which a client has no means.
+    /// A statement of a script that copies data from or to the client, which clients of a load cannot do.
     #[error("COPY is not supported in pgbench, aborting")]
     Copy,
-    /// TLS could not be agreed on.
+    /// TLS could not be established.
     #[error("{0}")]
     Tls(TlsFailure),
-    /// Authentication cannot be done.
+    /// Authentication failed in the client, or the client does not support the method.
     #[error("{0}")]
     Authentication(String),
-    /// The server wants a password and none is known.
+    /// The server asks for a password, and the client has none.
     #[error("fe_sendauth: no password supplied")]
     NoPassword,
     /// The server is not of the kind that `target_session_attrs` asks for.
@@ -174,19 +174,19 @@ pub enum ConnectionError {
     /// The program was interrupted before the statement was sent.
     #[error("interrupted")]
     Interrupted,
-    /// The time of `connect_timeout` is over.
+    /// The time limit `connect_timeout` is over.
     #[error("timeout expired")]
     Timeout,
 }
 
 impl ConnectionError {
-    /// Makes the error of a connection from an error while reading.
+    /// Makes the error of a connection from an error in reading from the socket.
     pub fn receiving(error: io::Error) -> Self {
         Self::from_ended(error, Self::Receive)
     }
 
-    /// Makes the error of a connection that broke. The operating system reports a broken connection by several errors,
-    /// which become a single one here; errors of TLS keep their own words.
+    /// Makes the error of a connection that broke. The operating system reports broken connections by several errors,
+    /// which all become the same error here. Errors of TLS keep their own messages.
     fn from_ended(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return Self::Tls(TlsFailure::of_handshake(tls));
@@ -197,8 +197,8 @@ impl ConnectionError {
         }
     }
 
-    /// Returns the SQLSTATE, if the server gave one; else class 08, connection exceptions, or 28, invalid
-    /// authorization.
+    /// Returns the SQLSTATE that the server has reported. For errors without one it is of class 08 (connection
+    /// exception) or 28 (invalid authorization).
     pub fn sqlstate(&self) -> &str {
         use ConnectionError::*;
         match self {
@@ -221,7 +221,7 @@ impl ConnectionError {
     }
 }
 
-/// Makes the error of a connection from an error while writing.
+/// Makes the error of a connection from an error in writing to the socket.
 impl From<io::Error> for ConnectionError {
     fn from(error: io::Error) -> Self {
         Self::from_ended(error, Self::Send)

@@ -1,43 +1,43 @@
-//! Messages of protocol 3: a type byte, a length of four bytes that counts itself, a body. All messages are cut out of
-//! a byte stream and built here, those of the client, of the server and of the null server.
+//! The messages of protocol 3: a type byte, a length of four bytes that includes itself, and a body. All messages of
+//! clients, servers and the null server are built here, and are cut out of streams of bytes here.
 
 use memchr::memchr;
 
 use crate::error::ConnectionError;
 
-/// The length of a message's type and length, bytes.
+/// The number of bytes of a message's type and length together.
 pub const HEADER: usize = 5;
 
-/// The type and the length that a message begins with.
+/// The type and the length with which a message begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub kind: u8,
-    /// The length of the message without its type, bytes, as the message says; valid from 4 on.
+    /// The length of the message without its type, in bytes, as the message gives it. A length below 4 is invalid.
     pub length: usize,
 }
 
 impl Header {
-    /// Reads the header at the beginning of `bytes`; `None` if fewer than five bytes are there.
+    /// Reads the header at the beginning of `bytes`. Returns `None` if `bytes` has fewer than five bytes.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let [kind, length @ ..] = bytes.first_chunk::<HEADER>()?;
         Some(Self { kind: *kind, length: u32::from_be_bytes(*length) as usize })
     }
 
-    /// Returns true if the length is possible and below `limit`.
+    /// Returns true if the length is at least 4 and below `limit`.
     #[inline(always)]
     pub fn is_valid(self, limit: usize) -> bool {
         (4..limit).contains(&self.length)
     }
 
-    /// Returns the length of the whole message, bytes.
+    /// Returns the length of the whole message, in bytes.
     #[inline(always)]
     pub fn size(self) -> usize {
         self.length + 1
     }
 
-    /// Returns the body of the message that `bytes` begin with, and what follows the message; `None` if it is
-    /// incomplete or the length is invalid.
+    /// Returns the body of the message at the beginning of `bytes`, and the bytes after the message. Returns `None` if
+    /// the message is incomplete or its length is invalid.
     #[inline(always)]
     pub fn split_body(self, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         let (message, rest) = bytes.split_at_checked(self.size())?;
@@ -45,14 +45,15 @@ impl Header {
     }
 }
 
-/// Appends a message whose body is what `body` appends.
+/// Appends a message of type `kind`. The function `body` appends the message's body.
 #[inline]
 pub fn write(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     write_untyped(out, body);
 }
 
-/// Appends a message without a type, as a session's first one is.
+/// Appends a message without a type, which only the first message of a session is. The function `body` appends its
+/// body.
 #[inline]
 pub fn write_untyped(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -62,7 +63,7 @@ pub fn write_untyped(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     set_length(out, start, end);
 }
 
-/// Writes the length of a message into it: from the place of its length to its end.
+/// Fills in the length field of a message, which counts the bytes from `start`, where the field begins, to `end`.
 #[inline(always)]
 pub(crate) fn set_length(out: &mut [u8], start: usize, end: usize) {
     if let Some(room) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
@@ -70,13 +71,13 @@ pub(crate) fn set_length(out: &mut [u8], start: usize, end: usize) {
     }
 }
 
-/// Appends a text and the zero byte that ends it. The text ends at its first zero byte, as C's strings do.
+/// Appends a text and the zero byte that ends it. A zero byte within the text ends it early, as in C.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[..memchr(0, text).unwrap_or(text.len())]);
     out.push(0);
 }
 
-/// Returns the complete messages that `bytes` begin with: type and body.
+/// Returns the complete messages at the beginning of `bytes`, each as its type and its body.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
     std::iter::from_fn(move || {
         let header = Header::read(bytes)?;
@@ -86,69 +87,70 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
     })
 }
 
-/// The receiver of the messages that a reader cuts out of a stream.
+/// Receives the messages that a [`Reader`] cuts out of a stream of bytes.
 pub trait Visitor {
-    /// Messages of this length or longer are rejected; PostgreSQL's own limit is 1 GB.
+    /// The length from which on messages are rejected. PostgreSQL's own limit is 1 GB.
     const LIMIT: usize = 1 << 30;
 
-    /// Returns true if the bodies of messages of this type are used. Other bodies are not kept while they are
-    /// incomplete, so that a row of any size costs no memory.
+    /// Returns true if the visitor uses the bodies of messages of this type. Other bodies are not stored while they are
+    /// incomplete, so that a row of any size needs no memory.
     fn wants(&self, kind: u8) -> bool;
 
-    /// Takes one message. After [`Flow::Stop`] the reader keeps what follows.
+    /// Receives one message. After [`Flow::Stop`] the reader keeps the bytes that follow.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError>;
 
-    /// Takes a message whose body is not wanted and was dropped, because it did not arrive in one piece.
+    /// Receives a message whose body the visitor does not use. The body did not arrive in one piece, and was dropped.
     fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
         self.message(kind, &[])
     }
 
-    /// Takes `bytes`, which begin with a message, in one step if they are exactly the reply that the visitor most often
-    /// receives; this saves the loop over the messages. The effect must be that of the loop, which then ends with
-    /// [`Flow::Stop`]. Returns false, and has no effect, for all other bytes.
+    /// Receives the messages at the beginning of `bytes` in one step, if they are exactly the reply that the visitor
+    /// receives most often. This saves the loop over the messages, and must have the same effect as a loop that ends
+    /// with [`Flow::Stop`]. Returns false and has no effect for all other bytes.
     #[inline(always)]
     fn take_usual(&mut self, _bytes: &[u8]) -> bool {
         false
     }
 }
 
-/// The longest message of the types that are short, as in libpq.
+/// The maximum length of messages whose type libpq limits to short messages, in bytes.
 pub const MAX_SHORT: usize = 30_000;
 
-/// Returns true if libpq accepts messages of this type with any length; messages of other types have a limit, beyond
-/// which they are malformed.
+/// Returns true if libpq accepts messages of this type with any length. Messages of other types are malformed if they
+/// are longer than [`MAX_SHORT`].
 pub fn may_be_long(kind: u8) -> bool {
     matches!(kind, b'T' | b'D' | b'd' | b'V' | b'E' | b'N' | b'A')
 }
 
-/// Unwanted messages up to this length are kept until they are complete, so that they can be judged.
+/// The length up to which messages whose bodies the visitor does not use are stored until they are complete, so that
+/// they can be checked against the protocol.
 pub const KEPT: usize = 512;
 
-/// The decision of a visitor whether to go on reading.
+/// A visitor's decision whether the reader goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Continue,
     Stop,
 }
 
-/// Cuts a stream of bytes into messages, however the bytes arrive.
+/// Cuts a stream of bytes into messages, in whatever pieces the bytes arrive.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The bytes of messages that have not been visited.
+    /// The bytes of messages that the visitor has not received yet.
     kept: Vec<u8>,
-    /// The number of bytes of an unwanted body that are still to come.
+    /// The number of bytes that have not arrived yet, of a body that is being dropped.
     skip: usize,
 }
 
 impl Reader {
-    /// Returns true if messages, or the beginning of one, are kept.
+    /// Returns true if the reader has stored messages or the beginning of a message.
     #[inline(always)]
     pub fn has_kept(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// Passes the complete messages in the bytes that were kept and in `bytes` to `visitor`, and keeps an incomplete
-    /// one.
+    /// Passes all complete messages in the stored bytes and in `bytes` to `visitor`, and stores the bytes of an
+    /// incomplete message.
     #[inline(always)]
     pub fn take<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         if self.is_between_messages() && visitor.take_usual(bytes) {
@@ -175,8 +177,8 @@ impl Reader {
         Ok(flow)
     }
 
-    /// Visits the messages in the bytes that were kept, followed by `bytes`. Bytes that are left over are kept in the
-    /// same buffer: a long message that arrives in many pieces is not copied for each piece.
+    /// Passes the messages in the stored bytes, followed by `bytes`, to the visitor. Bytes that are left over stay in
+    /// the same buffer, so that a long message that arrives in many pieces is not copied for each piece.
     #[cold]
     fn take_joined<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         let mut joined = std::mem::take(&mut self.kept);
@@ -187,7 +189,7 @@ impl Reader {
         Ok(flow)
     }
 
-    /// Visits the complete messages; returns how many bytes they are.
+    /// Passes the complete messages to the visitor. Returns the number of their bytes.
     #[inline(always)]
     fn walk<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(usize, Flow), ConnectionError> {
         let skipped = self.skip.min(bytes.len());
@@ -206,8 +208,8 @@ impl Reader {
         Ok((bytes.len() - rest.len(), Flow::Continue))
     }
 
-    /// Begins a message of which only the first `available` bytes have arrived: the visitor gets it without its body,
-    /// unless the body has to be kept until it is complete.
+    /// Handles a message of which only the first `available` bytes have arrived. The visitor gets the message without
+    /// its body, unless the body has to be stored until it is complete.
     #[cold]
     fn begin_message<V: Visitor>(
         &mut self,
@@ -247,8 +249,8 @@ mod tests {
         }
     }
 
-    /// Returns the messages that a visitor sees when bytes come in pieces of one size, and how many bytes are kept
-    /// after the last.
+    /// Returns the messages that a visitor receives when the bytes arrive in pieces of `size` bytes, and the number of
+    /// bytes that are still stored after the last piece.
     fn visited(bytes: &[u8], size: usize) -> Result<(Messages, usize), ConnectionError> {
         let (mut reader, mut visitor) = (Reader::default(), Recorder::default());
         for mut piece in bytes.chunks(size) {

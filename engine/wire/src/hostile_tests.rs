@@ -1,4 +1,5 @@
-//! Sessions with servers that are broken, hostile or no PostgreSQL at all: each ends with a sentence, none hangs.
+//! Tests of sessions with servers that are broken, hostile, or not PostgreSQL at all. Each session must end with an
+//! error message, and none may hang.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +21,7 @@ use crate::error::ConnectionError;
 use crate::params;
 use crate::params::{Environment, Given};
 
-/// A machine without variables and files.
+/// A machine without environment variables and files.
 struct Bare;
 
 impl Environment for Bare {
@@ -35,8 +36,8 @@ impl Environment for Bare {
     }
 }
 
-/// Starts a server that calls `behave` for each connection. When a call has returned, the receiver gets all bytes that
-/// the client of that connection had sent.
+/// Starts a server that calls `behave` for each connection. After each call the receiver gets all bytes that the client
+/// of that connection has sent.
 fn serve(behave: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -45,7 +46,7 @@ fn serve(behave: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<Vec
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             behave(&mut stream);
-            // The client may be gone by now; what it said is there nevertheless.
+            // The client may have disconnected by now. The bytes that it sent can be read nevertheless.
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut said = Vec::new();
             let _ = stream.read_to_end(&mut said);
@@ -68,7 +69,7 @@ fn open(port: u16, options: &str) -> Result<Session, String> {
     Session::open(&target(port, options)).map_err(|error| error.message.replace(&prefix, ""))
 }
 
-/// Returns the error of a session with a server that writes these bytes and does not look at what the client sends.
+/// Returns the error of a session with a server that writes these bytes and ignores the bytes that the client sends.
 fn error_of(bytes: impl Into<Vec<u8>>, options: &str) -> String {
     let bytes = bytes.into();
     let (port, _heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
@@ -104,7 +105,8 @@ fn a_server_that_says_nothing() {
     assert_eq!(error_of(b"E\0\0\0\xffSFATAL\0", "sslmode=disable"), closed);
 }
 
-/// Starts a server that answers a query when a cancel request for its session has come; the receiver gets the request.
+/// Starts a server that answers a query only when a cancel request for its session has arrived. The receiver gets the
+/// cancel request.
 fn serve_until_cancelled() -> (u16, Receiver<()>, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -130,7 +132,7 @@ fn serve_until_cancelled() -> (u16, Receiver<()>, Receiver<Vec<u8>>) {
         drop(request);
         heard.send(said).unwrap();
         session.write_all(&[message(b'E', b"SERROR\0C57014\0Mcancelled\0\0"), message(b'Z', b"I")].concat()).unwrap();
-        // The next attempt to connect is given up before it is answered.
+        // The server closes the next attempt to connect without answering it.
         let (mut attempt, _) = listener.accept().unwrap();
         let _ = attempt.read_to_end(&mut Vec::new());
         let _ = session.read_to_end(&mut Vec::new());
@@ -162,7 +164,7 @@ fn an_interrupt_reaches_a_session_whose_server_has_stopped_reading() {
     let (port, _heard) = serve(move |stream| {
         let copies = message(b'G', &[0; 3]);
         stream.write_all(&[welcome(), copies].concat()).unwrap();
-        // It reads no further until the client has given up.
+        // The server reads nothing more until the client has given up.
         let _ = ended.recv();
     });
     let (target, interrupt) = (target(port, "sslmode=disable"), Arc::new(AtomicBool::new(false)));
@@ -180,7 +182,7 @@ fn an_interrupt_reaches_a_session_whose_server_has_stopped_reading() {
             session.copy_in("copy t from stdin", fill).unwrap_err().to_string()
         }
     });
-    // Until no more data is taken.
+    // Wait until the socket accepts no more data.
     let mut before = 0;
     while before == 0 || sent.load(Ordering::Relaxed) != before {
         before = sent.load(Ordering::Relaxed);
@@ -200,7 +202,7 @@ fn a_unix_listener_with_a_full_queue_is_given_up_when_the_time_is_over() {
     let dbname = format!("host={} user=u dbname=d connect_timeout=1", folder.path().display());
     let given = Given { dbname: Some(dbname), ..Given::default() };
     let target = Arc::new(Target::resolve(params::resolve(&given, &Bare).unwrap()));
-    // The first one finds room, and nobody answers it.
+    // The first connection fits into the listening socket's queue, but no server accepts it.
     for _ in 0..2 {
         let error = Session::open(&target).err().unwrap().message;
         assert!(error.ends_with("failed: timeout expired"), "{error}");
@@ -241,9 +243,9 @@ fn a_query_that_the_socket_takes_only_in_part_is_sent_whole() {
     assert_eq!(session.query(&"x".repeat(LONG)).unwrap().len(), 0);
 }
 
-/// Starts a server on a Unix socket, whose end the client notices at its first write. The server accepts one session,
-/// with the welcome of a ready server if `welcomed`. When the returned function is called, the server sends an error
-/// and closes the session; the function returns when that is done.
+/// Starts a server on a Unix socket that ends a session in such a way that the client notices it at its first write.
+/// The server accepts one session, and if `welcomed` is true it reports that it is ready. When the returned function is
+/// called, the server sends an error and closes the session; then the function returns.
 fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
@@ -380,7 +382,7 @@ fn the_password_goes_to_nobody_who_may_not_have_it() {
         (&[0, 0, 0, 7], "", "GSSAPI authentication not supported"),
         (&[0, 0, 0, 99], "", "authentication method 99 not supported"),
         (b"\0\0\0\x0aOAUTHBEARER\0\0", "", "none of the server's SASL authentication mechanisms are supported"),
-        (&[0, 0, 0, 12], "", "SASL end without a start"),
+        (&[0, 0, 0, 12], "", "received the end of SASL authentication before it was requested"),
     ] {
         let bytes = message(b'R', request);
         let (port, heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
@@ -410,7 +412,7 @@ fn a_row_that_is_shorter_than_it_says_is_an_error() {
     assert_eq!(error.to_string(), "insufficient data in \"D\" message");
 }
 
-/// Messages that a server might send, and some that it would not.
+/// Messages that a server might send, and some that no server would send.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(b"REZSKNDTC1v2GWHdc\0".to_vec());
     let body = prop_oneof![
@@ -445,7 +447,7 @@ proptest! {
     }
 }
 
-/// Reads until the client has said goodbye.
+/// Reads until the client has sent Terminate.
 fn hear_out(stream: &mut TcpStream) {
     let (mut said, mut buffer) = (Vec::new(), [0; 256]);
     while !said.ends_with(&[b'X', 0, 0, 0, 4]) {
@@ -462,12 +464,13 @@ fn a_session_has_ended_on_the_server_too() {
         stream.write_all(&welcome()).unwrap();
         hear_out(stream);
         thread::sleep(Duration::from_millis(100));
-        // The client may have left by now.
+        // The client may have disconnected by now.
         let _ = stream.write_all(&message(b'S', b"a\0b\0"));
         ended.send(()).unwrap();
     });
-    // A client that does not wait leaves before the server's pause is over, each time. One that waits leaves before the
-    // end only if a busy machine stops the server for as long as that client waits.
+    // A client that does not wait for the end of its session disconnects each time before the server's pause is over. A
+    // client that waits disconnects before that only if a busy machine stops the server for longer than the client is
+    // willing to wait.
     let has_ended = (0..10).any(|_| {
         drop(open(port, "sslmode=disable").unwrap());
         let waited = ends.try_recv().is_ok();

@@ -1,30 +1,31 @@
-//! The messages of the extended protocol that a client sends, as bytes.
+//! The messages of the extended protocol that a client sends, encoded as bytes.
 
 use crate::frame;
 
-/// The message Sync, encoded.
+/// The encoded message Sync.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// The message CopyDone, encoded.
+/// The encoded message CopyDone.
 pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 
-/// The message Execute of the unnamed portal without a row limit.
+/// The encoded message Execute for the unnamed portal without a row limit.
 pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
-/// The message Describe of the unnamed portal.
+/// The encoded message Describe for the unnamed portal.
 pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
 
-/// The end of a Bind message: all results are wanted in text format.
+/// The end of a Bind message that asks for all results in text format.
 pub const TEXT_RESULTS: [u8; 2] = [0, 0];
 
-/// The end of a Bind message: all results are wanted in binary format.
+/// The end of a Bind message that asks for all results in binary format.
 pub const BINARY_RESULTS: [u8; 4] = [0, 1, 0, 1];
 
-/// The greatest length of what follows the parameters of one execution, bytes: `TEXT_RESULTS` or `BINARY_RESULTS`,
-/// perhaps `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`. It is copied in pieces of one size on the hot path.
+/// The maximum number of bytes that come after the parameters of one execution: `TEXT_RESULTS` or `BINARY_RESULTS`,
+/// `DESCRIBE_PORTAL` if it is sent, `EXECUTE` and `SYNC`. On the hot path always this many bytes are copied, since a
+/// copy of constant size is faster.
 pub const TAIL: usize = BINARY_RESULTS.len() + DESCRIBE_PORTAL.len() + EXECUTE.len() + SYNC.len();
 
-/// Returns the message Parse: a statement's text, and the types of its parameters by their OIDs.
+/// Returns the message Parse with a statement's name, its text, and the OIDs of its parameters' types.
 pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
     let mut message = Vec::new();
     frame::write(&mut message, b'P', |out| {
@@ -46,11 +47,12 @@ pub fn describe(name: &str) -> Vec<u8> {
     message
 }
 
-/// Appends the messages that parse a text without parameters and execute it once, up to Sync. The portal is described
-/// if the caller `describes`.
+/// Appends the messages that parse a text without parameters and execute it once, with Sync at the end. If `describes`
+/// is true, Describe for the portal is sent, too.
 pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&parse("", text, &[]));
-    // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.
+    // The names of the portal and of the statement are empty, there are no parameters, and all results are in text
+    // format.
     frame::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
     if describes {
         out.extend_from_slice(&DESCRIBE_PORTAL);

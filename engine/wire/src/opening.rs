@@ -1,4 +1,5 @@
-//! Opens a session: decides which attempt follows a failed one, and makes the error when no attempt is left.
+//! Opens a session by trying one address after another: decides which attempt follows a failed one, and makes the error
+//! when no attempt is left.
 
 use std::io;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use crate::target::{Attempt, Target, User};
 use crate::tls::TlsFailure;
 use ground::output::plain_io_message;
 
-/// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
+/// The SQLSTATE of a server that is starting up, shutting down, or a standby that accepts no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
-/// The error when all attempts to open a session have failed: the lines that libpq prints, and the SQLSTATE of the last
-/// attempt.
+/// The error when all attempts to open a session have failed. It has the lines that libpq prints for all attempts, and
+/// the SQLSTATE of the last attempt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenError {
@@ -25,7 +26,7 @@ pub struct OpenError {
     pub sqlstate: String,
 }
 
-/// Makes the error for a failure of the client's own operating system, such as a lack of file descriptors.
+/// Makes the error for a failure in the client's operating system, such as a lack of file descriptors.
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
         Self { message: plain_io_message(&error), sqlstate: "08006".to_owned() }
@@ -35,15 +36,15 @@ impl From<io::Error> for OpenError {
 /// A connection that is not ready yet.
 pub struct Opening {
     search: Search,
-    /// The index of the current attempt.
+    /// The index of the current attempt in the list of attempts.
     at: usize,
-    /// The time at which the current attempt is given up.
+    /// The time at which the current attempt times out; `None` without a time limit.
     pub deadline: Option<Instant>,
     pub startup: Startup,
 }
 
 impl Opening {
-    /// Returns the user of the connection.
+    /// Returns the user who gets the notices and warnings of the connection.
     pub fn user(&self) -> User {
         self.search.target.user
     }
@@ -60,7 +61,8 @@ impl Opening {
         search.attempt(first, "08001", network)
     }
 
-    /// Notes why the attempt failed and starts the next one, if libpq would.
+    /// Records why the current attempt failed. Starts the next attempt if libpq would make one, and returns the error
+    /// otherwise.
     pub fn fail<N: Network>(
         self,
         error: &ConnectionError,
@@ -80,7 +82,7 @@ impl Opening {
     }
 }
 
-/// The state that all attempts for one connection share.
+/// The state that all attempts to make one connection share.
 struct Search {
     target: Arc<Target>,
     route: Arc<[Arc<Attempt>]>,
@@ -89,7 +91,7 @@ struct Search {
 }
 
 impl Search {
-    /// Starts the next attempt, and those after it while they fail at once.
+    /// Starts the next attempt. If an attempt fails at once, starts the one after it.
     fn attempt<N: Network>(
         mut self,
         mut next: Next,
@@ -138,18 +140,18 @@ impl Search {
     }
 }
 
-/// The decision after a failed attempt to connect.
+/// What to do after a failed attempt to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(usize),
-    /// The route has no further attempt to make.
+    /// The list has no further attempt.
     Nothing,
     GiveUp,
 }
 
-/// Returns the step that libpq takes after each kind of failure: it goes on to another server only if the first one
-/// does not answer or is of the wrong kind, not if it refuses the session. `is_open` is true as long as another attempt
-/// at the same address may be made with the other choice of encryption, since no authentication has been completed.
+/// Returns what libpq does after this kind of failure. It goes on to another server only if the first server does not
+/// answer or is of the wrong kind, but not if the server refuses the session. `is_open` is true if the same address may
+/// be tried again with the other choice of encryption, because authentication has not been completed.
 fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;
@@ -167,7 +169,7 @@ fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_o
         ConnectionError::Server(refusal) if is_open && refusal.sqlstate == CANNOT_CONNECT_NOW => {
             first_other(&is_same_host)
         }
-        // The same address with the other choice of encryption.
+        // Try the same address with the other choice of encryption.
         ConnectionError::Server(_) | ConnectionError::Tls(TlsFailure::AsLibpq(_))
             if is_open && route.get(at + 1).is_some_and(|next| is_same_address(next)) =>
         {
@@ -183,7 +185,8 @@ mod tests {
     use crate::error::ServerError;
     use crate::network::SocketAddress;
 
-    /// Returns a route to two hosts, the first with two addresses, each to be tried with TLS and without.
+    /// Returns a list of attempts for two hosts. The first host has two addresses, and each address is tried with TLS
+    /// and without.
     fn route() -> Vec<Arc<Attempt>> {
         [(0, "127.0.0.1:1"), (0, "127.0.0.2:1"), (1, "127.0.0.1:1")]
             .into_iter()

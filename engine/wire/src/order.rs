@@ -1,59 +1,60 @@
-//! The check that the messages of a reply are what protocol 3 allows at their place, judged as libpq judges them: a
-//! server or a pooler that breaks the protocol has not executed anything successfully.
+//! Checks that the messages of a reply come in an order that protocol 3 allows, by the same rules as libpq. If a server
+//! or a pooler breaks the protocol, its reply must not count as a success.
 
 use crate::error::ConnectionError;
 use crate::frame::{MAX_SHORT, may_be_long};
 
-/// The length of what follows a column's name in a RowDescription, bytes: table, attribute, type, size, modifier,
+/// The number of bytes that come after a column's name in a RowDescription: table, attribute, type, size, modifier and
 /// format.
 pub const COLUMN_DETAILS: usize = 18;
 
-/// The number of values that a row may have.
+/// The number of values that a row is allowed to have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Columns {
-    /// No row is allowed, since no RowDescription has come.
+    /// No row is allowed, since no RowDescription has arrived.
     #[default]
     None,
-    /// A row may have any number of columns, since the client did not ask for a RowDescription.
+    /// A row may have any number of values, since the client did not ask for a RowDescription.
     Any,
     Exactly(u16),
 }
 
-/// The form that the reply to one request for a statement must have.
+/// The form that the reply to a request must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The reply has the results of a simple query, of one or more statements.
     Text,
-    /// The reply has one result of the extended protocol, whose rows come after their description.
+    /// The reply has one result of the extended protocol, with a RowDescription before its rows.
     Described,
-    /// The reply has one result of the extended protocol, whose rows come without a description.
+    /// The reply has one result of the extended protocol, without a RowDescription.
     Undescribed,
 }
 
 impl Form {
-    /// Returns the form of an execution in the extended protocol, which asks for a description if it `describes`.
+    /// Returns the form of the reply to an execution in the extended protocol. `describes` is true if the client asks
+    /// for a RowDescription.
     #[inline(always)]
     pub fn of_execution(describes: bool) -> Self {
         if describes { Self::Described } else { Self::Undescribed }
     }
 }
 
-/// The place within a reply.
+/// The current position within a reply: which messages the protocol allows next.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     columns: Columns,
-    /// The value that `columns` has before the first result and after each result.
+    /// The value of `columns` before the first result and after each result.
     between: Columns,
-    /// The number of results that are complete.
+    /// The number of complete results.
     results: u32,
-    /// The least number of results of the reply, unless it has an error.
+    /// The minimum number of results in the reply, unless the reply has an error.
     least: u32,
-    /// The greatest number of results with rows of the reply.
+    /// The maximum number of results that may have rows in the reply.
     most: u32,
 }
 
 impl Order {
-    /// Returns the beginning of a reply of this form.
+    /// Returns the position at the beginning of a reply of this form.
     #[inline(always)]
     pub fn of(form: Form) -> Self {
         let (between, most) = match form {
@@ -64,31 +65,31 @@ impl Order {
         Self { columns: between, between, results: 0, least: 1, most }
     }
 
-    /// Returns the beginning of the reply to requests that execute nothing, or not yet.
+    /// Returns the position at the beginning of the reply to requests that do not execute a statement.
     pub fn of_preparation() -> Self {
         Self::default()
     }
 
-    /// Returns true if rows come only after their description.
+    /// Returns true if the server must send a RowDescription before rows.
     #[inline(always)]
     pub fn is_described(self) -> bool {
         self.between == Columns::None
     }
 
-    /// Returns the beginning of a reply that may have any number of results and rows, with descriptions or without, for
-    /// tests of exchanges.
+    /// Returns the beginning of a reply that may have any number of results and rows, with RowDescriptions or without.
+    /// For tests of [`crate::reply::Exchange`].
     #[cfg(test)]
     pub fn of_anything() -> Self {
         Self { columns: Columns::Any, between: Columns::Any, results: 0, least: 0, most: u32::MAX }
     }
 
-    /// Notes that another execution is expected.
+    /// Records that the client has sent another execution, so that the reply has another result.
     pub fn expect_execution(&mut self, describes: bool) {
         let next = Self::of(Form::of_execution(describes));
         *self = Self { least: self.least + 1, most: self.most + 1, ..next };
     }
 
-    /// Takes a message of the reply. The body of a row may be left out (`None`).
+    /// Checks the next message of the reply. The body is `None` for a row whose body was dropped.
     ///
     /// # Errors
     /// Returns libpq's message if the server's message violates the protocol.
@@ -100,7 +101,7 @@ impl Order {
         }
         let is_whole = match (kind, body) {
             (b'T', Some(body)) => {
-                // libpq takes this for the end of a result without CommandComplete.
+                // libpq treats a second RowDescription as the end of a result without CommandComplete.
                 self.results += u32::from(matches!(self.columns, Columns::Exactly(_)));
                 if body.len() < 2 {
                     return Err(insufficient(kind));
@@ -160,13 +161,14 @@ impl Order {
         self.results += 1;
     }
 
-    /// Returns true if the reply has fewer results than the request asked for.
+    /// Returns true if the reply has fewer results than the client has requested.
     #[inline(always)]
     pub fn lacks_results(&self) -> bool {
         self.results < self.least
     }
 
-    /// Returns true if [`Order::take`] takes a row with this body. A row does not change the place within the reply.
+    /// Returns true if [`Order::take`] accepts a row with this body. A row does not change the position within the
+    /// reply.
     #[inline(always)]
     pub fn takes_row(&self, body: &[u8]) -> bool {
         self.columns != Columns::None && self.results < self.most && self.columns.judge(body) == Row::Whole
@@ -182,7 +184,8 @@ fn insufficient(kind: u8) -> ConnectionError {
     ConnectionError::Violation { message, query: 0 }
 }
 
-/// The outcome of comparing a DataRow with the number of columns of the RowDescription, and with its own lengths.
+/// The result of comparing a DataRow with the number of columns in the RowDescription, and with the lengths of its own
+/// values.
 #[derive(Debug, PartialEq, Eq)]
 enum Row {
     Whole,
@@ -210,14 +213,15 @@ impl Columns {
     }
 }
 
-/// Returns true if the body is a single text with a zero byte at its end. Texts here are so short that a loop takes
+/// Returns true if the body is a single text with a zero byte at its end. These texts are so short that a loop needs
 /// fewer instructions than a vectorized search.
 #[inline(always)]
 fn ends_text(body: &[u8]) -> bool {
     body.iter().position(|byte| *byte == 0).is_some_and(|end| end + 1 == body.len())
 }
 
-/// Returns the number of columns of a RowDescription; `None` if its body is shorter or longer than it says.
+/// Returns the number of columns of a RowDescription. Returns `None` if the body is shorter or longer than its columns
+/// need.
 #[inline(always)]
 fn described(body: &[u8]) -> Option<u16> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
@@ -233,8 +237,8 @@ fn described(body: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// Returns the places within a reply at which a message may come, each by its name and with an order that has taken
-    /// the messages before it.
+    /// Returns the positions within a reply that the tests use, each with its name and an order that has received the
+    /// messages before it.
     fn places() -> Vec<(&'static str, Order)> {
         let mut in_rows = Order::of(Form::Text);
         in_rows.take(b'T', Some(DESCRIPTION)).unwrap();
@@ -252,7 +256,7 @@ mod tests {
     const DESCRIPTION: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
     const ROW: &[u8] = b"\0\x01\0\0\0\x017";
 
-    /// Returns a body that is right for a message of this type.
+    /// Returns a body that is valid for a message of this type.
     fn body(kind: u8) -> &'static [u8] {
         match kind {
             b'T' => DESCRIPTION,
@@ -264,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Checks that a message of each type is accepted at exactly those places of a reply at which libpq accepts it.
+    /// Checks that a message of each type is accepted at exactly those positions of a reply at which libpq accepts it.
     #[test]
     fn each_type_is_allowed_where_libpq_takes_it() {
         for kind in 0..=u8::MAX {

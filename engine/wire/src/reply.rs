@@ -1,4 +1,5 @@
-//! The reply to a request, read up to its last ReadyForQuery. Only errors and wanted rows are kept.
+//! Receives the reply to a request up to its last ReadyForQuery message. Only errors and the rows that the caller asks
+//! for are kept.
 
 use crate::error::{ConnectionError, ServerError};
 use crate::frame::{Flow, Visitor};
@@ -15,63 +16,66 @@ pub struct Reply {
     pub error: Option<StatementError>,
 }
 
-/// The error that a request ended with.
+/// The error with which a request ended.
 #[derive(Debug)]
 pub struct StatementError {
     pub error: Box<ServerError>,
-    /// The index of the request's statement that failed.
+    /// The index of the statement that failed, among the statements of the request.
     pub query: u32,
 }
 
-/// Returns true if these rows become an [`Answered`].
+/// Returns true if rows that are used in this way are described by an [`Answered`].
 #[inline(always)]
 fn is_answer(rows: Rows) -> bool {
     matches!(rows, Rows::Counted | Rows::Hashed | Rows::Handed)
 }
 
-/// The state of a COPY statement, for which clients of a load have no data. The session ends with the reply to it.
+/// The state of a COPY statement in a load, whose clients have no data for it. The session ends after the reply to such
+/// a statement.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum CopyState {
     #[default]
     None,
-    /// The server waits for the end of the data.
+    /// The server waits until the client ends the data.
     AwaitsEnd,
-    /// The end has been sent, or the data come from the server.
+    /// The client has ended the data, or it is the server that sends data.
     Ending,
 }
 
-/// A session's current request and what has come of its reply.
+/// A session's current request, and the part of its reply that has been received.
 #[derive(Default)]
 pub struct Exchange {
     pub(crate) request: Request,
     rows: Rows,
     order: Order,
-    /// The statement of the request and the form of its reply, as long as the reply may be compared with the
-    /// statement's usual one: nobody wants the rows, and no message of the reply has been taken.
+    /// The index of the request's statement and the form of its reply. They are kept as long as the reply may be
+    /// compared with the statement's usual reply: no caller wants the rows, and no message of the reply has been
+    /// processed.
     usual: Option<(usize, Form)>,
     status: u8,
     is_pipeline: bool,
-    /// The number of ReadyForQuery messages that are still to come.
+    /// The number of ReadyForQuery messages that have not arrived yet.
     awaited: u32,
-    /// The number of complete results of the request. In a pipeline only the end of a part counts, until its next
-    /// result, as in pgbench.
+    /// The number of complete results of the request. In a pipeline it is 1 after a Sync and 0 after each result, as in
+    /// pgbench.
     complete: u32,
     /// The first error of the reply.
     error: Option<StatementError>,
     copy: CopyState,
     results: Vec<ResultSet>,
     answering: Answering,
-    /// The function that gets notices.
+    /// The function that receives the server's notices.
     tell: Option<fn(&str)>,
 }
 
 impl Exchange {
-    /// Makes the exchange of a session; `tell` is called with each notice of the server.
+    /// Makes the exchange of a session. `tell` is called with each notice of the server.
     pub(crate) fn telling(tell: fn(&str)) -> Self {
         Self { tell: Some(tell), ..Self::default() }
     }
 
-    /// Begins a request whose reply is of this kind and ends with one ReadyForQuery.
+    /// Begins a request whose reply ends with one ReadyForQuery. `rows` says how its rows are used, and `order` which
+    /// messages are allowed.
     #[inline(always)]
     pub fn expect(&mut self, rows: Rows, order: Order) {
         self.rows = rows;
@@ -81,7 +85,7 @@ impl Exchange {
         self.awaited = 1;
         self.complete = 0;
         if rows == Rows::Kept {
-            // An error leaves the results before it, which nobody has taken.
+            // An error in the last request may have left results that the caller has not taken.
             self.results.clear();
         }
         if is_answer(rows) {
@@ -89,7 +93,7 @@ impl Exchange {
         }
     }
 
-    /// Begins a request for a statement whose reply may be compared with the statement's usual one.
+    /// Begins a request for a statement, whose reply may be compared with the statement's usual reply.
     #[inline(always)]
     pub fn expect_of(&mut self, statement: usize, rows: Rows, form: Form) {
         self.expect(rows, Order::of(form));
@@ -98,7 +102,7 @@ impl Exchange {
         }
     }
 
-    /// Begins a pipeline, which has no parts yet.
+    /// Begins a pipeline, to which no statement and no Sync have been added yet.
     pub(crate) fn expect_pipeline(&mut self) {
         self.expect(Rows::Skipped, Order::of_preparation());
         self.is_pipeline = true;
@@ -106,17 +110,17 @@ impl Exchange {
         self.request.forget_text();
     }
 
-    /// Notes that another statement was added to the pipeline, so that its result is expected.
+    /// Records that another statement was added to the pipeline, so that the reply has another result.
     pub(crate) fn expect_execution(&mut self, describes: bool) {
         self.order.expect_execution(describes);
     }
 
-    /// Notes that a Sync was added to the pipeline, so that another ReadyForQuery is expected.
+    /// Records that a Sync was added to the pipeline, so that the reply has another ReadyForQuery.
     pub(crate) fn expect_part(&mut self) {
         self.awaited += 1;
     }
 
-    /// Returns the reply, after [`Flow::Stop`].
+    /// Returns the reply. Called after [`Flow::Stop`], when the reply is complete.
     #[inline(always)]
     pub fn take_reply(&mut self) -> Reply {
         self.request.forget_pending();
@@ -124,8 +128,8 @@ impl Exchange {
         Reply { status: self.status, error: self.error.take() }
     }
 
-    /// Returns the reason for which the session ends after reading failed with `error`. If the server sent an error
-    /// before, that error is the reason.
+    /// Returns the error with which the session ends after reading has failed with `error`. If the server has sent an
+    /// error before, that error is returned.
     #[cold]
     pub(crate) fn failure(&mut self, error: ConnectionError) -> ConnectionError {
         match self.error.take() {
@@ -135,8 +139,9 @@ impl Exchange {
         }
     }
 
-    /// Returns true if the server waits for the end of data to copy, which must be sent now. No other part of a
-    /// pipeline ends: the server has passed over their Sync messages as parts of the data.
+    /// Returns true if the server waits for the end of the data of a COPY, which the caller must send now. Only one
+    /// more ReadyForQuery is expected, since the server has ignored the Sync messages of the pipeline that it received
+    /// as part of the data.
     pub(crate) fn begins_to_end_copy(&mut self) -> bool {
         let begins = self.copy == CopyState::AwaitsEnd;
         if begins {
@@ -146,14 +151,14 @@ impl Exchange {
         begins
     }
 
-    /// Begins a COPY: the rest of the reply is read message by message, and is not counted as a success even if it ends
+    /// Begins a COPY. The rest of the reply is read message by message, and does not count as a success even if it ends
     /// normally.
     fn begin_copy(&mut self, state: CopyState) {
         self.copy = state;
         self.rows = Rows::Kept;
     }
 
-    /// Returns true if a part of the reply is still to come.
+    /// Returns true if the reply is not complete yet.
     pub(crate) fn is_awaiting(&self) -> bool {
         self.awaited > 0
     }
@@ -162,12 +167,12 @@ impl Exchange {
         self.error.is_some()
     }
 
-    /// Returns the results of [`Rows::Kept`].
+    /// Returns the results of a request with [`Rows::Kept`].
     pub(crate) fn take_results(&mut self) -> Vec<ResultSet> {
         std::mem::take(&mut self.results)
     }
 
-    /// Returns the answer of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`].
+    /// Returns the answer to a request with [`Rows::Counted`], [`Rows::Hashed`] or [`Rows::Handed`].
     pub(crate) fn answered(&self) -> &Answered {
         &self.answering.answered
     }
@@ -176,7 +181,7 @@ impl Exchange {
         is_answer(self.rows)
     }
 
-    /// Returns the result that is being received.
+    /// Returns the result whose rows are being received.
     fn current(&mut self) -> &mut ResultSet {
         let at = self.complete as usize;
         if self.results.len() <= at {
@@ -214,7 +219,7 @@ impl Exchange {
                 let error = ServerError { is_unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
                 self.error.get_or_insert(StatementError { error: Box::new(error), query: self.complete });
             }
-            // Who wants the answers of statements alone gets no notices.
+            // Notices are not shown to callers that use only the answers of statements.
             b'N' if !self.is_answering() => {
                 if let Some(tell) = self.tell {
                     tell(&ServerError::notice(body, self.request.text()));
@@ -255,8 +260,9 @@ impl Visitor for Exchange {
 }
 
 impl Exchange {
-    /// Takes a whole reply in one step if it is equal to one of the `usual` replies, or can be kept as one. The effect
-    /// is that of taking its messages one by one. Returns false, and has no effect, for other bytes.
+    /// Processes a whole reply in one step if it is equal to the statement's usual reply in `usual`, or if it can
+    /// become the usual reply. The effect is the same as processing its messages one by one. Returns false and has no
+    /// effect for other bytes.
     #[inline(always)]
     pub(crate) fn take_usual(&mut self, bytes: &[u8], usual: &mut UsualReplies) -> bool {
         let Some((statement, form)) = self.usual else { return false };
@@ -267,7 +273,7 @@ impl Exchange {
         true
     }
 
-    /// Does what a message asks for, and says whether to go on reading.
+    /// Processes one message of the reply. Returns whether the reader must go on.
     fn apply(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         self.usual = None;
         match kind {
@@ -314,7 +320,7 @@ impl Exchange {
     }
 }
 
-/// Receives the reply to a request with the usual replies at hand.
+/// Receives the reply to a request, and compares it with the usual replies.
 pub struct Receiving<'a> {
     pub exchange: &'a mut Exchange,
     pub usual: &'a mut UsualReplies,

@@ -1,20 +1,22 @@
-//! The statements of a session: which the server has parsed, which it is parsing, and the text that was sent last.
+//! The statements of a session: which statements the server has parsed, which it is parsing, and the text that was sent
+//! last.
 
 use std::collections::VecDeque;
 
 use crate::frame::{self, HEADER};
 
-/// The statements that a session has asked the server to parse and to run.
+/// The statements that a session has asked the server to parse and to execute.
 #[derive(Default)]
 pub struct Request {
-    /// The messages of the last request, if they hold the text of statements: an error may point into it.
+    /// The messages of the last request, if they contain the text of statements. The position in an error refers to
+    /// this text.
     messages: Vec<u8>,
     /// A bit for each statement that this session has parsed.
     parsed: Vec<u64>,
-    /// Statements that were sent to be parsed and have no ParseComplete yet.
+    /// The statements that were sent to be parsed, and for which no ParseComplete has arrived.
     pending: VecDeque<usize>,
-    /// The statements that were waiting for ParseComplete when an error came. The server has rejected the first of them
-    /// and ignored the others.
+    /// The statements for which no ParseComplete had arrived when an error came. The server has rejected the first of
+    /// them and ignored the others.
     rejected: VecDeque<usize>,
 }
 
@@ -25,12 +27,12 @@ impl Request {
         self.parsed.get(statement / 64).is_some_and(|word| word >> (statement % 64) & 1 == 1)
     }
 
-    /// Notes that a statement is sent to be parsed.
+    /// Records that a statement was sent to be parsed.
     pub fn expect_parse(&mut self, statement: usize) {
         self.pending.push_back(statement);
     }
 
-    /// Notes that a ParseComplete has come.
+    /// Records that a ParseComplete has arrived.
     pub fn parse_complete(&mut self) {
         if let Some(statement) = self.pending.pop_front() {
             self.count_as_parsed(statement);
@@ -44,7 +46,7 @@ impl Request {
         self.parsed[statement / 64] |= 1 << (statement % 64);
     }
 
-    /// Notes the end of the reply. What the server has not parsed by now it will not parse, because of an error.
+    /// Records the end of the reply. Statements that the server has not parsed by now were ignored because of an error.
     #[inline(always)]
     pub fn forget_pending(&mut self) {
         if !self.pending.is_empty() {
@@ -52,13 +54,13 @@ impl Request {
         }
     }
 
-    /// Notes that the server has rejected the first statement that it has not parsed.
+    /// Records that the server has rejected the first statement for which no ParseComplete has arrived.
     pub fn note_rejection(&mut self) {
         self.rejected.clone_from(&self.pending);
     }
 
-    /// Treats the rejected statement as if it had been parsed. Returns the messages that followed its Parse message in
-    /// the request, which must be sent again; empty if only Sync followed.
+    /// Treats the rejected statement as if it had been parsed. Returns the messages that came after its Parse message
+    /// in the request, which must be sent again. The result is empty if only Sync came after it.
     pub fn pass_rejected(&mut self) -> Vec<u8> {
         let passed = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P').count();
         let passed = (passed + 1).saturating_sub(self.rejected.len());
@@ -71,31 +73,31 @@ impl Request {
         if frame::messages(&rest).all(|(kind, _)| kind == b'S') { Vec::new() } else { rest }
     }
 
-    /// Notes that the server has dropped all statements.
+    /// Records that the server has dropped all prepared statements.
     pub fn forget_parsed(&mut self) {
         self.parsed.clear();
     }
 
-    /// Keeps the messages of a request that hold the text of statements.
+    /// Stores the messages of a request, which contain the text of statements.
     pub fn keep_text(&mut self, messages: &[u8]) {
         self.messages.clear();
         self.messages.extend_from_slice(messages);
     }
 
-    /// Keeps the message of a simple query; returns it.
+    /// Stores the message of a simple query, and returns it.
     pub fn keep_query(&mut self, sql: &[u8]) -> &[u8] {
         self.messages.clear();
         frame::write(&mut self.messages, b'Q', |out| frame::write_text(out, sql));
         &self.messages
     }
 
-    /// Notes a request without the text of statements.
+    /// Records a request that does not contain the text of statements.
     #[inline(always)]
     pub fn forget_text(&mut self) {
         self.messages.clear();
     }
 
-    /// Returns true if the last request is a simple query, whose reply ends without a Sync message.
+    /// Returns true if the last request is a simple query, which the client does not end with a Sync message.
     pub fn is_simple_query(&self) -> bool {
         self.messages.first() == Some(&b'Q')
     }
@@ -111,19 +113,19 @@ impl Request {
         text_of(frame::messages(&self.messages).next()?)
     }
 
-    /// Returns the text of the statement that the server is working on: of several Parse messages the first without
-    /// ParseComplete.
+    /// Returns the text of the statement on which the server is working. If the request has several Parse messages, it
+    /// is the text of the first one for which no ParseComplete has arrived.
     pub fn current_text(&self) -> Option<&str> {
         self.current_parse().map_or_else(|| self.text(), text_of)
     }
 
-    /// Returns true if the server has to parse a statement that it has not parsed, and the last request holds its text.
+    /// Returns true if the server is parsing a statement whose text is in the last request.
     pub fn is_parsing(&self) -> bool {
         !self.pending.is_empty() && self.current_parse().is_some()
     }
 
-    /// Returns the Parse message on which the server is working: the first one, of those with which the last request
-    /// begins, that has no ParseComplete yet; or the last one if all have it.
+    /// Returns the Parse message on which the server is working: among the Parse messages at the beginning of the last
+    /// request, the first one for which no ParseComplete has arrived, or the last one if all were completed.
     fn current_parse(&self) -> Option<(u8, &[u8])> {
         let parses = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P');
         let count = parses.clone().count();
@@ -131,7 +133,8 @@ impl Request {
     }
 }
 
-/// Returns the statement's text in a Query message, or in a Parse message, where it follows the statement's name.
+/// Returns the statement's text in a Query message or in a Parse message, where the text comes after the statement's
+/// name.
 fn text_of((kind, body): (u8, &[u8])) -> Option<&str> {
     let mut texts = body.split(|byte| *byte == 0);
     let text = if kind == b'P' { texts.nth(1) } else { texts.next() };

@@ -1,42 +1,42 @@
-//! The results of a statement: how much of them the caller wants, and the part that is kept for it.
+//! The results of a statement: what the caller uses of them, and the values that are kept for the caller.
 
 use crate::error::ConnectionError;
 use crate::frame;
 use crate::order::COLUMN_DETAILS;
 use ground::random::splitmix64_at;
 
-/// The part of the rows of a query that a caller wants.
+/// How a caller uses the rows of a query.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     #[default]
     Skipped,
-    /// The last row of each result is kept, as [`ResultSet`]s.
+    /// The last row of each result is kept as a [`ResultSet`].
     Kept,
-    /// The rows are counted, in [`Answered`].
+    /// The rows are counted. The number is in [`Answered`].
     Counted,
-    /// The rows are counted and their contents hashed, in [`Answered`].
+    /// The rows are counted and their contents are hashed. Both numbers are in [`Answered`].
     Hashed,
-    /// All rows are handed over, in [`Answered`].
+    /// All rows are kept. They are in [`Answered`].
     Handed,
 }
 
-/// A successful answer as a whole.
+/// The answer to a successful statement: its kind and, as far as the caller asked for them, its rows.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Answered {
     pub kind: QueryKind,
     /// True if the session is in a transaction after the statement.
     pub in_transaction: bool,
-    /// The number of rows returned, or else of rows affected.
+    /// The number of rows that the statement returned or, if it returned none, that it changed.
     pub rows: u64,
-    /// The hash of the rows in any order; 0 unless it was wanted.
+    /// The hash of the rows, which does not depend on their order; 0 unless the caller asked for it.
     pub hash: u64,
-    /// The body of the RowDescription, if there was one: columns' names and types.
+    /// The body of the RowDescription, with the names and types of the columns. `None` if the server sent none.
     pub columns: Option<Vec<u8>>,
-    /// The rows as they came: DataRow messages, each with its type and length.
+    /// The rows as the server sent them: DataRow messages, each with its type and length.
     pub data: Vec<u8>,
 }
 
-/// The kind of a statement, judged by the server's answer as sysbench does.
+/// The kind of a statement. As in sysbench, it is derived from the server's answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum QueryKind {
     /// The statement returned a result, with or without rows.
@@ -45,28 +45,28 @@ pub enum QueryKind {
     Write,
     #[default]
     Other,
-    /// The text was empty, or blanks and comments only. sysbench counts this as an error.
+    /// The text was empty, or had only blanks and comments. sysbench counts this as an error.
     Nothing,
 }
 
-/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`], which describes the last result
-/// of a request.
+/// Builds an [`Answered`] for [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`]. It describes the last result of
+/// a request.
 #[derive(Default)]
 pub struct Answering {
     /// The answer, once it is complete.
     pub answered: Answered,
-    /// The number of rows of the current result; `None` before its RowDescription or first row.
+    /// The number of rows of the current result so far. `None` before its RowDescription or its first row.
     rows: Option<u64>,
-    /// True if the next message begins another result.
+    /// True if the last result is complete, so that the next message begins another result.
     is_complete: bool,
-    /// A buffer for the next RowDescription.
+    /// A buffer that the next RowDescription can reuse.
     spare: Vec<u8>,
-    /// True if the server sends a RowDescription before rows, as after a Query message.
+    /// True if the server sends a RowDescription before rows, as in answer to a Query message.
     is_described: bool,
 }
 
 impl Answering {
-    /// Begins the answer to another request; `is_described` says whether the server sends a RowDescription before rows.
+    /// Begins the answer to another request. `is_described` is true if the server sends a RowDescription before rows.
     pub fn expect(&mut self, is_described: bool) {
         self.clear();
         self.is_described = is_described;
@@ -84,7 +84,7 @@ impl Answering {
         self.is_complete = false;
     }
 
-    /// Takes a RowDescription; its body is kept with `hands`.
+    /// Processes a RowDescription. Its body is kept if `hands` is true.
     #[inline(always)]
     pub fn describe(&mut self, body: &[u8], hands: bool) {
         self.begin();
@@ -97,7 +97,7 @@ impl Answering {
         }
     }
 
-    /// Takes a DataRow; its body is kept with `hands`.
+    /// Processes a DataRow. Its body is kept if `hands` is true.
     #[inline(always)]
     pub fn add_row(&mut self, body: &[u8], hands: bool) {
         self.begin();
@@ -107,13 +107,13 @@ impl Answering {
         }
     }
 
-    /// Takes a DataRow, whose contents are added to the hash.
+    /// Processes a DataRow and adds its contents to the hash.
     pub fn add_hashed_row(&mut self, body: &[u8]) {
         self.add_row(body, false);
         self.answered.hash = self.answered.hash.wrapping_add(hash_of_row(body));
     }
 
-    /// Takes a CommandComplete. Its tag is the command's name, often followed by a number of rows.
+    /// Processes a CommandComplete. Its tag is the name of the command, often followed by a number of rows.
     #[inline(always)]
     pub fn complete(&mut self, tag: &[u8]) {
         self.begin();
@@ -125,7 +125,7 @@ impl Answering {
         self.is_complete = true;
     }
 
-    /// Takes the end of a statement without text (EmptyQueryResponse).
+    /// Processes an EmptyQueryResponse, which ends a statement without text.
     pub fn complete_empty(&mut self) {
         self.begin();
         self.answered.kind = QueryKind::Nothing;
@@ -139,8 +139,9 @@ impl Answering {
         }
     }
 
-    /// Returns the kind and the number of rows of a result of which only the command tag was received. If the caller
-    /// has not asked for RowDescriptions, a result with columns but without rows is recognized by the command's name.
+    /// Returns the kind and the number of rows of a result of which only the command tag was received. If the client
+    /// has not asked for RowDescriptions, a result with columns but without rows is recognized by the name of the
+    /// command.
     fn kind_by_tag(&self, tag: &[u8]) -> (QueryKind, u64) {
         let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
         let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -157,7 +158,8 @@ impl Answering {
     }
 }
 
-/// Returns FNV-1a of a DataRow's body, mixed so that sums of hashes tell sets of rows apart.
+/// Returns the FNV-1a hash of a DataRow's body. Its bits are mixed further, so that the sum of the hashes differs
+/// between different sets of rows.
 fn hash_of_row(body: &[u8]) -> u64 {
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -165,24 +167,24 @@ fn hash_of_row(body: &[u8]) -> u64 {
     splitmix64_at(hash, 0)
 }
 
-/// The result of a statement: the columns' names, the number of rows, and the last row.
+/// The result of a statement: the names of its columns, the number of its rows, and its last row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// The columns' names; empty for a statement that returns no rows at all.
+    /// The names of the columns. Empty for a statement that returns no rows at all.
     pub columns: Vec<Vec<u8>>,
     pub rows: u64,
-    /// The last row's values in text format; NULL is `None`.
+    /// The values of the last row in text format. NULL is `None`.
     pub last: Vec<Option<Vec<u8>>>,
 }
 
 impl ResultSet {
-    /// Takes the columns' names from the body of a RowDescription.
+    /// Reads the names of the columns from the body of a RowDescription.
     pub fn set_columns(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
         self.columns = column_names(body).ok_or_else(short)?;
         Ok(())
     }
 
-    /// Counts a row and takes its values from the body of a DataRow.
+    /// Counts a row, and reads its values from the body of a DataRow.
     pub fn add_row(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
         self.rows += 1;
         self.last = values(body, <[u8]>::to_vec).ok_or_else(short)?;
@@ -191,10 +193,10 @@ impl ResultSet {
 }
 
 fn short() -> ConnectionError {
-    ConnectionError::Protocol("a message of the server's answer is shorter than it says".to_owned())
+    ConnectionError::Protocol("a message from the server is shorter than the lengths in it say".to_owned())
 }
 
-/// Returns the columns' names in the body of a RowDescription; `None` if it is shorter than it says.
+/// Returns the names of the columns in the body of a RowDescription. Returns `None` if the body is too short for them.
 fn column_names(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut names = Vec::new();
@@ -206,8 +208,8 @@ fn column_names(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(names)
 }
 
-/// Returns the values in the body of a DataRow, each converted, with NULL as `None`; `None` if the body is shorter than
-/// it says.
+/// Returns the values in the body of a DataRow, each converted by `convert`, with NULL as `None`. Returns `None` if the
+/// body is too short for its values.
 pub fn values<T>(body: &[u8], convert: impl Fn(&[u8]) -> T) -> Option<Vec<Option<T>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut row = Vec::new();

@@ -1,4 +1,5 @@
-//! A session that waits for its answers: for the work around a run (versions, counts, vacuum, loading data).
+//! A session that blocks until the server has answered. It is used for the work before and after a load: asking for the
+//! version, counting rows, VACUUM, and loading data.
 
 use std::io;
 use std::sync::Arc;
@@ -21,68 +22,68 @@ use ground::text;
 
 const TOKEN: Token = Token(0);
 
-/// The longest time that a client waits for the server to end a session. A server that needs longer ends it later,
-/// without the client.
+/// The longest time that a client waits until the server has ended a session. If the server needs longer, the client
+/// disconnects.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The longest time until an interrupt is noticed, and the pause between two cancel requests. A request is repeated
-/// because a server process that is between two statements ignores it.
+/// The longest time until an interrupt is noticed, and the pause between two cancel requests. The request is repeated
+/// because the server ignores a cancel request that arrives between two statements.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The longest time that a server may take to cancel an interrupted statement; then it goes on alone, or does not
-/// answer at all.
+/// The longest time that the server may take to cancel an interrupted statement. After that the client disconnects,
+/// although the statement may still run.
 const PATIENCE_WITH_CANCELS: Duration = Duration::from_secs(5);
 
-/// The longest time that a server may take to cancel a statement whose time is over.
+/// The longest time that the server may take to cancel a statement that has reached its time limit.
 const PATIENCE_AFTER_LIMIT: Duration = Duration::from_secs(60);
 
-/// A row of a result; NULL is `None`.
+/// A row of a result. NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
-/// The decision of a caller that sends COPY data: what follows the message that it has just filled.
+/// What comes after the COPY data that a caller has just written to the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     More,
     Done,
-    /// The data is given up, and so is the statement.
+    /// The caller gives the data up, and the COPY fails.
     GiveUp,
 }
 
-/// The reason for which a COPY failed.
+/// The error for which a COPY failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The COPY failed before it took data.
+    /// The COPY failed before the server accepted data.
     #[error("{0}")]
     Refused(ConnectionError),
-    /// The COPY failed when it had begun to take data.
+    /// The COPY failed after the server had begun to accept data.
     #[error("{0}")]
     Failed(ConnectionError),
 }
 
-/// A session that blocks until its answers have come.
+/// A session whose calls block until the server has answered.
 pub struct Session {
     connection: Connection,
     poll: Poll,
     buffer: ReceiveBuffer,
     target: Arc<Target>,
-    /// True if notices of the server are not passed to the user.
+    /// True if the server's notices are not shown to the user.
     is_silent: bool,
-    /// The time at which the first request to cancel was sent.
+    /// The time at which the server was first asked to cancel the statement.
     cancelled: Option<Instant>,
-    /// The time at which the server is asked to cancel the statement.
+    /// The time limit of the statement, at which the server is asked to cancel it.
     until: Option<Instant>,
-    /// The facts that the server said of itself when the session started.
+    /// What the server has reported about itself when the session started.
     pub server: ServerInfo,
 }
 
 impl Session {
-    /// Returns the user of the program, as the session's target has it.
+    /// Returns the user of the program, who gets the notices of the server.
     pub fn user(&self) -> User {
         self.target.user
     }
 
-    /// Connects to `target`; the error has libpq's lines. Where a password is needed, none is known and there is a
-    /// terminal, the user is asked for it, and all later connections to `target` use it.
+    /// Connects to `target`. The error has libpq's lines. If the server asks for a password and none is known, the user
+    /// is asked for it on the terminal, and all later connections to `target` use it.
     pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
         match Self::connect(target) {
             Err(error) if error.sqlstate == INVALID_PASSWORD && target.ask_for_password() => Self::connect(target),
@@ -90,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Connects to `target` as [`Session::open`] does, except that nobody is asked for a password.
+    /// Connects to `target` as [`Session::open`] does, but never asks the user for a password.
     pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let mut poll = Poll::new()?;
         let mut buffer = ReceiveBuffer::default();
@@ -118,18 +119,19 @@ impl Session {
         }
     }
 
-    /// Returns the server process, by which the session's statements can be cancelled; `None` if the server did not
-    /// say.
+    /// Returns the server process, which is needed to cancel the session's statements. Returns `None` if the server has
+    /// not sent a key for that.
     pub fn backend(&self) -> Option<&Arc<Backend>> {
         self.connection.backend()
     }
 
-    /// Stops telling the user notices.
+    /// Stops showing the server's notices to the user.
     pub fn silence(&mut self) {
         self.is_silent = true;
     }
 
-    /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
+    /// Runs `sql`, which has one or more statements, and returns the rows of all results. An error of the server ends
+    /// the query.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
         let mut rows = RowCollector::new((!self.is_silent).then_some(self.target.user.tell));
         self.send_query(&mut rows, sql)?;
@@ -137,7 +139,7 @@ impl Session {
         self.outcome(rows)
     }
 
-    /// Sends one request by `send` and waits for the reply; [`Session::answered`] is the answer.
+    /// Sends one request with `send`, and waits for the reply. [`Session::answered`] then returns the answer.
     pub fn ask(
         &mut self,
         send: impl FnOnce(&mut Connection) -> Result<Sent, ConnectionError>,
@@ -147,7 +149,7 @@ impl Session {
         }
         let (registry, buffer) = (&self.poll, &mut self.buffer);
         let sent = send(&mut self.connection).and_then(|_| Ok(self.connection.watch_unsent(registry, TOKEN)?));
-        // A broken socket may still hold the server's last message.
+        // If the socket is broken, it may still hold the server's last message.
         let mut reply = self.connection.receive(buffer, registry, TOKEN)?;
         sent?;
         loop {
@@ -159,9 +161,9 @@ impl Session {
         }
     }
 
-    /// Sends one request as [`Session::ask`] does. If there is no answer at the time `until`, the server is asked to
-    /// cancel the request. Returns the answer, and true if the cancellation was requested; the request to cancel may
-    /// then still be under way, so that the session must not be used any more.
+    /// Sends one request as [`Session::ask`] does. If the server has not answered at the time `until`, it is asked to
+    /// cancel the request. Returns the reply, and true if the server was asked to cancel. The cancel request may then
+    /// still be on its way, so that the session must not be used any more.
     pub fn ask_until(
         &mut self,
         until: Instant,
@@ -173,12 +175,13 @@ impl Session {
         Ok((reply?, self.cancelled.is_some()))
     }
 
-    /// Returns the answer to the last request of [`Session::ask`].
+    /// Returns the answer to the last request that was sent with [`Session::ask`].
     pub fn answered(&self) -> &Answered {
         self.connection.answered()
     }
 
-    /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
+    /// Runs `COPY ... FROM STDIN`. `fill` appends the data of one message to the buffer, and returns whether more data
+    /// follows.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
         let mut rows = RowCollector::new((!self.is_silent).then_some(self.target.user.tell));
         self.send_query(&mut rows, sql).map_err(CopyError::Refused)?;
@@ -201,7 +204,8 @@ impl Session {
         sent.map_err(|error| self.last_error(rows, error))
     }
 
-    /// Returns why the socket is broken: a server that ends the session may have reported an error before.
+    /// Returns the error of a broken socket. A server that ends the session may have sent an error before it closed the
+    /// socket; that error is returned then.
     fn last_error(&mut self, rows: &mut RowCollector, error: ConnectionError) -> ConnectionError {
         if !matches!(error, ConnectionError::Closed | ConnectionError::Send(_)) {
             return error;
@@ -209,7 +213,7 @@ impl Session {
         self.wait(rows, |rows| rows.ready).err().unwrap_or(error)
     }
 
-    /// Returns the rows, or the error with the statement it is about.
+    /// Returns the rows, or the server's error with the statement in which it occurred.
     fn outcome(&self, rows: RowCollector) -> Result<Vec<Row>, ConnectionError> {
         match rows.error {
             None => Ok(rows.rows),
@@ -217,7 +221,8 @@ impl Session {
         }
     }
 
-    /// Sends data until there is no more or the server has reported an error; it skips what comes after that.
+    /// Sends the data until there is no more, or until the server has reported an error. After an error the server
+    /// ignores the rest of the data.
     fn send_copy_data(
         &mut self,
         rows: &mut RowCollector,
@@ -248,8 +253,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the socket has taken all that was sent. A server that has stopped reading is given up some time after
-    /// an interrupt.
+    /// Waits until the socket has accepted all bytes. After an interrupt the wait ends with an error if the server has
+    /// stopped reading.
     fn send_rest(&mut self, mut sent: Sent) -> Result<(), ConnectionError> {
         while sent == Sent::InPart {
             self.connection.watch_unsent(&self.poll, TOKEN)?;
@@ -259,7 +264,7 @@ impl Session {
         Ok(self.connection.watch_unsent(&self.poll, TOKEN)?)
     }
 
-    /// Takes what the server has sent, without waiting.
+    /// Processes the bytes that the server has sent, without waiting for more.
     fn receive(&mut self, rows: &mut RowCollector) -> Result<Flow, ConnectionError> {
         let received = self.connection.visit(&mut self.buffer.bytes, rows);
         received.map_err(|error| match (error, rows.error.take()) {
@@ -288,8 +293,8 @@ impl Session {
         self.target.is_interrupted() == Some(true)
     }
 
-    /// Waits until the socket is ready; after an interrupt or the end of the time it has the statement cancelled. The
-    /// error is that the server cancels nothing.
+    /// Waits until the socket is ready. After an interrupt, or when the statement has reached its time limit, asks the
+    /// server to cancel the statement. Returns an error if the server does not end the statement.
     fn pause(&mut self) -> Result<(), ConnectionError> {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         let looks = self.target.is_interrupted().map(|_| PATIENCE);
@@ -299,7 +304,8 @@ impl Session {
         if !self.is_interrupted() && !is_over {
             return Ok(());
         }
-        // An answer that comes is awaited, but one that comes for too long.
+        // After a cancel request the answer is still read while it arrives. But a time limit cancels even a statement
+        // whose answer keeps arriving.
         if is_ready && !(is_over && self.cancelled.is_none()) {
             return Ok(());
         }
@@ -310,19 +316,19 @@ impl Session {
         if waited > PATIENCE_AFTER_LIMIT {
             return Err(ConnectionError::Timeout);
         }
-        // Where the request does not reach the server, the next one may.
+        // If this cancel request does not reach the server, the next one may.
         let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
         Ok(())
     }
 }
 
-/// Waits until the socket is ready, `patience` is over or a signal has come. Returns true if the socket is ready.
+/// Waits until the socket is ready, `patience` is over, or a signal has arrived. Returns true if the socket is ready.
 fn wait(poll: &mut Poll, patience: Option<Duration>) -> io::Result<bool> {
     Ok(poll.wait(&mut Ready::default(), patience)? > 0)
 }
 
-/// The end of the session, for which it waits a moment: the server adds what the session did to its statistics before
-/// it closes the socket, and VACUUM would count rows twice that are added after it.
+/// Ends the session, and waits a moment until the server has closed the socket. Before that, the server adds the
+/// session's work to its statistics. If it did so after a VACUUM that follows, rows would be counted twice.
 impl Drop for Session {
     fn drop(&mut self) {
         self.connection.terminate();
@@ -336,7 +342,7 @@ impl Drop for Session {
     }
 }
 
-/// A visitor that passes over all that a server says.
+/// A visitor that ignores all messages of the server.
 struct Unheard;
 
 impl Visitor for Unheard {
@@ -349,11 +355,11 @@ impl Visitor for Unheard {
     }
 }
 
-/// Collects rows in text format: those of one simple query.
+/// Collects the rows of one simple query in text format.
 struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
-    /// The function that gets notices.
+    /// The function that receives the server's notices.
     tell: Option<fn(&str)>,
     order: Order,
     copying: bool,
@@ -378,7 +384,7 @@ impl Visitor for RowCollector {
         match kind {
             b'D' => {
                 let row = values(body, text::of);
-                let short = || "a row of the server's answer is shorter than it says".to_owned();
+                let short = || "a row from the server is shorter than the lengths in it say".to_owned();
                 self.rows.push(row.ok_or_else(|| ConnectionError::Protocol(short()))?);
             }
             b'E' => self.error = Some(Box::new(ServerError::parse(body))),

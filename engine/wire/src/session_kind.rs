@@ -1,19 +1,19 @@
-//! The parameter `target_session_attrs`: whether the server accepts writes and whether it is a standby, as it reports
-//! it, compared with the kind of server that the user asks for.
+//! The connection parameter `target_session_attrs`: compares what the server reports (whether it accepts writes, and
+//! whether it is a standby) with the kind of server for which the user asks.
 
 use crate::params::TargetSessionAttrs;
 
-/// The facts about a server that are known so far. Servers from 14 on report both when the session starts.
+/// What is known about the kind of a server so far. Servers from version 14 on report it when the session starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionKind {
-    /// The value of `default_transaction_read_only`.
+    /// True if `default_transaction_read_only` is on. `None` if the server has not reported it.
     read_only: Option<bool>,
     in_hot_standby: Option<bool>,
     asked: bool,
 }
 
 impl SessionKind {
-    /// Takes in a parameter that the server reports.
+    /// Records a parameter that the server reports.
     pub fn note_parameter(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"default_transaction_read_only" => self.read_only = Some(value == b"on"),
@@ -22,15 +22,17 @@ impl SessionKind {
         }
     }
 
-    /// Takes in the server's answer to the question.
+    /// Records the server's answer to the query that [`SessionKind::question`] returned.
     pub fn note_answer(&mut self, value: &str) {
         self.in_hot_standby = Some(matches!(value, "on" | "t"));
-        // Whichever of the two makes a session read-only is the same to whoever asked for that.
+        // After `SHOW transaction_read_only` it is not known whether the session is read-only because of a standby or
+        // because of `default_transaction_read_only`. To a user who asks for a read-only or writable session both are
+        // the same.
         self.read_only.get_or_insert(false);
     }
 
-    /// Returns the query that has to be sent to find out the kind of the server; `None` if the server has reported
-    /// enough by itself.
+    /// Returns the query that must be sent to find out the kind of the server. Returns `None` if the server has
+    /// reported it by itself, or if it is not needed.
     pub fn question(&mut self, wanted: TargetSessionAttrs) -> Option<&'static str> {
         use TargetSessionAttrs::*;
         let (is_open, sql) = match wanted {
@@ -45,10 +47,10 @@ impl SessionKind {
         (is_open && !std::mem::replace(&mut self.asked, true)).then_some(sql)
     }
 
-    /// Checks that the session's server is of the kind that the user asks for.
+    /// Checks that the server is of the kind for which the user asks.
     ///
     /// # Errors
-    /// Returns libpq's message on the kind of the session if it is not a wanted one.
+    /// Returns libpq's message if the server is of another kind.
     pub fn check(&self, wanted: TargetSessionAttrs) -> Result<(), &'static str> {
         use TargetSessionAttrs::*;
         let standby = self.in_hot_standby.unwrap_or(false);

@@ -1,24 +1,25 @@
-//! The part of a prepared statement's name that differs between sessions. Sessions of clients may share a session of
-//! the server behind a pooler; names that two of them use would collide there.
+//! The part of a prepared statement's name that is different in each session. Behind a pooler, several client sessions
+//! may share a session of the server, where two prepared statements of the same name would collide.
 
 use ground::random::entropy;
 
 /// The number of letters of a mark.
 const MARK_LENGTH: usize = 8;
 
-/// The letters of marks. Their number is a power of two, so that each is drawn as often as another.
+/// The letters of marks. Their number is a power of two, so that each letter is equally likely to be drawn.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Letters that are drawn for a session. Two of a thousand sessions have the same with a probability of one in two
-/// million.
+/// The letters that are drawn for one session. The probability that any two of a thousand sessions get the same mark is
+/// one in two million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionMark(pub [u8; MARK_LENGTH]);
 
 impl SessionMark {
-    /// The letters that stand for those of a session in messages that are made before the session.
+    /// The placeholder for a session's mark, in messages that are built before the session exists.
     pub const NONE: Self = Self([b'-'; MARK_LENGTH]);
 
-    /// Draws a mark, whatever the seed of the run is: engines with the same seed may share a pooler, too.
+    /// Draws a random mark. It does not depend on the seed of the run, since engines with the same seed may share a
+    /// pooler.
     pub fn draw() -> Self {
         let mut bits = entropy();
         Self(std::array::from_fn(|_| {
@@ -34,7 +35,7 @@ impl SessionMark {
         format!("s{letters}_{id}")
     }
 
-    /// Writes the mark into a message whose statement's name begins at `name`.
+    /// Writes the mark into a message in which the statement's name begins at the offset `name`.
     #[inline(always)]
     pub fn write(self, name: usize, message: &mut [u8]) {
         message[name + 1..name + 1 + MARK_LENGTH].copy_from_slice(&self.0);

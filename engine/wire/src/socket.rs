@@ -1,4 +1,4 @@
-//! A non-blocking socket to a server, over TCP or in the file system.
+//! A non-blocking socket to a server, over TCP or as a Unix socket.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -18,8 +18,8 @@ use crate::error::ConnectionError;
 use crate::network::{Network, SocketAddress, Transport};
 use crate::params::{Params, TcpOptions};
 
-/// The flags of a write, with which a write to a closed peer is an error of the call, not a signal. Systems without the
-/// flag have a socket option, which `socket2` sets.
+/// The flags of a write, which make a write to a closed connection return an error and not raise a signal. On systems
+/// without this flag, `socket2` sets a socket option instead.
 #[cfg(not(target_vendor = "apple"))]
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
@@ -28,7 +28,8 @@ const SEND_FLAGS: SendFlags = SendFlags::empty();
 /// A socket that is connecting or connected.
 pub struct Socket {
     socket: socket2::Socket,
-    /// The address of a Unix listener whose queue was full when the socket was to be connected.
+    /// The address of a listening Unix socket whose queue was full when this socket tried to connect. `None` if the
+    /// socket does not have to try again.
     queued_for: Option<Box<SockAddr>>,
 }
 
@@ -46,7 +47,8 @@ impl Socket {
 }
 
 impl Transport for Socket {
-    /// Tries again to connect to a Unix listener whose queue was full.
+    /// Returns true if the socket is connected. If the queue of a listening Unix socket was full, tries again to
+    /// connect.
     fn is_connected(&mut self) -> io::Result<bool> {
         if let Some(address) = self.queued_for.take() {
             self.queued_for = enter_queue(&self.socket, address)?;
@@ -62,7 +64,7 @@ impl Transport for Socket {
         }
     }
 
-    /// Returns true if the queue of a Unix listener was full at the last attempt to connect.
+    /// Returns true if the queue of a listening Unix socket was full at the last attempt to connect.
     fn awaits_room(&self) -> bool {
         self.queued_for.is_some()
     }
@@ -87,8 +89,8 @@ impl AsFd for Socket {
     }
 }
 
-/// The system call without the C library around it. In a program with several threads the C library makes each call a
-/// point of cancellation, which costs a tenth of a transaction.
+/// Calls the system call directly and not through the C library. In a program with several threads the C library makes
+/// each read a cancellation point, which costs a tenth of the time of a transaction.
 impl Read for Socket {
     #[inline(always)]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -108,7 +110,7 @@ impl Write for Socket {
     }
 }
 
-/// The operating system's sockets.
+/// The implementation for the operating system's sockets.
 impl Network for Poll {
     type Transport = Socket;
 
@@ -129,7 +131,7 @@ impl Network for Poll {
     }
 }
 
-/// Starts to connect, with the options set before, as by libpq.
+/// Starts to connect over TCP. The options of the socket are set before that, as in libpq.
 fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> Result<socket2::Socket, ConnectionError> {
     let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None);
     let socket = socket.map_err(ConnectionError::Connect)?;
@@ -142,7 +144,7 @@ fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> Result<socket2::Soc
     }
 }
 
-/// Sets the options of a TCP socket; the error names the one that the system rejects.
+/// Sets the options of a TCP socket. An error names the option that the operating system rejects.
 fn set_options(socket: &socket2::Socket, options: &TcpOptions) -> Result<(), (&'static str, Errno)> {
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     set_tcp_nodelay(socket, true).map_err(|error| ("TCP_NODELAY", error))?;
@@ -166,11 +168,11 @@ fn set_options(socket: &socket2::Socket, options: &TcpOptions) -> Result<(), (&'
     Ok(())
 }
 
-/// Starts to connect to a Unix listener. libpq fails with EAGAIN where its queue is full; here the socket waits for
-/// room.
+/// Starts to connect to a Unix socket. If the queue of the listening socket is full, libpq fails with EAGAIN; this
+/// socket waits until there is room.
 fn connect_unix(path: &Path) -> io::Result<Socket> {
     let address = match path.to_str().and_then(|text| text.strip_prefix('@')) {
-        // For the system, names in the abstract namespace begin with a zero byte.
+        // Names in the abstract namespace begin with a zero byte in the system call.
         Some(name) => SockAddr::unix(format!("\0{name}"))?,
         None => SockAddr::unix(path)?,
     };
@@ -180,7 +182,8 @@ fn connect_unix(path: &Path) -> io::Result<Socket> {
     Ok(Socket { socket, queued_for })
 }
 
-/// Connects to a Unix listener, which never takes time; returns the address if the listener's queue is full.
+/// Connects to a Unix socket, which never takes time. Returns the address if the queue of the listening socket is full,
+/// so that the caller can try again.
 fn enter_queue(socket: &socket2::Socket, address: Box<SockAddr>) -> io::Result<Option<Box<SockAddr>>> {
     match socket.connect(&address) {
         Ok(()) => Ok(None),

@@ -1,5 +1,5 @@
-//! The start of a session, from an open socket until it is ready for statements: TLS, start-up message, parameters of
-//! the server.
+//! The start of a session, from an open socket until the session is ready for statements: TLS, the start-up message,
+//! authentication, and the parameters that the server reports.
 
 use std::io;
 use std::path::Path;
@@ -18,15 +18,15 @@ use crate::target::{Attempt, Target};
 use crate::tls::{self, CertificateRequest, TlsFailure};
 use ground::text;
 
-/// Protocol version 3.0, to which the minor version is added, and the code of a request for TLS, in place of a type in
-/// a session's first message.
+/// Protocol version 3.0, to which the minor version is added. The constant after it is the code of a request for TLS.
+/// The first message of a connection has one of the two in place of a type.
 const PROTOCOL_3_0: u32 = 3 << 16;
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// The facts that the server says of itself while a session starts.
+/// What the server reports about itself when a session starts.
 #[derive(Debug, Default, Clone)]
 pub struct ServerInfo {
-    /// The version as in `SHOW server_version`, e.g. `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.
+    /// The server's version as in `SHOW server_version`, such as `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.
     pub version: String,
 }
 
@@ -38,25 +38,25 @@ impl ServerInfo {
     }
 }
 
-/// The state of one session's start, or of a connection that brings a cancel request.
+/// The state of a session's start, or of a connection that sends a cancel request.
 pub struct Startup {
     target: Arc<Target>,
     attempt: Arc<Attempt>,
-    /// True if TLS is asked for.
+    /// True if the client asks the server for TLS.
     asks_tls: bool,
-    /// The session whose statement a cancel request must cancel; `None` if this connection starts a session.
+    /// The key of the session whose statement must be cancelled. `None` if this connection starts a session.
     cancels: Option<BackendKey>,
-    /// The key with which statements of the new session can be cancelled; `None` until the server sends it.
+    /// The key with which statements of the new session can be cancelled. `None` until the server sends it.
     key: Option<BackendKey>,
     state: State,
     pub authentication: Authentication,
-    /// The messages for the server that are not yet sent.
+    /// The messages to the server that have not been sent yet.
     out: Vec<u8>,
     server: ServerInfo,
     kind: SessionKind,
     wanted: TargetSessionAttrs,
-    /// True if the server refused TLS, and the session was continued unencrypted over the same socket, which `sslmode`
-    /// allows.
+    /// True if the server refused TLS, and the session was continued without encryption over the same socket, which
+    /// `sslmode` allows.
     pub went_on_without_tls: bool,
 }
 
@@ -66,13 +66,13 @@ enum State {
     AwaitTlsAnswer,
     TlsHandshake,
     AwaitReady,
-    /// A cancel request was sent: the server closes the connection when it has read it.
+    /// The cancel request was sent. The server closes the connection when it has read the request.
     AwaitClose,
     Ready,
 }
 
 impl Startup {
-    /// Begins the start of a session over a socket that is connecting to the endpoint of `attempt`. `wanted` is the
+    /// Begins to start a session over a socket that is being connected to the endpoint of `attempt`. `wanted` is the
     /// kind of server that is accepted.
     pub fn new(target: Arc<Target>, attempt: Arc<Attempt>, wanted: TargetSessionAttrs) -> Self {
         Self {
@@ -91,23 +91,23 @@ impl Startup {
         }
     }
 
-    /// Begins the start of a connection that delivers the cancel request for a session.
+    /// Makes the state of a connection that sends the cancel request for a session.
     pub fn cancelling(backend: &Backend) -> Self {
         let (target, attempt) = (Arc::clone(&backend.target), Arc::clone(&backend.attempt));
         let (asks_tls, cancels) = (backend.has_tls, Some(backend.key.clone()));
         Self { asks_tls, cancels, ..Self::new(target, attempt, TargetSessionAttrs::Any) }
     }
 
-    /// Returns the server process of a session that is ready, which is needed to cancel its statements; `None` if the
-    /// server has sent no key.
+    /// Returns the server process of a session that is ready, which is needed to cancel the session's statements.
+    /// Returns `None` if the server has not sent a key for that.
     pub fn take_backend(&mut self) -> Option<Arc<Backend>> {
         let key = self.key.take()?;
         let (target, attempt) = (Arc::clone(&self.target), Arc::clone(&self.attempt));
         Some(Arc::new(Backend { target, attempt, has_tls: self.asks_tls && !self.went_on_without_tls, key }))
     }
 
-    /// Continues as far as the socket allows without waiting. Returns `Some` when the session is ready, or when the
-    /// server has taken the cancel request.
+    /// Goes on as far as possible without waiting for the socket. Returns `Some` when the session is ready, or when the
+    /// server has read the cancel request.
     pub fn advance<T: Transport>(
         &mut self,
         stream: &mut Stream<T>,
@@ -124,7 +124,7 @@ impl Startup {
             }
             self.begin(stream)?;
         }
-        // A server that closes the socket before it has read everything may have said why.
+        // If the server closes the socket before it has read all messages, it may have sent an error that says why.
         let flushed = self.flush(stream);
         if self.state == State::AwaitTlsAnswer && !self.answer_tls(stream)? {
             return flushed.map(|()| None);
@@ -153,8 +153,8 @@ impl Startup {
         }
     }
 
-    /// Returns true if, as in libpq, another attempt at the same server may be made with the other choice of encryption
-    /// after this error. That is not so once authentication is complete, nor if TLS broke after its handshake.
+    /// Returns true if, as in libpq, the same server may be tried again with the other choice of encryption after this
+    /// error. It may not if authentication is complete, or if TLS failed after its handshake.
     pub fn may_change_encryption(&self, error: &ConnectionError) -> bool {
         let is_past_handshake = !matches!(self.state, State::Connecting | State::AwaitTlsAnswer | State::TlsHandshake);
         !(self.authentication.is_done || is_past_handshake && matches!(error, ConnectionError::Tls(_)))
@@ -165,7 +165,7 @@ impl Startup {
         self.state == State::Connecting
     }
 
-    /// Returns the password file from which the password was taken, if the server's error is that the password is
+    /// Returns the password file from which the password was read, if the server's error says that the password is
     /// wrong.
     pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
         match error {
@@ -217,8 +217,8 @@ impl Startup {
         self.state = State::AwaitReady;
     }
 
-    /// Reads the server's one byte on the client's wish for TLS; returns false while it has not come. Only that byte is
-    /// read, so that nothing can be slipped in before the encryption.
+    /// Reads the server's one-byte answer to the request for TLS. Returns false if it has not arrived. No further byte
+    /// is read, because unencrypted bytes after it must not be taken for encrypted ones.
     fn answer_tls<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<bool, ConnectionError> {
         let mut answer = [0u8; 1];
         match stream.read(&mut answer) {
@@ -238,7 +238,7 @@ impl Startup {
             b'N' => {
                 return Err(tls_failure("server does not support SSL, but SSL was required"));
             }
-            // What the error says is not to be trusted before the encryption.
+            // The text of the error cannot be trusted, since it is not encrypted.
             b'E' => {
                 return Err(ConnectionError::Protocol("server sent an error response during SSL exchange".to_owned()));
             }
@@ -277,8 +277,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Checks a server's NegotiateProtocolVersion message, which has the newest version that the server supports and
-    /// the options that it does not know.
+    /// Checks the server's NegotiateProtocolVersion message. It contains the newest version that the server supports,
+    /// and the options that the server does not know.
     fn negotiate(&self, body: &[u8]) -> Result<(), ConnectionError> {
         let refused = |reason: &str| ConnectionError::Protocol(reason.to_owned());
         let number = body.split_first_chunk::<4>().map(|(version, _)| u32::from_be_bytes(*version));
@@ -309,7 +309,7 @@ impl Startup {
         Ok(())
     }
 
-    /// Checks that the server is of the wanted kind. If it is, the session is ready; if an old server has not reported
+    /// Checks that the server is of the wanted kind. If it is, the session is ready. If an old server has not reported
     /// its kind, a query for it is sent first.
     fn judge(&mut self) -> Result<(), ConnectionError> {
         match self.kind.question(self.wanted) {
@@ -322,7 +322,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Returns the error that explains a reply that is no message: it comes from no PostgreSQL server.
+    /// Returns the error for bytes that are not a message of the protocol: they come from another program than
+    /// PostgreSQL.
     fn explain(&self, error: ConnectionError) -> ConnectionError {
         match error {
             ConnectionError::LostSync { kind: b'R', .. } => {
@@ -335,7 +336,7 @@ impl Startup {
 }
 
 impl Visitor for Startup {
-    /// A peer that is not yet known to be a server gets no more memory than this.
+    /// A peer that has not proved to be a server gets no more memory than this.
     const LIMIT: usize = 1 << 20;
 
     fn wants(&self, _kind: u8) -> bool {
@@ -393,8 +394,8 @@ fn tls_failure(message: &str) -> ConnectionError {
     ConnectionError::Tls(TlsFailure::AsLibpq(message.to_owned()))
 }
 
-/// Makes the error for a TLS handshake that failed. libpq words errors of the socket during the handshake differently
-/// from later ones.
+/// Makes the error for a failed TLS handshake. libpq has other words for errors of the socket during the handshake than
+/// for later ones.
 fn handshake_error(error: io::Error) -> ConnectionError {
     match ConnectionError::receiving(error) {
         ConnectionError::Closed => tls_failure("SSL error: unexpected eof while reading"),

@@ -1,24 +1,25 @@
-//! A statement: its messages are built once when the run is planned, and values are written in on each use.
+//! SQL statements. The messages of a statement are built once, when the run is planned, and the values are written into
+//! them for each execution.
 
 use crate::frame;
 use crate::messages::{self, BINARY_RESULTS, DESCRIBE_PORTAL, EXECUTE, SYNC, TAIL, TEXT_RESULTS};
 use crate::session_mark::SessionMark;
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
-/// The way in which statements are sent, as with pgbench's `--protocol`.
+/// The protocol mode in which statements are sent, as with pgbench's `--protocol`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryMode {
-    /// Each execution is one Query message with the values written into the text.
+    /// Each execution sends one Query message, with the values written into the text.
     #[default]
     Simple,
-    /// Each execution has Parse, Bind and Execute, with the values as parameters.
+    /// Each execution sends Parse, Bind and Execute, with the values as parameters.
     Extended,
-    /// Parse is sent once a connection, then Bind and Execute.
+    /// Parse is sent once for each connection, and each execution sends Bind and Execute.
     Prepared,
 }
 
 impl QueryMode {
-    /// Returns the option's word.
+    /// Returns the name of the mode as it is given to the option.
     pub fn name(self) -> &'static str {
         match self {
             QueryMode::Simple => "simple",
@@ -33,12 +34,12 @@ impl QueryMode {
 pub enum ResultFormat {
     #[default]
     Text,
-    /// The server sends the types' own format, as sysbench asks for it.
+    /// The server sends each type's binary format, for which sysbench asks.
     Binary,
 }
 
 impl ResultFormat {
-    /// Returns the bytes that end a Bind message.
+    /// Returns the bytes at the end of a Bind message that ask for this format.
     fn bytes(self) -> &'static [u8] {
         match self {
             Self::Text => &TEXT_RESULTS,
@@ -47,15 +48,15 @@ impl ResultFormat {
     }
 }
 
-/// The end of a request for one execution: the result format, with which Bind ends, then the messages Describe, Execute
+/// The end of the request for one execution: the result format at the end of Bind, then the messages Describe, Execute
 /// and Sync as far as they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestEnd {
     pub format: ResultFormat,
-    /// True if Describe comes before Execute: the server sends the columns' names and types. libpq always asks for
-    /// them.
+    /// True if Describe is sent before Execute, so that the server sends the names and types of the columns. libpq
+    /// always sends it.
     pub describes: bool,
-    /// True if Sync follows Execute. In a pipeline more requests follow.
+    /// True if Sync is sent after Execute. In a pipeline it is not, since more requests follow.
     pub syncs: bool,
 }
 
@@ -72,17 +73,17 @@ impl RequestEnd {
     }
 }
 
-/// The messages that follow the parameters up to Sync, as bytes for the hot path.
+/// The bytes that come after the parameters of an execution up to Sync, prepared for the hot path.
 #[derive(Debug)]
 pub struct Tail {
     bytes: [u8; TAIL],
     length: usize,
-    /// The number of the bytes that belong to Bind.
+    /// The number of these bytes that belong to the Bind message.
     bind: usize,
 }
 
 impl Tail {
-    /// Makes the end of a request that is no part of a pipeline.
+    /// Makes the end of a request outside of a pipeline.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let mut tail = Vec::new();
         RequestEnd { format, describes, syncs: true }.write(&mut tail);
@@ -92,34 +93,35 @@ impl Tail {
     }
 }
 
-/// The places of a statement's name in the messages Parse, Bind and Describe: behind the message's kind and length and,
-/// in Bind, the end of the unnamed portal's name or, in Describe, the kind of object.
+/// The offsets of a statement's name in the messages Parse, Bind and Describe. Before the name are the message's type
+/// and length, and also, in Bind, the empty name of the portal and, in Describe, the kind of object.
 const NAME_IN_PARSE: usize = 5;
 const NAME_IN_BIND: usize = 6;
 const NAME_IN_DESCRIBE: usize = 6;
 
-/// Room for the messages of one execution with up to six short values, bytes.
+/// The number of bytes for the messages of one execution with up to six short values.
 pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TAIL;
 
-/// A place in a statement where a variable's value goes.
+/// A position in a statement's text at which the value of a variable is inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// The index of the variable's value among a client's values.
+    /// The index of the variable's value in the client's list of values.
     pub slot: usize,
-    /// The variable's name: in simple mode a variable without a value stays in the text as it was written.
+    /// The name of the variable. In simple mode, a variable without a value stays in the text as it was written.
     pub name: String,
 }
 
-/// An SQL statement with holes for values.
+/// An SQL statement with positions (holes) at which values are inserted.
 #[derive(Debug)]
 pub struct Statement {
-    /// The statement's index among the run's statements; a connection remembers by it what it has prepared.
+    /// The statement's index among the statements of the run, by which a connection remembers whether it has prepared
+    /// the statement.
     pub id: usize,
     /// The name under which the statement is prepared.
     name: String,
-    /// True if each session puts its mark into the name.
+    /// True if each session prepares the statement under a name that contains the session's mark.
     is_marked: bool,
-    /// The text around the holes; one more than there are holes.
+    /// The pieces of text around the holes. There is one more piece than there are holes.
     pieces: Vec<Vec<u8>>,
     holes: Vec<Hole>,
     parse: Vec<u8>,
@@ -129,7 +131,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Makes a statement from the text around its holes, whose parameters' types the server has to find out.
+    /// Makes a statement from the pieces of text around its holes. The server has to infer the types of its parameters.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
@@ -137,7 +139,7 @@ impl Statement {
         Self::typed(id, name, pieces, holes, &[])
     }
 
-    /// Makes a statement whose parameters have these types, by their OIDs.
+    /// Makes a statement whose parameters have the types with these OIDs.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
@@ -161,7 +163,8 @@ impl Statement {
         }
     }
 
-    /// Makes a statement whose parameters have these types, and which each session prepares under a name of its own.
+    /// Makes a statement whose parameters have the types with these OIDs, and which each session prepares under a name
+    /// of its own.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
@@ -169,8 +172,8 @@ impl Statement {
         Self { is_marked: true, ..Self::typed(id, &SessionMark::NONE.name(id), pieces, holes, types) }
     }
 
-    /// Makes a statement whose text has `$1` to `$parameters` in it already; value number i is that of `$(i + 1)`. It
-    /// is not for the simple mode, which would send the text without values.
+    /// Makes a statement whose text already has `$1` to `$parameters`; the value at index i belongs to `$(i + 1)`. It
+    /// must not be used in simple mode, which would send the text without the values.
     pub fn with_parameters(id: usize, name: &str, text: &[u8], parameters: usize) -> Self {
         Self {
             id,
@@ -190,7 +193,8 @@ impl Statement {
         &self.name
     }
 
-    /// Returns the text that the server parses, with parameters in the place of the holes; `None` if it is not UTF-8.
+    /// Returns the text that the server parses, with `$1` and so on in place of the holes. Returns `None` if it is not
+    /// UTF-8.
     pub fn text(&self) -> Option<&str> {
         let (_, body) = frame::messages(&self.parse_unnamed).next()?;
         std::str::from_utf8(body.split(|byte| *byte == 0).nth(1)?).ok()
@@ -201,12 +205,12 @@ impl Statement {
         self.holes.iter().map(|hole| hole.name.as_str())
     }
 
-    /// Returns the indexes of the values of the statement's parameters, in their order.
+    /// Returns, for each parameter in order, the index of its value in the client's list of values.
     pub fn slots(&self) -> impl Iterator<Item = usize> {
         self.holes.iter().map(|hole| hole.slot)
     }
 
-    /// Returns the name of the statement's first variable that has no value among these.
+    /// Returns the name of the statement's first variable that has no value in `values`.
     pub fn unset(&self, values: &[Value]) -> Option<&str> {
         let hole = self.holes.iter().find(|hole| matches!(values.get(hole.slot), Some(Value::Unset)));
         hole.map(|hole| hole.name.as_str())
@@ -221,7 +225,7 @@ impl Statement {
         message
     }
 
-    /// Returns the message that asks the server to describe the statement that the session with this mark has prepared.
+    /// Returns the message that asks the server to describe the prepared statement of the session with this mark.
     pub(crate) fn describe_message(&self, mark: SessionMark) -> Vec<u8> {
         let mut message = messages::describe(&self.name);
         if self.is_marked {
@@ -230,8 +234,8 @@ impl Statement {
         message
     }
 
-    /// Appends the messages of one execution in the session with this mark. A session that has `parsed` the statement
-    /// in prepared mode gets no Parse.
+    /// Appends the messages of one execution in the session with this mark. In prepared mode Parse is left out if the
+    /// session has already parsed the statement (`parsed`).
     pub fn encode(
         &self,
         mark: SessionMark,
@@ -266,8 +270,9 @@ impl Statement {
         frame::set_length(out, start + 1, bind_end);
     }
 
-    /// Writes one execution of the parsed statement, up to Sync, into `room`, if its values are few and short numbers,
-    /// as nearly always. The same bytes as [`Statement::encode`]; copies of constant size cost a third less there.
+    /// Writes one execution of the parsed statement, with Sync at the end, into `room`, if its values are few and short
+    /// numbers, as they are in nearly all cases. The bytes are the same as from [`Statement::encode`], but copies of
+    /// constant size make it a third cheaper.
     #[inline(always)]
     pub fn encode_short<'a>(
         &self,
@@ -291,7 +296,7 @@ impl Statement {
         room.get(..at + tail.length)
     }
 
-    /// Appends the text with the values in it, as simple mode sends it.
+    /// Appends the text with the values inserted, as simple mode sends it.
     pub fn write_text(&self, values: &[Value], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.pieces[0]);
         for (hole, piece) in self.holes.iter().zip(&self.pieces[1..]) {
@@ -314,9 +319,9 @@ impl Statement {
     }
 }
 
-/// The beginning of a Bind message, up to the parameters. Its length field is filled in when the parameters are known.
-/// It is kept in an array of constant size: copying all of that and then truncating costs less than copying a variable
-/// number of bytes.
+/// The beginning of a Bind message, up to its parameters. Its length field is filled in when the parameters are known.
+/// It is stored in an array of constant size: copying the whole array and then cutting it costs less than copying a
+/// variable number of bytes.
 #[derive(Debug)]
 struct BindHead {
     bytes: [u8; BindHead::LONGEST],
@@ -324,7 +329,7 @@ struct BindHead {
 }
 
 impl BindHead {
-    /// Eleven bytes around a statement's name, which is a letter and a number.
+    /// The maximum length in bytes: eleven bytes, and a statement's name of a letter and a number.
     const LONGEST: usize = 32;
 
     fn new(name: &str, parameters: usize) -> Self {
@@ -360,13 +365,13 @@ mod tests {
         )
     }
 
-    /// Returns the messages of one execution as the library `postgres_protocol` encodes them, with which this program's
-    /// own encoding is compared.
+    /// Returns the messages of one execution as the library `postgres_protocol` encodes them. The tests compare this
+    /// program's encoding with them.
     fn reference(parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         reference_in(&[], parse, name, values)
     }
 
-    /// Returns the messages as `reference` does, with these format codes for the results.
+    /// Returns the same messages as `reference`, with these format codes for the results.
     fn reference_in(formats: &[i16], parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         let mut out = BytesMut::new();
         if parse {

@@ -1,5 +1,5 @@
-//! A connection's bytes and messages: the socket, TLS on it if the session is encrypted, what the socket has not taken
-//! yet, and the incomplete end of what was read. There is one [`Stream::send`] and one [`Stream::receive`].
+//! The bytes and messages of a connection: the socket, TLS if the session is encrypted, the bytes that the socket has
+//! not accepted yet, and the incomplete message at the end of the received bytes.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::error::ConnectionError;
 use crate::frame::{Flow, Reader, Visitor};
 use crate::network::Transport;
 
-/// The extent to which messages have been sent.
+/// How far messages have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Whole,
-    /// The messages were sent in part. The rest waits until the socket can be written:
+    /// A part of the messages was sent. The rest is sent when the socket can be written:
     /// [`crate::Connection::watch_unsent`].
     InPart,
-    /// The messages are kept until the pipeline ends.
+    /// The messages are stored until the pipeline ends.
     Collected,
 }
 
@@ -36,13 +36,13 @@ impl<T: Transport> Stream<T> {
         Self { socket, tls: None, unsent: Vec::new(), reader: Reader::default() }
     }
 
-    /// Puts TLS on the socket; the handshake happens in [`Stream::handshake`].
+    /// Starts TLS on the socket. The handshake happens in [`Stream::handshake`].
     pub fn start_tls(&mut self, config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<(), rustls::Error> {
         self.tls = Some(Box::new(ClientConnection::new(config, name)?));
         Ok(())
     }
 
-    /// Drives the TLS handshake; returns true when it is complete or there is no TLS.
+    /// Goes on with the TLS handshake. Returns true when the handshake is complete, or if the stream has no TLS.
     pub fn handshake(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.is_handshaking() {
@@ -58,17 +58,18 @@ impl<T: Transport> Stream<T> {
         Ok(true)
     }
 
-    /// Returns the server's certificate, for channel binding.
+    /// Returns the server's certificate, which channel binding needs.
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.tls.as_ref()?.peer_certificates()?.first()
     }
 
-    /// Returns the protocol that the TLS handshake agreed on.
+    /// Returns the application protocol that client and server have agreed on in the TLS handshake (ALPN).
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.alpn_protocol()
     }
 
-    /// Reads until the visitor stops it or nothing more is there. `buffer` is shared by all connections of a thread.
+    /// Reads bytes and passes the messages to the visitor, until it stops or no more bytes have arrived. All
+    /// connections of a thread share `buffer`.
     #[inline(always)]
     pub fn receive<V: Visitor>(&mut self, buffer: &mut [u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         if self.reader.has_kept() && self.visit_kept(visitor)? == Flow::Stop {
@@ -94,7 +95,7 @@ impl<T: Transport> Stream<T> {
         self.reader.take(&[], visitor)
     }
 
-    /// Sends messages. What the socket does not take is kept for [`Stream::flush`].
+    /// Sends messages. Bytes that the socket does not accept are stored for [`Stream::flush`].
     #[inline(always)]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
         if self.unsent.is_empty() && self.tls.is_none() {
@@ -117,13 +118,13 @@ impl<T: Transport> Stream<T> {
         self.flush()
     }
 
-    /// Keeps messages for the next [`Stream::flush`]; returns how many bytes are kept.
+    /// Stores messages for the next [`Stream::flush`]. Returns the number of stored bytes.
     pub fn queue(&mut self, bytes: &[u8]) -> usize {
         self.unsent.extend_from_slice(bytes);
         self.unsent.len()
     }
 
-    /// Sends what is kept, as far as the socket takes it.
+    /// Sends the stored bytes, as far as the socket accepts them.
     pub fn flush(&mut self) -> io::Result<Sent> {
         let mut sent = 0;
         while sent < self.unsent.len() {
@@ -141,12 +142,13 @@ impl<T: Transport> Stream<T> {
         Ok(if self.has_unsent() { Sent::InPart } else { Sent::Whole })
     }
 
-    /// Returns true if messages or TLS records wait for the socket to take them.
+    /// Returns true if messages or TLS records are stored that the socket has not accepted yet.
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Reads what is there. `Ok(0)` is the end of the stream; `WouldBlock` means that nothing is there yet.
+    /// Reads the bytes that have arrived. `Ok(0)` is the end of the stream; `WouldBlock` means that no bytes have
+    /// arrived.
     #[inline(always)]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -175,15 +177,15 @@ fn read_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, buffer: &m
     }
 }
 
-/// Writes what the TLS session has room for. `WouldBlock` means that it is full of records that the socket does not
-/// take.
+/// Writes bytes to the TLS session. `WouldBlock` means that the session is full of records that the socket does not
+/// accept.
 fn write_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, bytes: &[u8]) -> io::Result<usize> {
     let taken = tls.writer().write(bytes)?;
     send_tls(tls, socket)?;
     if taken == 0 && !bytes.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
 }
 
-/// Takes records from the socket; an alert that they provoke is sent before the error is returned.
+/// Reads TLS records from the socket. If the records cause an alert, it is sent before the error is returned.
 fn receive_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T) -> io::Result<usize> {
     let taken = tls.read_tls(socket)?;
     let state = tls.process_new_packets();
@@ -192,7 +194,7 @@ fn receive_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T) -> io::
     Ok(taken)
 }
 
-/// Sends pending records; a socket that takes no more is not an error.
+/// Sends pending TLS records. It is not an error if the socket accepts no more bytes.
 fn send_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T) -> io::Result<()> {
     while tls.wants_write() {
         match tls.write_tls(socket) {

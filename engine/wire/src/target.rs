@@ -1,4 +1,5 @@
-//! The server to connect to: its parameters with names resolved, and the route of attempts that each connection makes.
+//! The server to which clients connect: its parameters with resolved host names, and the list of attempts that each
+//! connection makes.
 
 use std::io;
 use std::net::ToSocketAddrs;
@@ -14,68 +15,68 @@ use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, Pro
 use crate::tls::{self, TlsFailure};
 use ground::random::{Random, entropy};
 
-/// The user of the program, represented by functions that show notices of servers and warnings of libpq, show progress,
-/// and ask for a password.
+/// The user of the program, represented by functions: they show notices of servers and warnings of libpq, show
+/// progress, and ask for a password.
 #[derive(Debug, Clone, Copy)]
 pub struct User {
-    /// The function that gets notices and warnings, each without the last line's end.
+    /// The function that shows a notice or a warning, which it gets without a line feed at the end.
     pub tell: fn(&str),
-    /// The function that shows the progress of long work. It gets the text as it must be written: on a terminal, text
+    /// The function that shows the progress of long work. It gets the text as it must be written. On a terminal, a text
     /// without a newline at its end is overwritten by the next text.
     pub show: fn(&str),
-    /// The function that asks a question; the answer is not shown.
+    /// The function that asks the user a question. The answer is not shown on the screen.
     pub ask: fn(&str) -> io::Result<String>,
 }
 
 impl User {
-    /// The user of connections whose notices are dropped and for which no password is asked.
+    /// The user of connections whose notices are dropped and that never ask for a password.
     pub const NOBODY: Self = Self { tell: |_| {}, show: |_| {}, ask: |_| Ok(String::new()) };
 }
 
-/// Everything that a connection needs to know; resolved once, shared by all clients.
+/// Everything that a connection needs to know about its server. It is resolved once and shared by all clients.
 pub struct Target {
     pub params: Params,
-    /// The addresses of each endpoint, or why they are unknown.
+    /// For each endpoint, its addresses or the error in resolving them.
     places: Vec<Result<Vec<SocketAddress>, ParamsError>>,
-    /// The attempts in the order given.
+    /// The attempts of a connection, in the order in which the hosts were given.
     route: Arc<[Arc<Attempt>]>,
-    /// The configuration for attempts with TLS, or why there is none.
+    /// The TLS configuration, or the error in making it.
     pub tls_config: Result<Arc<ClientConfig>, TlsFailure>,
     pub user: User,
-    /// The password that the user typed in.
+    /// The password that the user has typed.
     typed_password: OnceLock<Password>,
-    /// The flag of an interrupt. While it is set, the statements of sessions that wait for their answers are cancelled.
+    /// The interrupt flag. While it is set, the statements of blocking sessions are cancelled.
     interrupt: OnceLock<Arc<AtomicBool>>,
 }
 
-/// A combination of host, address and choice of encryption with which one attempt to reach a server is made.
+/// One attempt to reach a server: a combination of host, address and choice of encryption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// The index into the parameters' endpoints.
+    /// The index of the endpoint in the connection parameters.
     pub endpoint: usize,
-    /// The address, or why there is none.
+    /// The address, or the error in resolving it.
     pub place: Result<SocketAddress, ParamsError>,
-    /// True if TLS is asked for in this attempt.
+    /// True if this attempt asks for TLS.
     pub tls: bool,
 }
 
 impl Target {
-    /// Returns the server that a command line and the environment name. The user is told libpq's warnings, such as on
-    /// an unsafe password file.
+    /// Returns the server that the command line and the environment name. `user` gets libpq's warnings, such as for an
+    /// unsafe password file.
     pub fn of(given: &Given, user: User) -> Result<Arc<Self>, ParamsError> {
         Ok(Arc::new(Self { user, ..Self::resolve(params_of(given, user)?) }))
     }
 
-    /// Returns the server that a command line and the environment name, for sessions with this encoding. An encoding that
-    /// the user has chosen, such as by `PGCLIENTENCODING`, is ignored.
+    /// Returns the server that the command line and the environment name, for sessions with this encoding. If the user
+    /// has chosen another encoding, such as by `PGCLIENTENCODING`, it is ignored.
     pub fn of_encoding(given: &Given, encoding: &str, user: User) -> Result<Arc<Self>, ParamsError> {
         let mut params = params_of(given, user)?;
         params.client_encoding = Some(encoding.to_owned());
         Ok(Arc::new(Self { user, ..Self::resolve(params) }))
     }
 
-    /// Resolves host names and prepares TLS, without a user who is told notices or asked for a password. As in libpq,
-    /// an error in either is reported by the connection attempts that depend on it.
+    /// Resolves host names and prepares TLS, for connections whose notices are dropped and that never ask for a
+    /// password. As in libpq, an error in either is reported only by the connection attempts that need it.
     pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));
@@ -96,7 +97,8 @@ impl Target {
         }
     }
 
-    /// Returns the attempts for one connection, in the order given or, to balance the load, in a fresh random one.
+    /// Returns the attempts for one connection, in the order in which the hosts were given or, with
+    /// `load_balance_hosts=random`, in a new random order.
     pub fn route(&self) -> Arc<[Arc<Attempt>]> {
         if !self.params.load_balance_random {
             return Arc::clone(&self.route);
@@ -112,7 +114,7 @@ impl Target {
         route(self.params.tls.mode, places.iter().map(|(endpoint, addresses)| (*endpoint, addresses)))
     }
 
-    /// Returns the endpoint of an attempt.
+    /// Returns the endpoint to which an attempt belongs.
     pub fn endpoint(&self, attempt: &Attempt) -> &Endpoint {
         &self.params.endpoints[attempt.endpoint]
     }
@@ -122,17 +124,18 @@ impl Target {
         self.endpoint(attempt).password.as_ref().or_else(|| self.typed_password.get())
     }
 
-    /// Ends what sessions that wait for their answers do once `interrupt` is set; for the first flag that is given.
+    /// Makes `interrupt` the flag that ends the statements of blocking sessions when it is set. Has no effect if a flag
+    /// was already given.
     pub fn obey(&self, interrupt: &Arc<AtomicBool>) {
         let _ = self.interrupt.set(Arc::clone(interrupt));
     }
 
-    /// Returns the state of [`Target::obey`]'s flag; `None` if there is no flag.
+    /// Returns true if the flag that [`Target::obey`] was given is set, and `None` if it was given no flag.
     pub fn is_interrupted(&self) -> Option<bool> {
         self.interrupt.get().map(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Asks the user for the password, once, if none is known; returns true if there was one.
+    /// Asks the user for the password, once, if no password is known. Returns true if the user has typed one.
     pub fn ask_for_password(&self) -> bool {
         let is_known =
             self.typed_password.get().is_some() || self.params.endpoints.iter().any(|e| e.password.is_some());
@@ -145,7 +148,7 @@ impl Target {
         }
     }
 
-    /// Returns libpq's line on a failed attempt.
+    /// Returns libpq's message about a failed attempt.
     pub fn describe_failure(&self, attempt: &Attempt, error: &ConnectionError) -> String {
         let endpoint = self.endpoint(attempt);
         let (place, question) = match &attempt.place {
@@ -156,7 +159,7 @@ impl Target {
             ),
             Ok(SocketAddress::Tcp(address)) => {
                 let (name, ip) = (&endpoint.host_name, address.ip().to_string());
-                // With `hostaddr` the address was given, whatever name was given with it.
+                // If `hostaddr` is given, the message shows the address only, even if a host name was given with it.
                 let at = if endpoint.is_named && endpoint.address == Ok(Address::Tcp(name.clone())) && *name != ip {
                     format!("at \"{name}\" ({ip}), port {}", endpoint.port)
                 } else {
@@ -174,7 +177,7 @@ impl Target {
     }
 }
 
-/// Returns the parameters that a command line and the environment name.
+/// Returns the connection parameters that the command line and the environment name.
 fn params_of(given: &Given, user: User) -> Result<Params, ParamsError> {
     let params = params::resolve(given, &ProcessEnvironment)?;
     params.warnings.iter().for_each(|warning| (user.tell)(&warning.to_string()));
@@ -188,7 +191,7 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, ParamsError> {
         Ok(Address::Tcp(host)) => match (host.as_str(), endpoint.port).to_socket_addrs() {
             Ok(found) => Ok(found.map(SocketAddress::Tcp).collect()),
             Err(error) => {
-                // The words of getaddrinfo stand behind those of Rust's library.
+                // Rust's library puts words of its own before those of getaddrinfo.
                 let text = error.to_string();
                 let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
                 Err(ParamsError::UnknownHost { host: host.clone(), reason: reason.to_owned() })
@@ -197,7 +200,7 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, ParamsError> {
     }
 }
 
-/// Returns all attempts: each endpoint, each of its addresses, each choice of encryption.
+/// Returns all attempts: for each endpoint, each of its addresses with each choice of encryption.
 fn route<'a>(
     mode: SslMode,
     places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, ParamsError>)>,
@@ -217,8 +220,8 @@ fn route<'a>(
     attempts.into()
 }
 
-/// Returns whether TLS is used in the first attempt at an address, and in the second one if there is one. Unix sockets
-/// never have TLS, as in libpq.
+/// Returns whether TLS is used in the first attempt at an address, and in the second attempt if there is one. As in
+/// libpq, connections over Unix sockets never use TLS.
 fn tls_choices(mode: SslMode, address: &SocketAddress) -> &'static [bool] {
     match (address, mode) {
         (SocketAddress::Unix(_), _) | (_, SslMode::Disable) => &[false],

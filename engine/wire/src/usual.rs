@@ -1,20 +1,20 @@
-//! The usual replies to a thread's statements. When a reply was checked and found correct, its bytes before and behind
-//! the rows are kept. The next reply to the same statement is compared with them, which takes a fraction of the
-//! instructions of another check.
+//! The usual replies to the statements of a thread. When a reply was checked and found correct, its bytes before and
+//! after the rows are stored. The next reply to the same statement is compared with these bytes, which takes only a
+//! fraction of the instructions of another check.
 
 use crate::frame::{self, Header};
 use crate::order::{Form, Order};
 
-/// The longest reply that is kept, without its rows, bytes.
+/// The maximum length of a stored reply without its rows, in bytes.
 const LONGEST: usize = 4096;
 
-/// The usual replies by the index of their statement.
+/// The usual reply of each statement, by the statement's index.
 #[derive(Default)]
 pub struct UsualReplies(Vec<Option<UsualReply>>);
 
 impl UsualReplies {
-    /// Returns the transaction status at the end of `bytes`, if these are a whole reply to `statement` in this form
-    /// that changes nothing but the transaction status; otherwise `None`.
+    /// Returns the transaction status at the end of `bytes`, if `bytes` are a whole and correct reply to `statement` in
+    /// this form which only changes the transaction status. Returns `None` otherwise.
     #[inline(always)]
     pub fn status(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         if let Some(Some(usual)) = self.0.get(statement) {
@@ -25,7 +25,7 @@ impl UsualReplies {
         self.judge(statement, form, bytes)
     }
 
-    /// Judges a reply that is not the usual one; it becomes the usual one.
+    /// Checks a reply that differs from the usual one. If it is correct, it becomes the usual reply.
     #[inline(never)]
     fn judge(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         let status = status_of(bytes, Order::of(form))?;
@@ -37,23 +37,23 @@ impl UsualReplies {
     }
 }
 
-/// The messages that all replies to a statement have in common: all except the rows. They were checked when they were
-/// stored.
+/// The messages that all replies to a statement have in common, which are all messages except the rows. They were
+/// checked when they were stored.
 struct UsualReply {
-    /// The form for which the reply was found correct. Whether a reply is correct depends on this form and on its bytes
-    /// only.
+    /// The form for which the reply was found correct. Whether a reply is correct depends only on its form and its
+    /// bytes.
     form: Form,
-    /// The messages before the rows and those behind them, up to the status.
+    /// The messages before the rows and those after the rows, up to the transaction status.
     around: Box<[u8]>,
-    /// The offset in `around` at which the rows stand in a reply.
+    /// The offset in `around` at which a reply has its rows.
     at: usize,
-    /// The state of the check at the rows of the reply, with which new rows are checked.
+    /// The position within the reply at the rows, with which new rows are checked.
     in_rows: Order,
 }
 
 impl UsualReply {
-    /// Stores a reply that was found correct for this form; returns `None` if the reply is long or has more than one
-    /// result.
+    /// Stores a reply that was found correct for this form. Returns `None` if the reply is too long or has more than
+    /// one result.
     fn of(bytes: &[u8], form: Form) -> Option<Self> {
         let mut in_rows = Order::of(form);
         let mut at = 0;
@@ -85,12 +85,12 @@ impl UsualReply {
         }
         let rest = skip_rows(rows, self.in_rows)?;
         let (status, ended) = rest.split_last()?;
-        // Other numbers of rows have other ends.
+        // A reply with another number of rows has another CommandComplete at its end.
         if is_equal(ended, end) { Some(*status) } else { status_of(rest, self.in_rows) }
     }
 }
 
-/// Returns true if the bytes are equal. They are so few that the call of a comparison of any length would take more
+/// Returns true if the bytes are equal. They are so few that a call of the library's comparison would take more
 /// instructions.
 #[inline(always)]
 fn is_equal(mut some: &[u8], mut others: &[u8]) -> bool {
@@ -110,7 +110,8 @@ fn is_equal(mut some: &[u8], mut others: &[u8]) -> bool {
     last == other
 }
 
-/// Returns the bytes behind the rows at the beginning of `bytes`; `None` if one of the rows is not allowed by `order`.
+/// Returns the bytes after the rows at the beginning of `bytes`. Returns `None` if `order` does not allow one of the
+/// rows.
 #[inline(always)]
 fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     while let Some(header @ Header { kind: b'D', .. }) = Header::read(bytes) {
@@ -123,8 +124,8 @@ fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     Some(bytes)
 }
 
-/// Returns the transaction status at the end of a whole reply, if its messages are allowed by `order` and are of these
-/// types only: ParseComplete, BindComplete, RowDescription, NoData, DataRow, CommandComplete and one ReadyForQuery.
+/// Returns the transaction status at the end of a whole reply, if `order` allows its messages and they all have these
+/// types: ParseComplete, BindComplete, RowDescription, NoData, DataRow, CommandComplete, and one ReadyForQuery.
 #[inline(never)]
 fn status_of(mut bytes: &[u8], mut order: Order) -> Option<u8> {
     while let Some(header) = Header::read(bytes) {

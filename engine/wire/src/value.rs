@@ -13,13 +13,13 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     Double(f64),
-    /// The value comes from outside: the command line, a shell command or a row. It is typed when an expression uses
-    /// it.
+    /// The value comes from outside: from the command line, a shell command or a row. Its type is determined when an
+    /// expression uses it.
     Text(Box<[u8]>),
 }
 
 impl Value {
-    /// Appends the text form, as pgbench substitutes it into a statement; nothing for `Unset`.
+    /// Appends the text form of the value, as pgbench inserts it into a statement. Appends nothing for `Unset`.
     #[inline]
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// Sets the value to a text. If the former value was a text of the same length, its memory is used again.
+    /// Sets the value to a text. If the old value was a text of the same length, its memory is reused.
     pub fn set_text(&mut self, text: &[u8]) {
         match self {
             Value::Text(old) if old.len() == text.len() => old.copy_from_slice(text),
@@ -41,7 +41,7 @@ impl Value {
     }
 }
 
-/// Appends a value as a parameter of Bind: the text's length in four bytes, then the text. NULL has the length -1.
+/// Appends a value as a parameter of Bind: the length of the text in four bytes, then the text. NULL has the length -1.
 pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
     match (short_parameter(value), value) {
         (Some((field, length)), _) => out.extend_from_slice(&field[..length]),
@@ -50,10 +50,11 @@ pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// The longest parameter of [`short_parameter`], bytes.
+/// The maximum length of the parameters that [`short_parameter`] returns, in bytes.
 pub const SHORT_PARAMETER: usize = 12;
 
-/// Returns the parameter of a number of at most eight characters, with its length in bytes; `None` for any other value.
+/// Returns the encoded Bind parameter of a number of at most eight characters, and its length in bytes. Returns `None`
+/// for any other value.
 #[inline(always)]
 pub fn short_parameter(value: &Value) -> Option<([u8; SHORT_PARAMETER], usize)> {
     let Value::Int(number) = value else { return None };
@@ -76,44 +77,45 @@ fn write_long_parameter(value: &Value, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Numbers whose digits and sign are at most eight bytes.
+/// The numbers whose text has at most eight bytes, including the sign.
 const SHORT: RangeInclusive<i64> = -9_999_999..=99_999_999;
 
-/// Returns the text of a short number as the bytes of one word, the first character in the lowest byte, and the number
-/// of characters.
+/// Returns the text of a short number as the bytes of one word, with the first character in the lowest byte, and the
+/// number of its characters.
 #[inline(always)]
 fn eight_bytes(number: i64) -> (u64, u32) {
     let (digits, length) = eight_digits(number.unsigned_abs() as u32);
     if number < 0 { (digits << 8 | u64::from(b'-'), length + 1) } else { (digits, length) }
 }
 
-/// Returns the digits of a number below 10^8, the first one in the lowest byte, and how many there are: halves, then
-/// pairs, then digits are divided side by side in one word, and leading zeros are shifted out.
+/// Returns the digits of a number below 10^8, with the first digit in the lowest byte, and the number of digits.
+/// Halves, pairs and then single digits are divided side by side in one word, and leading zeros are shifted out.
 #[inline(always)]
 fn eight_digits(number: u32) -> (u64, u32) {
     const ZEROS: u64 = u64::from_le_bytes(*b"00000000");
     let number = u64::from(number);
-    // Two numbers below 10^4 in 32 bits each (n * 109951163 >> 40 is n / 10^4); n * 10486 >> 20 is n / 100 for all of them.
+    // Two numbers below 10^4 in 32 bits each. `n * 109951163 >> 40` is n / 10^4, and `n * 10486 >> 20` is n / 100 for
+    // all of them.
     let high = (number * 109_951_163) >> 40;
     let fours = high | (number - high * 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    // Four numbers below 10^2 in 16 bits each; n * 103 >> 10 is n / 10 for all of them.
+    // Four numbers below 10^2 in 16 bits each. `n * 103 >> 10` is n / 10 for all of them.
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     let digits = tens | (twos - tens * 10) << 8;
-    // The last digit stays even if it is zero.
+    // The last digit is kept even if it is zero.
     let zeros = (digits | 1 << 63).trailing_zeros() & !7;
     ((digits | ZEROS) >> zeros, 8 - zeros / 8)
 }
 
-/// The number of significant digits of a double's text, C's `DBL_DIG`.
+/// The number of significant digits in the text of a double, as in C's `DBL_DIG`.
 const DIGITS: usize = 15;
 
-/// Room for a sign, the digits with their point, and an exponent.
+/// The maximum number of bytes for a sign, the digits with their point, and an exponent.
 const SCIENTIFIC: usize = DIGITS + 8;
 
-/// Appends a double as PostgreSQL's `printf("%.15g")` writes it: at most 15 significant digits without trailing zeros,
-/// with an exponent of at least two digits where that is below -4 or above 14.
+/// Appends a double as PostgreSQL's `printf("%.15g")` writes it: with at most 15 significant digits and without
+/// trailing zeros. If the exponent is below -4 or above 14, it is written, with at least two digits.
 pub fn write_double(number: f64, out: &mut Vec<u8>) {
     if !number.is_finite() {
         return out.extend_from_slice(not_finite(number).as_bytes());
@@ -134,7 +136,7 @@ pub fn write_double(number: f64, out: &mut Vec<u8>) {
         }
         None => &text[..e],
     };
-    // The first digit, then those after the point.
+    // The first digit of the number, then the digits after the point.
     let mut digits = [b'0'; DIGITS];
     for (digit, c) in digits.iter_mut().zip(mantissa.iter().filter(|c| c.is_ascii_digit())) {
         *digit = *c;
@@ -157,7 +159,7 @@ pub fn write_double(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if an exponent is negative, and the exponent's size.
+/// Returns true if an exponent is negative, and its absolute value.
 fn decimal_exponent(text: &[u8]) -> (bool, usize) {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
@@ -166,7 +168,8 @@ fn decimal_exponent(text: &[u8]) -> (bool, usize) {
     (negative, digits.iter().fold(0, |sum, c| sum * 10 + usize::from(c - b'0')))
 }
 
-/// Writes the digits with the point after the first `whole`; there are zeros before the point where digits are missing.
+/// Writes the digits with the point after the first `whole` digits. If there are fewer digits than that, zeros follow
+/// before the point.
 fn write_mantissa(digits: &[u8], whole: usize, out: &mut Vec<u8>) {
     if digits.len() <= whole {
         out.extend_from_slice(digits);
@@ -209,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Checks doubles against the texts of `printf '%.15g'` of the C library.
+    /// Compares the texts of doubles with those of the C library's `printf '%.15g'`.
     #[test]
     fn doubles_are_written_with_fifteen_significant_digits() {
         for (number, expected) in [

@@ -1,10 +1,10 @@
-//! The parameter `require_auth`: the ways of authentication that the user accepts from the server.
+//! The connection parameter `require_auth`, which says by which methods the server may authenticate the client.
 
 use thiserror::Error;
 
 use super::error::ParamsError;
 
-/// A way of authentication that a server can ask for.
+/// A method of authentication that a server can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
     /// The server asks for the password in clear text.
@@ -19,12 +19,13 @@ pub enum AuthMethod {
     ScramSha256,
     /// The server asks for an OAuth bearer token.
     Oauth,
-    /// The server asks for nothing: it lets the client in at once, as with `trust`.
+    /// The server accepts the client without authentication, as with `trust`.
     None,
 }
 
 impl AuthMethod {
-    /// All methods in the order of the type, each with its name and what libpq says that the server did.
+    /// All methods in the order of the type. Each has its name in `require_auth`, and the words in which libpq
+    /// describes such a request of the server.
     const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Password, "password", "server requested a cleartext password"),
         (Self::Md5, "md5", "server requested a hashed password"),
@@ -40,14 +41,14 @@ impl AuthMethod {
     }
 }
 
-/// The accepted methods; by default, all of them.
+/// The accepted methods of authentication. By default all methods are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequireAuth {
     accepted: u8,
     text: String,
 }
 
-/// A way of authentication that the user does not accept, in libpq's words.
+/// The error for a method of authentication that the user does not accept, in libpq's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("authentication method requirement \"{required}\" failed: {reason}")]
 pub struct Unaccepted {
@@ -61,8 +62,8 @@ impl RequireAuth {
         Self { accepted: !0, text: String::new() }
     }
 
-    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. As in libpq 18, an empty list
-    /// accepts only servers that ask for nothing.
+    /// Reads the value of `require_auth`: a comma-separated list of methods to accept or, if each method has a `!`
+    /// before it, to reject. As in libpq 18, an empty list accepts only servers that ask for no authentication.
     pub fn parse(text: &str) -> Result<Self, ParamsError> {
         let negated = text.starts_with('!');
         let mut listed = 0;
@@ -88,18 +89,20 @@ impl RequireAuth {
         Ok(Self { accepted: if negated { !listed } else { listed }, text: text.to_owned() })
     }
 
-    /// Checks what the server asks for.
+    /// Checks whether the method that the server asks for is accepted.
     ///
     /// # Errors
     /// Returns an error if the user's `require_auth` does not accept the method.
     pub fn check(&self, method: AuthMethod) -> Result<(), Unaccepted> {
         let is_sasl = matches!(method, AuthMethod::ScramSha256 | AuthMethod::Oauth);
-        // Which of its mechanisms is used is only known later: `check_mechanism`.
+        // The server's SASL request does not decide yet which mechanism is used. [`RequireAuth::check_mechanism`]
+        // checks that later.
         let wanted = if is_sasl { AuthMethod::ScramSha256.bit() | AuthMethod::Oauth.bit() } else { method.bit() };
         if self.accepted & wanted != 0 { Ok(()) } else { Err(self.unaccepted(AuthMethod::ALL[method as usize].2)) }
     }
 
-    /// Checks the SASL mechanism that was chosen of those that the server offers, one of SCRAM.
+    /// Checks whether the SASL mechanism is accepted that the client has chosen from the server's offer, which is one
+    /// of SCRAM.
     ///
     /// # Errors
     /// Returns an error if the user's `require_auth` does not accept SCRAM.

@@ -7,8 +7,8 @@ use super::error::ParamsError;
 use super::options::{Options, is_space};
 use ground::text;
 
-/// Reads what may stand in place of a database's name into the options, over any earlier values: a connection URI, a
-/// connection string or, if it is neither, the name.
+/// Reads the text that was given as a database name, and stores its values in the options in place of earlier values.
+/// The text is a connection URI, a connection string or, if it is neither, the name.
 pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
     if prefix_length(dbname) > 0 {
         parse_uri(dbname, options)
@@ -21,10 +21,10 @@ pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
     }
 }
 
-/// Reads a connection string into the options, over any earlier values.
+/// Reads a connection string, and stores its values in the options in place of earlier values.
 ///
-/// Values may be quoted with `'`; a backslash takes the next character as it is, inside and outside of quotes; blanks
-/// may surround the `=`. Source: PostgreSQL 18 documentation, 32.1.1.1.
+/// Values may be quoted with `'`. A backslash makes the next character an ordinary one, inside and outside of quotes.
+/// The `=` may have blanks around it. Source: PostgreSQL 18 documentation, 32.1.1.1.
 fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
@@ -48,8 +48,8 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-/// Reads a value up to its end. Returns it and the text from the end on, `None` without one; a backslash takes the next
-/// character as it is.
+/// Reads a value up to its end. Returns the value, and the rest of the text from the end on, or `None` if the end is
+/// missing. A backslash makes the next character an ordinary one.
 fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -63,12 +63,13 @@ fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     (value, None)
 }
 
-/// Returns the length of the URI's scheme, or 0 if this is no connection URI.
+/// Returns the length of the URI's scheme, or 0 if the text is not a connection URI.
 fn prefix_length(text: &str) -> usize {
     ["postgresql://", "postgres://"].into_iter().find(|prefix| text.starts_with(prefix)).map_or(0, str::len)
 }
 
-/// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
+/// Reads a connection URI, and stores its values in the options in place of earlier values. Empty parts of the URI set
+/// nothing.
 ///
 /// Source: PostgreSQL 18 documentation, 32.1.1.2. Errors never quote the password.
 fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
@@ -112,13 +113,13 @@ fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
     }
 }
 
-/// Splits the text at the `@`, if one comes before the first `/`.
+/// Splits the text at the first `@`, if there is one before the first `/`.
 fn split_credentials(text: &str) -> Option<(&str, &str)> {
     let at = text.find(['@', '/'])?;
     text[at..].strip_prefix('@').map(|after| (&text[..at], after))
 }
 
-/// Returns one host without brackets, and what follows it.
+/// Returns the first host without the brackets of an IPv6 address, and the text after it.
 fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
     let Some(bracketed) = text.strip_prefix('[') else {
         return Ok(split_at_any(text, ":/?,"));
@@ -136,7 +137,7 @@ fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), Params
     }
 }
 
-/// Returns the text before the first of some characters, and the text from it on.
+/// Splits the text before the first of the characters in `ends`.
 fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
     text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
 }
@@ -153,7 +154,7 @@ fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
         }
         let keyword = decode(keyword, keyword)?;
         let value = decode(value, &quotable(&keyword, value))?;
-        // The JDBC driver's way to ask for encryption.
+        // The JDBC driver's parameter for encryption.
         let (keyword, value) = match (keyword.as_str(), value.as_str()) {
             ("ssl", "true") => ("sslmode", "require"),
             other => other,
@@ -170,7 +171,7 @@ fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), Para
     options.store(keyword, &decode(encoded, &quotable(keyword, encoded))?)
 }
 
-/// Returns the value as an error may quote it.
+/// Returns the value in the form in which an error message may show it.
 fn quotable(keyword: &str, value: &str) -> String {
     match keyword {
         "password" | "sslpassword" | "oauth_client_secret" => "***".to_owned(),
@@ -178,7 +179,7 @@ fn quotable(keyword: &str, value: &str) -> String {
     }
 }
 
-/// Returns the URI as an error may quote it.
+/// Returns the URI in the form in which an error message may show it, without the password.
 fn without_password(uri: &str) -> String {
     let start = prefix_length(uri);
     match split_credentials(&uri[start..]) {
@@ -190,7 +191,8 @@ fn without_password(uri: &str) -> String {
     }
 }
 
-/// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
+/// Replaces each `%xy` by the byte that it stands for, and drops blanks at both ends. Unlike the URL standard,
+/// malformed `%` sequences are errors.
 fn decode(encoded: &str, quotable: &str) -> Result<String, ParamsError> {
     let encoded = encoded.trim_matches(' ');
     let (word, more) = encoded.split_at(encoded.find(' ').unwrap_or(encoded.len()));

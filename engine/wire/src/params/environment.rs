@@ -1,29 +1,31 @@
-//! The machine as seen by the resolution of connection parameters.
+//! The machine's environment, from which connection parameters are resolved: variables, the user's account, and
+//! directories.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The environment on which connection parameters depend besides the command line. Tests have one of their own.
+/// The environment on which connection parameters depend, besides the command line. Tests have an implementation of
+/// their own.
 pub trait Environment {
-    /// Returns the value of an environment variable, if it is set (perhaps to nothing).
+    /// Returns the value of an environment variable, if it is set. A variable can be set to an empty text.
     fn var(&self, name: &str) -> Option<String>;
 
-    /// Returns the operating system's name for the user that this process runs as.
+    /// Returns the name of the operating-system account that this process runs as.
     fn user_name(&self) -> Option<String>;
 
-    /// Returns the user's home directory, which holds `.pgpass`, `.pg_service.conf` and `.postgresql`.
+    /// Returns the user's home directory, in which `.pgpass`, `.pg_service.conf` and `.postgresql` are.
     fn home(&self) -> Option<PathBuf>;
 
-    /// Returns the directories in which servers put their Unix sockets by default: Debian's and Red Hat's packages,
-    /// then upstream's.
+    /// Returns the directories in which servers put their Unix sockets by default: those of the Debian and Red Hat
+    /// packages, then PostgreSQL's own default.
     ///
-    /// A libpq has one such directory; this client finds the server of any build.
+    /// A build of libpq has one such directory. This client looks in all of them, to find the servers of any build.
     fn socket_directories(&self) -> Vec<PathBuf> {
         vec!["/var/run/postgresql".into(), "/tmp".into()]
     }
 
-    /// Returns the directories in which the machine-wide `pg_service.conf` may be: those of Debian's, Red Hat's and
-    /// upstream's packages.
+    /// Returns the directories in which the machine-wide `pg_service.conf` may be: those of the Debian and Red Hat
+    /// packages, and PostgreSQL's own default.
     fn system_directories(&self) -> Vec<PathBuf> {
         vec!["/etc/postgresql-common".into(), "/etc/sysconfig/pgsql".into(), "/usr/local/pgsql/etc".into()]
     }
@@ -50,7 +52,7 @@ impl Environment for ProcessEnvironment {
     }
 }
 
-/// Returns the account of the effective user, as the system's name service knows it.
+/// Returns the operating-system account of the effective user.
 fn account() -> Option<nix::unistd::User> {
     nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()
 }

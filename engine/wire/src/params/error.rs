@@ -1,8 +1,9 @@
-//! The errors in the parameters of a connection.
+//! The errors in connection parameters.
 
 use thiserror::Error;
 
-/// An error about a parameter that is malformed, unknown or contradictory, in libpq's words. No password is among them.
+/// The error for a parameter that is malformed, unknown or contradictory, in libpq's words. No message contains a
+/// password.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParamsError {
     #[error("could not look up the operating-system user's name; name a user with -U or PGUSER")]

@@ -1,4 +1,4 @@
-//! Files of connection parameters: named services, and passwords.
+//! The files from which connection parameters are read: service files and password files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::options::{Options, is_known, is_space, non_empty};
 use super::types::Password;
 use ground::text;
 
-/// The size of the buffer into which libpq reads lines, bytes.
+/// The size in bytes of the buffer into which libpq reads lines of these files.
 const LINE_BUFFER: usize = 1024;
 
-/// Adds parameters that are not set so far from the service that `service` or `PGSERVICE` names.
+/// Adds the parameters of the service that `service` or `PGSERVICE` names, except for parameters that are already set.
 ///
-/// The service is looked for in `PGSERVICEFILE`, or else `~/.pg_service.conf`, then in the machine-wide file. Source:
-/// PostgreSQL 18 documentation, 32.17.
+/// The service is looked up in the file `PGSERVICEFILE` or, if that is not set, in `~/.pg_service.conf`, and then in
+/// the machine-wide file. Source: PostgreSQL 18 documentation, 32.17.
 pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result<(), ParamsError> {
     let named = options.get("service").map(str::to_owned);
     let Some(service) = named.or_else(|| env.var("PGSERVICE")) else {
@@ -38,7 +38,7 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
     Err(ParamsError::UnknownService(service))
 }
 
-/// Adds the parameters of the service from one file; returns whether the file has the service.
+/// Adds the parameters of the service from one file. Returns true if the file has the service.
 fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let name = text::of_path(file);
     let content = std::fs::read(file).map_err(|_| ParamsError::NoServiceFile(name.clone()))?;
@@ -70,20 +70,22 @@ fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) 
     Ok(found)
 }
 
-/// The passwords of one user for one database, wherever they come from.
+/// The passwords of one user for one database, from all sources.
 pub struct Passwords {
-    /// The password for every host, from the connection string, the service or `PGPASSWORD`.
+    /// The password for all hosts, from the connection string, the service or `PGPASSWORD`.
     given: Option<String>,
-    /// The password file and its content, if no password is given for every host.
+    /// The password file and its content. Used only if there is no password for all hosts.
     file: Option<(PathBuf, String)>,
     dbname: String,
     user: String,
 }
 
 impl Passwords {
-    /// Finds the given password, or else the password file (`passfile`, `PGPASSFILE`, `~/.pgpass`).
+    /// Finds the password for all hosts or, if none is given, reads the password file (`passfile`, `PGPASSFILE`,
+    /// `~/.pgpass`).
     ///
-    /// A file that is missing or unreadable gives no password; one that others may read gives a warning as well.
+    /// A file that is missing or unreadable has no password. A file that other accounts may read is ignored, with a
+    /// warning.
     pub fn for_session(
         options: &Options,
         user: &str,
@@ -101,7 +103,8 @@ impl Passwords {
         Self { given, file, dbname: dbname.to_owned(), user: user.to_owned() }
     }
 
-    /// Returns the password for a host, named as in the password file: `localhost` for the default socket directory.
+    /// Returns the password for a host. The host is named as in the password file: `localhost` for the default socket
+    /// directory.
     pub fn find(&self, host: &str, port: &str) -> Option<Password> {
         let password = match (&self.given, &self.file) {
             (Some(password), _) => Password::new(password),
@@ -111,7 +114,7 @@ impl Passwords {
             }
             (None, None) => return None,
         };
-        // An empty password is none: libpq then reports that no password was supplied.
+        // An empty password counts as no password: libpq then reports that no password was supplied.
         Some(password).filter(|password| !password.reveal().is_empty())
     }
 }
@@ -134,7 +137,7 @@ fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     Some(text::of(&content))
 }
 
-/// Returns the password in the first line whose four fields match.
+/// Returns the password in the first line of a password file whose four fields match.
 fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines()
         .map(|line| line.trim_end_matches('\r'))
@@ -142,14 +145,14 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
         .find_map(|line| wanted.into_iter().try_fold(line, after_matching_field).map(unescaped_field))
 }
 
-/// Returns the rest of a line behind its first field, if that field is `*` or, without its backslashes, equal to
-/// `wanted`. As in libpq, a colon of the wanted text needs no backslash in the file.
+/// Returns the rest of a line after its first field, if that field is `*` or, without its backslashes, equal to
+/// `wanted`. As in libpq, a colon in the wanted text needs no backslash in the file.
 fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
     let matching = |rest: &'a str, character| rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(character);
     line.strip_prefix("*:").or_else(|| wanted.chars().try_fold(line, matching)?.strip_prefix(':'))
 }
 
-/// Returns the first field without its backslashes; a backslash at the very end stands for itself.
+/// Returns the first field of a line without its backslashes. A backslash at the end of the text is kept.
 fn unescaped_field(text: &str) -> String {
     let mut field = String::new();
     let mut characters = text.chars();
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(unescaped_field(r"a\"), r"a\");
     }
 
-    /// Checks fields that are not escaped as the documentation asks for against `pwdfMatchesString` of libpq 18.
+    /// Compares fields that are not escaped as the documentation demands with `pwdfMatchesString` of libpq 18.
     #[test]
     fn a_colon_of_the_text_needs_no_backslash() {
         let host = |line: &str, host: &str| lookup(line, [host, "5432", "d", "u"]);

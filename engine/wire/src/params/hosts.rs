@@ -1,4 +1,4 @@
-//! Lists of hosts, addresses and ports: one endpoint for each.
+//! The lists of hosts, addresses and ports in the connection parameters. Each host becomes one endpoint.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use super::settings::integer;
 use super::types::{Address, Endpoint};
 use ground::text;
 
-/// The port where none is given.
+/// The port if the parameters name none.
 const DEFAULT_PORT: &str = "5432";
 
-/// The longest socket path, in bytes: the size of `sun_path` less the final zero.
+/// The maximum length of a socket's path, in bytes: the size of `sun_path` less one for the final zero byte.
 const MAXIMUM_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// A host as the user wrote it. Its port and address are not checked yet.
+/// A host as the user wrote it. Its port and address have not been checked yet.
 pub struct Host {
     place: Place,
-    /// The name for messages and verification.
+    /// The name that messages show and that is verified against the server's certificate.
     name: String,
-    /// True if the user gave a host name, false if it is the default.
+    /// True if the user named the host, false if it is the default.
     is_named: bool,
     port: String,
 }
@@ -33,7 +33,7 @@ enum Place {
     Address(String),
 }
 
-/// Splits the lists of `host`, `hostaddr` and `port`; a single port is used for every host.
+/// Splits the lists in `host`, `hostaddr` and `port` into hosts. A single port is used for every host.
 pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
@@ -67,8 +67,8 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Para
     Ok((0..count).map(host).collect())
 }
 
-/// Returns the default socket directory that has a server's socket, or else the first that exists; `localhost` where
-/// the platform has no such directories.
+/// Returns the default socket directory that contains a server's socket or, if none does, the first directory that
+/// exists. Returns `localhost` on platforms that have no such directories.
 fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
     let directories = env.socket_directories();
     let file = format!(".s.PGSQL.{}", port.trim_matches(is_space));
@@ -84,8 +84,8 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
 }
 
 impl Host {
-    /// Checks port, address and length of the path, and adds the password. What is wrong with a host is reported when
-    /// its turn comes, as by libpq.
+    /// Checks the port, the address and the length of the socket's path, and adds the password. An error in a host is
+    /// stored in the endpoint, and is reported when that host is tried, as libpq does.
     pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Endpoint {
         let password = passwords.find(self.name_in_passfile(env), &self.port);
         let port = self.port_number();
@@ -120,8 +120,8 @@ fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
     Ok(text::path(&path))
 }
 
-/// Reads a numeric address in any notation that the system's resolver takes as such. The zone of a link-local address
-/// (`fe80::1%eth0`) is left to the resolver; other zones are numbers.
+/// Reads a numeric address in any notation that the system's resolver accepts. The zone of a link-local address, such
+/// as `fe80::1%eth0`, is left to the resolver. Zones of other addresses are numbers.
 fn numeric(address: &str) -> Result<String, ParamsError> {
     let unknown = || ParamsError::NoAddress(address.to_owned());
     if old_notation(address).is_some() {
@@ -136,8 +136,8 @@ fn numeric(address: &str) -> Result<String, ParamsError> {
     if zone.is_none_or(takes_zone) { Ok(address.to_owned()) } else { Err(unknown()) }
 }
 
-/// Reads an IPv4 address as `inet_aton` does: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of
-/// which the last one fills the bytes that are left.
+/// Reads an IPv4 address as `inet_aton` does: one to four numbers, which are decimal, octal (`0177`) or hexadecimal
+/// (`0x7f`). The last number fills all bytes that are left.
 pub fn old_notation(address: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u32> = address.split('.').map(c_number).collect::<Option<_>>()?;
     let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;

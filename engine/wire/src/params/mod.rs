@@ -1,7 +1,7 @@
 //! Connection parameters, resolved as libpq 18 resolves them for pgbench.
 //!
-//! The command line, a connection string or URI, a service file, the `PG*` variables, the password file and the
-//! built-in defaults become one [`Params`]. Everything that depends on the machine comes in through [`Environment`].
+//! The command line, a connection string or URI, a service file, the `PG*` environment variables, the password file and
+//! the built-in defaults become one [`Params`]. Everything that depends on the machine is read through [`Environment`].
 //!
 //! Source: PostgreSQL 18 documentation, 32.1.2 "Parameter Key Words", 32.15 to 32.18.
 
@@ -23,9 +23,10 @@ pub use types::*;
 
 use options::{Options, non_empty};
 
-/// Resolves what the command line gave to a complete set of parameters.
+/// Resolves the parameters of the command line and all other sources to a complete set of parameters.
 ///
-/// An error in one host of a list is stored in the endpoint of that host, since a connection to another host may succeed.
+/// An error in one host of a list is stored in the endpoint of that host, since a connection to another host may
+/// succeed.
 ///
 /// # Errors
 /// Returns an error with the message of libpq if a parameter is malformed or unknown, or contradicts another one.
@@ -68,8 +69,8 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
     })
 }
 
-/// Returns the parameters that the command line gives, by options and by a connection string in `dbname`. If both give
-/// a parameter, the connection string wins for pgbench, as in libpq, and the option wins for sysbench.
+/// Returns the parameters that the command line gives, either by options or by a connection string in `dbname`. If both
+/// give the same parameter, the connection string wins for pgbench, as in libpq, and the option wins for sysbench.
 fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
     let mut options = Options::default();
     let dbname = match &given.dbname {
@@ -89,7 +90,7 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, Pa
     Ok(options)
 }
 
-/// Stores the options that are given besides the database's name or connection string.
+/// Stores the parameters that the command line gives by options other than the database name or connection string.
 fn store_given(given: &Given, options: &mut Options) -> Result<(), ParamsError> {
     let password = given.password.as_ref().map(Password::reveal);
     for (keyword, value) in [
@@ -106,7 +107,7 @@ fn store_given(given: &Given, options: &mut Options) -> Result<(), ParamsError> 
     Ok(())
 }
 
-/// Returns pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
+/// Returns pgbench's own default for the database name, which does not depend on `-U` (tried with pgbench 18).
 fn default_database(env: &dyn Environment) -> Result<String, ParamsError> {
     let mut variables = ["PGDATABASE", "PGUSER"].into_iter().filter_map(|name| env.var(name));
     variables.find(|value| !value.is_empty()).map_or_else(|| system_user(env), Ok)

@@ -1,11 +1,11 @@
-//! The table of connection parameters: keywords, their variables and their defaults.
+//! The table of connection parameters: their keywords, environment variables and defaults.
 
 use std::collections::BTreeMap;
 
 use super::environment::Environment;
 use super::error::ParamsError;
 
-/// A parameter: its keyword, the variable that may set it, the value it has otherwise.
+/// A connection parameter: its keyword, the environment variable that sets it, and its default.
 struct Keyword {
     name: &'static str,
     variable: Option<&'static str>,
@@ -16,8 +16,8 @@ const fn keyword(name: &'static str, variable: Option<&'static str>, default: Op
     Keyword { name, variable, default }
 }
 
-/// All parameters of libpq 18. Those that mean nothing to this client are included, so that no connection string that
-/// libpq takes is refused for its keywords.
+/// All parameters of libpq 18. Parameters that have no meaning for this client are included, so that it accepts every
+/// keyword that libpq accepts.
 #[rustfmt::skip]
 const KEYWORDS: &[Keyword] = &[
     keyword("service", Some("PGSERVICE"), None),
@@ -72,19 +72,19 @@ const KEYWORDS: &[Keyword] = &[
     keyword("sslkeylogfile", None, None),
 ];
 
-/// Values of parameters by keyword. Holds passwords in plain text, hence no `Debug`.
+/// The values of parameters by keyword. They contain passwords in plain text; therefore the type has no `Debug`.
 #[derive(Default)]
 pub struct Options(BTreeMap<&'static str, String>);
 
 impl Options {
-    /// Returns the value of a parameter; `Some("")` is a parameter set to nothing.
+    /// Returns the value of a parameter. `Some("")` is a parameter that was set to an empty text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Sets a parameter, over any earlier value.
+    /// Sets a parameter, in place of any earlier value.
     ///
-    /// The obsolete `requiressl` is `sslmode=require` or `sslmode=prefer`.
+    /// The obsolete parameter `requiressl` becomes `sslmode=require` or `sslmode=prefer`.
     pub fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
         let (name, value) = match name {
             "requiressl" if value.starts_with('1') => ("sslmode", "require"),
@@ -96,7 +96,7 @@ impl Options {
         Ok(())
     }
 
-    /// Fills what is still open from the environment's variables, then from the defaults.
+    /// Sets the parameters that are not set yet from environment variables, or else to their defaults.
     pub fn fill_from_environment(&mut self, env: &dyn Environment) {
         for known in KEYWORDS {
             if self.0.contains_key(known.name) {
@@ -113,8 +113,8 @@ impl Options {
         }
     }
 
-    /// Returns the default of `sslmode`. The system's authorities vouch for anyone, so that trusting them asks for the
-    /// check of the host too.
+    /// Returns the default of `sslmode`. With `sslrootcert=system` it is `verify-full`: the system's authorities issue
+    /// certificates to anybody, so that trusting them is safe only if the host name is checked, too.
     fn default_sslmode(&self, env: &dyn Environment) -> String {
         let obsolete = env.var("PGREQUIRESSL");
         if obsolete.is_some_and(|value| value.starts_with('1')) {
@@ -127,7 +127,7 @@ impl Options {
     }
 }
 
-/// Returns true if there is a parameter of this name.
+/// Returns true if libpq has a parameter of this name.
 pub fn is_known(name: &str) -> bool {
     find(name).is_some()
 }
@@ -136,12 +136,12 @@ fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|known| known.name == name)
 }
 
-/// Returns the value, unless it is absent or empty, which mean the same to most of libpq's parameters.
+/// Returns the value, or `None` if it is absent or empty. Most parameters of libpq treat an empty value as absent.
 pub fn non_empty(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
 }
 
-/// Returns true if C's `isspace` takes this character for a blank.
+/// Returns true if C's `isspace` counts this character as a blank.
 pub fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }

@@ -1,4 +1,4 @@
-//! Single parameters: their spelling, their meaning, and which of them go together.
+//! Reads single connection parameters, and checks which values can be combined.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::types::{
     CertMode, ChannelBinding, Password, RootCert, SslMode, TargetSessionAttrs, TcpOptions, TlsParams, TlsVersion,
 };
 
-/// Finds the value of a parameter among the known ones.
+/// Returns the meaning of a parameter's value, which must be one of the `known` values.
 fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, ParamsError> {
     let value = options.get(option).unwrap_or("");
     known
@@ -45,7 +45,7 @@ pub fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError>
     one_of(options, "channel_binding", &known)
 }
 
-/// Returns the parameters of encryption, in the order in which libpq checks them.
+/// Returns the parameters of encryption. They are checked in the same order as in libpq.
 pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
     let mode = ssl_mode(options)?;
     let weak = |with| {
@@ -106,12 +106,12 @@ fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
     }
 }
 
-/// Returns the path of a file where libpq looks for it when none is named.
+/// Returns the path at which libpq looks for a file in `~/.postgresql` if no path is given.
 fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
     Some(env.home()?.join(".postgresql").join(name))
 }
 
-/// Returns the bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
+/// Returns the limits `ssl_min_protocol_version` and `ssl_max_protocol_version`. An empty value sets no limit.
 fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
     let version = |option: &'static str, none: TlsVersion| {
         let value = options.get(option).unwrap_or("");
@@ -132,11 +132,11 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsErr
     Ok((lowest, highest))
 }
 
-/// Rejects parameters that would change the meaning or the safety of a session and are not implemented here.
+/// Rejects parameters that this client does not implement and that would change the meaning or the safety of a session.
 pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     for option in ["scram_client_key", "scram_server_key"] {
         if options.get(option).is_some() {
-            // The value is a secret.
+            // The value is a secret, and must not be shown in the message.
             return Err(ParamsError::UnsupportedSecret(option));
         }
     }
@@ -147,7 +147,7 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-/// Returns the minor versions of protocol 3 that are acceptable. As in libpq, version 3.2 is requested only if the user
+/// Returns the range of acceptable minor versions of protocol 3. As in libpq, version 3.2 is requested only if the user
 /// asks for it, since some servers and poolers do not answer such a request.
 pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, ParamsError> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
@@ -168,8 +168,8 @@ pub fn application_name(options: &Options) -> Option<String> {
     non_empty(own.or_else(|| options.get("fallback_application_name"))).map(str::to_owned)
 }
 
-/// Returns the value of `client_encoding`; `auto` is the encoding of the locale, of which this client knows UTF-8 and
-/// nothing else.
+/// Returns the value of `client_encoding`. The value `auto` means the encoding of the locale; this client recognizes
+/// UTF-8 only.
 pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<String> {
     let given = non_empty(options.get("client_encoding"))?;
     if given != "auto" {
@@ -189,7 +189,7 @@ pub fn tcp(options: &Options) -> Result<TcpOptions, ParamsError> {
     if optional_integer(options, "keepalives")? == Some(0) {
         return Ok(TcpOptions::default());
     }
-    // As in libpq, less than 0 is 0.
+    // As in libpq, a value below 0 counts as 0.
     let from_zero = |value: Option<i32>| value.map(|value| u32::try_from(value).unwrap_or(0));
     let number = |option| optional_integer(options, option).map(from_zero);
     Ok(TcpOptions {
@@ -201,7 +201,7 @@ pub fn tcp(options: &Options) -> Result<TcpOptions, ParamsError> {
     })
 }
 
-/// Returns the value of `connect_timeout`; zero and less are no limit.
+/// Returns the value of `connect_timeout`. 0 and negative values mean that there is no limit.
 pub fn connect_timeout(options: &Options) -> Result<Option<Duration>, ParamsError> {
     let seconds = optional_integer(options, "connect_timeout")?.and_then(|value| u64::try_from(value).ok());
     Ok(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs))
@@ -211,12 +211,13 @@ fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i3
     options.get(option).map(|value| integer(value, option)).transpose()
 }
 
-/// Reads a whole number as `strtol` does, blanks around it allowed.
+/// Reads a whole number as `strtol` does. Blanks around it are allowed.
 pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
     value.trim_matches(is_space).parse().map_err(|_| ParamsError::NotAnInteger { option, value: value.to_owned() })
 }
 
-/// Settings of the start-up message beyond the named parameters; `default` keeps the server's own value.
+/// Returns the settings of the start-up message that are not named parameters. The value `default` keeps the server's
+/// own value.
 pub fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
     let replication = non_empty(options.get("replication")).map(|value| ("replication".to_owned(), value.to_owned()));
     let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];

@@ -1,4 +1,5 @@
-//! Resolution as a whole: precedence, files, lists, and the words of its errors.
+//! Tests of the resolution of connection parameters: the precedence of sources, files, lists of hosts, and error
+//! messages.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A machine made for one test, with its own home and socket directories.
+/// A simulated machine for one test, with a home directory and socket directories of its own.
 struct Machine {
     variables: HashMap<&'static str, String>,
     folder: tempfile::TempDir,
@@ -81,7 +82,7 @@ fn given(options: &[(&str, &str)]) -> Given {
     }
 }
 
-/// Returns the error in the parameters, or in their first host or its socket.
+/// Returns the error in the parameters, in their first host, or in its socket.
 fn message(machine: Machine, connection_string: &str) -> String {
     let params = match machine.resolve(connection_string) {
         Err(error) => return error.to_string(),
@@ -90,7 +91,7 @@ fn message(machine: Machine, connection_string: &str) -> String {
     params.endpoints[0].address.clone().err().or(params.tcp.err()).unwrap().to_string()
 }
 
-/// Returns the addresses and ports in a short form.
+/// Returns the addresses and ports of the endpoints in a short form.
 fn places(params: &Params) -> Vec<String> {
     let place = |endpoint: &Endpoint| match &endpoint.address {
         Err(reason) => reason.to_string(),

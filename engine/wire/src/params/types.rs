@@ -1,4 +1,4 @@
-//! Connection parameters as types.
+//! The types of connection parameters.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::auth::RequireAuth;
 use super::error::ParamsError;
 
-/// The parameters that the command line has given; everything else is looked up.
+/// The parameters that the command line gives. All other parameters are taken from their other sources.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// The value of `-h`: host name, address, socket directory, or a comma-separated list of them.
@@ -19,101 +19,104 @@ pub struct Given {
     pub user: Option<String>,
     /// The value of `-d` or the positional argument: database name, connection string or URI.
     pub dbname: Option<String>,
-    /// The password, where there is an option for it.
+    /// The password, for programs that have an option for it.
     pub password: Option<Password>,
-    /// The value of `sslmode`, where there is an option for it.
+    /// The value of `sslmode`, for programs that have an option for it.
     pub sslmode: Option<String>,
     /// True if `host`, `port`, `user`, `password` and `sslmode` override a connection string in `dbname`, as with
-    /// libpq's PQsetdbLogin; false if the string overrides them.
+    /// libpq's PQsetdbLogin. False if the connection string overrides them.
     pub options_win: bool,
-    /// The name of the session if neither a connection string nor `PGAPPNAME` gives one, such as `pgbench`.
+    /// The `application_name` of the session if neither a connection string nor `PGAPPNAME` gives one, such as
+    /// `pgbench`.
     pub fallback_application_name: String,
 }
 
-/// Everything that opening a session needs to know.
+/// Everything that is needed to open a session.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// The servers to try, in the order given; never empty.
+    /// The servers to try, in the order in which they were given. There is at least one.
     pub endpoints: Vec<Endpoint>,
     /// The role to log in as.
     pub user: String,
     /// The database to open.
     pub dbname: String,
-    /// The parameters of encryption: whether and how to encrypt.
+    /// The parameters of encryption: whether and how sessions are encrypted.
     pub tls: TlsParams,
     /// The `application_name` of the session.
     pub application_name: Option<String>,
     /// The command-line options for the server process (`options`, `PGOPTIONS`).
     pub options: Option<String>,
-    /// The time limit for each endpoint, where `None` waits for ever, or the error in it: that ends the first
-    /// connection.
+    /// The time limit for each endpoint, which is `None` to wait without a limit. An error in the value is reported
+    /// when the first connection is made.
     pub connect_timeout: Result<Option<Duration>, ParamsError>,
-    /// The kind of server that is acceptable.
+    /// The value of `target_session_attrs`: the kind of server that is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
-    /// True if each connection tries the endpoints in a fresh random order.
+    /// True if each connection tries the endpoints in a new random order.
     pub load_balance_random: bool,
-    /// The `client_encoding` of the session, with `auto` already resolved from the locale.
+    /// The `client_encoding` of the session. If it was given as `auto`, it is the encoding of the locale.
     pub client_encoding: Option<String>,
-    /// The choice whether SCRAM must be bound to the TLS channel.
+    /// The value of `channel_binding`: whether SCRAM must be bound to the TLS channel.
     pub channel_binding: ChannelBinding,
-    /// The ways of authentication that the user accepts.
+    /// The value of `require_auth`: the methods of authentication that are acceptable.
     pub require_auth: RequireAuth,
-    /// The value of `requirepeer`: the account that servers on Unix sockets must run as.
+    /// The value of `requirepeer`: the operating-system account that servers on Unix sockets must run as.
     pub required_peer: Option<String>,
-    /// The options of TCP sockets, or the error in them: that matters only where a socket is one.
+    /// The options of TCP sockets. An error in them is reported only if a connection uses TCP.
     pub tcp: Result<TcpOptions, ParamsError>,
-    /// The minor versions of protocol 3 that are acceptable.
+    /// The range of acceptable minor versions of protocol 3.
     pub protocol: RangeInclusive<u16>,
-    /// Further start-up settings, in libpq's order: `replication`, then those from `PGDATESTYLE`, `PGTZ`, `PGGEQO`.
+    /// Further settings of the start-up message, in libpq's order: `replication`, then the settings from `PGDATESTYLE`,
+    /// `PGTZ` and `PGGEQO`.
     pub settings: Vec<(String, String)>,
-    /// Lines that libpq would print on standard error, such as on an unsafe password file.
+    /// Warnings that libpq would print on standard error, such as for an unsafe password file.
     pub warnings: Vec<String>,
 }
 
 /// A server to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address to connect to, or why there is none.
+    /// The address to connect to, or the error in it.
     pub address: Result<Address, ParamsError>,
-    /// The host as the user named it, for SNI and verification (`hostaddr` where no host was named).
+    /// The host as the user named it, which is used for SNI and for verifying the certificate. It is `hostaddr` if no
+    /// host was named.
     pub host_name: String,
-    /// True if the user gave a host name, false if the endpoint is the default.
+    /// True if the user named the host, false if the endpoint is the default.
     pub is_named: bool,
-    /// TCP port, or the number in the name of the socket file.
+    /// The TCP port, or the number in the name of the socket file.
     pub port: u16,
     /// The password for this endpoint, if one is known.
     pub password: Option<Password>,
 }
 
-/// The address at which a server listens.
+/// The address on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A socket file; a path that starts with `@` names a socket in the abstract namespace.
+    /// A socket file. A path that starts with `@` names a socket in the abstract namespace of Linux.
     Unix(PathBuf),
     /// A host name or numeric address to resolve.
     Tcp(String),
 }
 
-/// A password; `Debug` and `Display` hide it.
+/// A password. `Debug` and `Display` hide it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password {
     pub(super) text: String,
-    /// The password file it was read from, to be named when the server rejects it.
+    /// The password file that contained it. An error message names this file if the server rejects the password.
     pub file: Option<PathBuf>,
 }
 
 impl Password {
-    /// Makes a password that was given directly.
+    /// Makes a password that does not come from a password file.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), file: None }
     }
 
-    /// Returns the password itself as a text, which must never be shown.
+    /// Returns the password itself as a text. It must never be shown.
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// Returns the password itself, which is sent or hashed and must never be shown.
+    /// Returns the password itself as bytes, which are sent or hashed. It must never be shown.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         ground::text::bytes(&self.text)
     }
@@ -131,14 +134,14 @@ impl std::fmt::Display for Password {
     }
 }
 
-/// The value of `sslmode`: how much encryption and verification is wanted.
+/// The value of `sslmode`: how much encryption and verification the user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
     /// Sessions are never encrypted.
     Disable,
-    /// Sessions are encrypted only if the server refuses plain sessions.
+    /// Sessions are encrypted only if the server refuses unencrypted sessions.
     Allow,
-    /// Sessions are encrypted if the server can.
+    /// Sessions are encrypted if the server supports it.
     Prefer,
     /// Sessions must be encrypted.
     Require,
@@ -151,21 +154,20 @@ pub enum SslMode {
 /// The value of `sslrootcert`: the authorities that are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootCert {
-    /// The certificates in this PEM file, which need not exist below `verify-ca`.
+    /// The authorities are the certificates in this PEM file. The file may be missing if `sslmode` is below
+    /// `verify-ca`.
     File(PathBuf),
-    /// The operating system's trusted authorities.
+    /// The authorities are those that the operating system trusts.
     System,
 }
 
 /// A version of TLS that this client can speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// TLS 1.0 and 1.1, which are known as bounds and never spoken.
+    /// TLS 1.0 and 1.1. They are accepted as limits for the version, but this client does not support them.
     V1_0,
     V1_1,
-    /// TLS of version 1.2.
     V1_2,
-    /// TLS of version 1.3.
     V1_3,
 }
 
@@ -174,38 +176,38 @@ pub enum TlsVersion {
 pub enum CertMode {
     /// The certificate is never sent.
     Disable,
-    /// The certificate is sent if the server asks for it and there is one.
+    /// The certificate is sent if the server asks for it and the client has one.
     Allow,
-    /// The certificate must be sent: the server must ask for it, and there must be one.
+    /// The certificate must be sent. It is an error if the server does not ask for it, or if the client has none.
     Require,
 }
 
-/// Everything about encryption. Paths that were not given are libpq's defaults below `~/.postgresql`.
+/// All parameters of encryption. Paths that were not given have libpq's defaults in `~/.postgresql`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsParams {
     /// The value of `sslmode`.
     pub mode: SslMode,
-    /// The value of `sslrootcert`; `None` only where no home directory is known.
+    /// The value of `sslrootcert`. It is `None` only if no home directory is known.
     pub root_cert: Option<RootCert>,
-    /// The value of `sslcert`: the file of the client's certificate chain. A file that does not exist is no
-    /// certificate.
+    /// The value of `sslcert`: the file with the client's certificate chain. If the file does not exist, the client has
+    /// no certificate.
     pub cert: Option<PathBuf>,
-    /// The value of `sslkey`: the key of the client's certificate.
+    /// The value of `sslkey`: the file with the key of the client's certificate.
     pub key: Option<PathBuf>,
-    /// The value of `sslpassword`: the passphrase of the key, if that is encrypted.
+    /// The value of `sslpassword`: the passphrase of the key, if the key is encrypted.
     pub key_passphrase: Option<Password>,
-    /// The value of `sslcrl`: revoked certificates. A file that does not exist revokes none.
+    /// The value of `sslcrl`: a file with revoked certificates. If the file does not exist, no certificate is revoked.
     pub crl: Option<PathBuf>,
     /// The value of `sslcrldir`: a directory of files with revoked certificates.
     pub crl_dir: Option<PathBuf>,
-    /// The value of `sslkeylogfile`: a file to which the sessions' secrets are appended, for debugging.
+    /// The value of `sslkeylogfile`: a file to which the secrets of TLS sessions are appended, for debugging.
     pub key_log: Option<PathBuf>,
     /// The value of `sslcertmode`.
     pub cert_mode: CertMode,
-    /// The value of `sslsni`: true if the server is told the host name.
+    /// The value of `sslsni`: true if the client sends the host name to the server in the TLS handshake.
     pub sni: bool,
-    /// True with `sslnegotiation=direct`: TLS starts at once, without asking in PostgreSQL's protocol (servers from 17
-    /// on).
+    /// True with `sslnegotiation=direct`: TLS starts at once, without a request in PostgreSQL's protocol. Servers
+    /// support this from version 17 on.
     pub direct: bool,
     /// The value of `ssl_min_protocol_version`.
     pub min_version: TlsVersion,
@@ -216,42 +218,44 @@ pub struct TlsParams {
 /// The value of `target_session_attrs`: the kind of server that is acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetSessionAttrs {
-    /// Any server is acceptable; the first that answers is used.
+    /// Any server is acceptable. The first server that answers is used.
     Any,
-    /// Servers are acceptable whose `transaction_read_only` is off.
+    /// Servers that accept writes are acceptable: their `transaction_read_only` is off.
     ReadWrite,
-    /// Servers are acceptable whose `transaction_read_only` is on.
+    /// Servers that do not accept writes are acceptable: their `transaction_read_only` is on.
     ReadOnly,
-    /// Servers are acceptable that are not in hot standby.
+    /// Servers that are not in hot standby are acceptable.
     Primary,
-    /// Servers are acceptable that are in hot standby.
+    /// Servers that are in hot standby are acceptable.
     Standby,
-    /// A standby is acceptable, or any server if none of them is a standby.
+    /// A standby is preferred. If no server is a standby, any server is acceptable.
     PreferStandby,
 }
 
 /// The value of `channel_binding`: whether SCRAM is bound to the TLS channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelBinding {
-    /// SCRAM is never bound.
+    /// SCRAM is never bound to the channel.
     Disable,
-    /// SCRAM is bound if the server offers it.
+    /// SCRAM is bound to the channel if the server offers that.
     Prefer,
-    /// SCRAM must be bound.
+    /// SCRAM must be bound to the channel.
     Require,
 }
 
-/// Options of TCP sockets; `None` leaves the system's default. With `keepalives=0` libpq sets none of them.
+/// The options of TCP sockets. `None` keeps the operating system's default. With `keepalives=0` none of the keepalive
+/// options is set, as in libpq.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// True if keepalives are sent at all.
     pub keepalives: bool,
-    /// The silence before the first keepalive, in seconds. Systems may reject 0, as for the next two.
+    /// The time in seconds without data before the first keepalive is sent. The operating system may reject 0, here and
+    /// in the next two fields.
     pub idle: Option<u32>,
-    /// The time between keepalives that are not answered, in seconds.
+    /// The time in seconds between keepalives that are not answered.
     pub interval: Option<u32>,
-    /// The number of keepalives that may stay unanswered.
+    /// The number of unanswered keepalives after which the connection counts as broken.
     pub count: Option<u32>,
-    /// The time for which sent data may stay unacknowledged (`TCP_USER_TIMEOUT`), in milliseconds.
+    /// The time in milliseconds for which sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<u32>,
 }

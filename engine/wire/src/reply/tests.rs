@@ -132,11 +132,12 @@ fn a_statement_that_copies_fails_with_the_end_of_its_reply() {
     }
 }
 
-/// Reads messages as the reply to a request. An earlier reply that ended in an error must not affect it.
+/// Reads messages as the reply to a request, after an earlier reply that ended with an error. The earlier reply must
+/// not affect the result.
 fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> Option<String> {
     exchange.expect(rows, Order::of_anything());
     for (kind, body) in messages.iter().chain(&[(b'Z', b"I".to_vec())]) {
-        // The connection of a reply that is no reply is closed.
+        // If a reply does not fit the request, the connection is closed.
         visit(exchange, *kind, body).ok()?;
     }
     let reply = exchange.take_reply();
@@ -144,7 +145,7 @@ fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -
     Some(format!("{reply:?} {results:?} {:?}", exchange.answered()))
 }
 
-/// Reads a reply of which the caller takes the error only. Returns false if the connection is closed.
+/// Reads a reply of which the caller uses only the error. Returns false if the connection was closed.
 fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
     exchange.expect(rows, Order::of_anything());
     let ready = [(b'Z', b"I".to_vec())];

@@ -1,8 +1,8 @@
-//! The parts of an X.509 certificate that PostgreSQL's rules need: the host that it names, the hash that binds SCRAM to
-//! it, and its issuer where it is of version 1.
+//! Reads the fields of X.509 certificates that PostgreSQL's rules need: the host that a certificate names, the hash to
+//! which SCRAM is bound, and the issuer of certificates of version 1.
 //!
 //! `openssl x509 -req` without extensions, as in PostgreSQL's own instructions, makes certificates of version 1 that
-//! name their host in the subject only. The TLS library takes neither. Source: RFC 5280, section 4.1.
+//! name their host only in the subject. The TLS library accepts neither. Source: RFC 5280, section 4.1.
 
 use std::net::IpAddr;
 
@@ -13,25 +13,25 @@ use x509_parser::asn1_rs::Any;
 use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
 
-/// The signed part of a certificate, or of a list of revoked certificates, with its signature.
+/// The signed part of a certificate or of a revocation list, with its signature.
 pub struct Signed<'a> {
     pub content: &'a [u8],
-    /// The content of the signature's AlgorithmIdentifier.
+    /// The content of the signature's AlgorithmIdentifier field.
     pub algorithm: &'a [u8],
     pub signature: &'a [u8],
 }
 
-/// A certificate that has been read.
+/// The fields of a certificate.
 pub struct Certificate<'a> {
     pub x509: X509Certificate<'a>,
-    /// The content of the signature's AlgorithmIdentifier, as the TLS library compares it.
+    /// The content of the signature's AlgorithmIdentifier field, in the form in which the TLS library compares it.
     pub signature_algorithm: &'a [u8],
-    /// The content of the key's AlgorithmIdentifier.
+    /// The content of the key's AlgorithmIdentifier field.
     pub key_algorithm: &'a [u8],
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate; `None` if it is malformed.
+    /// Reads a certificate. Returns `None` if it is malformed.
     pub fn parse(der: &'a [u8]) -> Option<Self> {
         let (_, x509) = X509Certificate::from_der(der).ok()?;
         let signature_algorithm = algorithm_after(der, x509.tbs_certificate.as_ref().len())?;
@@ -58,15 +58,17 @@ impl<'a> Certificate<'a> {
         self.x509.subject().as_raw() == self.x509.issuer().as_raw()
     }
 
-    /// Returns true if the certificate may issue others: by its constraints, or as a self-issued one of version 1.
+    /// Returns true if the certificate may issue other certificates: its basic constraints allow it, or it is of
+    /// version 1 and self-issued.
     pub fn is_authority(&self) -> bool {
         self.x509.is_ca() || self.is_version_1() && self.is_self_issued()
     }
 
     /// Checks that the certificate names the host.
     ///
-    /// The alternative names decide; the common name does if none of them is of the host's kind (DNS name or address).
-    /// A name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation, 32.19.1.
+    /// The subject alternative names decide. The common name decides only if none of them is of the host's kind (DNS
+    /// name or address). A name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation,
+    /// 32.19.1.
     ///
     pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), OtherHost> {
         let address = match host {
@@ -110,21 +112,21 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// Returns the content of the signature's AlgorithmIdentifier in a certificate or a list, whose signed part has this
-/// length.
+/// Returns the content of the signature's AlgorithmIdentifier field in a certificate or revocation list. `signed` is
+/// the length of its signed part.
 pub fn algorithm_after(der: &[u8], signed: usize) -> Option<&[u8]> {
     content(content(der)?.get(signed..)?)
 }
 
-/// Returns the content of the first value in a piece of DER.
+/// Returns the content of the first value in DER-encoded bytes.
 fn content(der: &[u8]) -> Option<&[u8]> {
     Some(Any::from_der(der).ok()?.1.data)
 }
 
-/// Returns the hash of the server's certificate that binds SCRAM to the channel (`tls-server-end-point`).
+/// Returns the hash of the server's certificate to which SCRAM is bound (`tls-server-end-point`).
 ///
-/// The hash function is the one in the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. Returns
-/// `None` if the signature has no hash function (Ed25519) or an unknown one; SCRAM is then not bound. Source: RFC 5929,
+/// The hash function is that of the certificate's own signature, but SHA-256 in place of MD5 and SHA-1. Returns `None`
+/// if the signature has no hash function (Ed25519) or an unknown one; SCRAM is then not bound. Source: RFC 5929,
 /// section 4.1.
 pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -149,8 +151,8 @@ pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the object identifier of a signature or, for RSASSA-PSS, of the hash among its parameters: SHA-1 unless
-/// given (RFC 4055, section 3.1).
+/// Returns the object identifier of a signature. For RSASSA-PSS, returns that of the hash function in its parameters,
+/// which is SHA-1 by default (RFC 4055, section 3.1).
 fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     match SignatureAlgorithm::try_from(algorithm) {
         Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) => parameters.hash_algorithm_oid().to_id_string(),
@@ -158,7 +160,7 @@ fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     }
 }
 
-/// A certificate that does not name the host, in libpq's words.
+/// The error for a certificate that does not name the host, in libpq's words.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("server certificate for \"{first}\"{others} does not match host name \"{host}\"")]
 pub struct OtherHost {
@@ -178,7 +180,7 @@ impl OtherHost {
     }
 }
 
-/// Returns true if a certificate's name is that of the host; `*.` stands for one label.
+/// Returns true if the certificate's name matches the host. `*.` at its beginning stands for one label.
 fn matches(name: &str, host: &str) -> bool {
     let is_below = |suffix: &str, (label, rest): (&str, &str)| {
         !suffix.is_empty() && !label.is_empty() && rest.eq_ignore_ascii_case(suffix)
@@ -200,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
     use rcgen::{CertificateParams, DnType, KeyPair, SignatureAlgorithm};
 
-    /// Makes a certificate with a common name and alternative names, DNS names or addresses.
+    /// Makes a certificate with a common name and subject alternative names, which are DNS names or addresses.
     fn named(common_name: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();

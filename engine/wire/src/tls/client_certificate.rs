@@ -1,4 +1,5 @@
-//! The check of `sslcertmode=require`: whether a server asks for the client's certificate, and whether it gets one.
+//! The check of the connection parameter `sslcertmode=require`: the server must have asked for the client's
+//! certificate, and must have received one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use rustls::client::ResolvesClientCert;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
-/// The observation of what one server's handshake does with the client's certificate.
+/// Observes whether one server asks for the client's certificate in the TLS handshake, and whether it receives one.
 #[derive(Debug)]
 pub struct CertificateRequest {
     certificate: Arc<dyn ResolvesClientCert>,
@@ -16,7 +17,7 @@ pub struct CertificateRequest {
 }
 
 impl CertificateRequest {
-    /// Returns the configuration for one connection whose handshake is observed, and its observer.
+    /// Returns the TLS configuration for one connection whose handshake is observed, and the observer.
     pub fn observed(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<Self>) {
         let observer = Arc::new(Self {
             certificate: Arc::clone(&config.client_auth_cert_resolver),
@@ -28,10 +29,10 @@ impl CertificateRequest {
         (Arc::new(config), observer)
     }
 
-    /// Checks that the server, which has let the client in, has asked for a certificate and got one.
+    /// Checks that the server, which has accepted the client, has asked for a certificate and received one.
     ///
     /// # Errors
-    /// Returns libpq's message if the server has not asked for a certificate, or has got none.
+    /// Returns libpq's message if the server has not asked for a certificate, or has not received one.
     pub fn check(observer: Option<&Self>) -> Result<(), &'static str> {
         match observer {
             Some(request) if request.is_sent.load(Ordering::Relaxed) => Ok(()),

@@ -1,4 +1,4 @@
-//! The reasons for which a TLS session does not come about, and whether libpq would have had one.
+//! The errors for which TLS could not be established, and whether libpq would fail for the same reason.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::path::{Path, PathBuf};
 use rustls::{AlertDescription, CertificateError};
 use thiserror::Error;
 
-/// The versions and algorithms that this program's TLS library supports, for the person who chooses the server's
-/// settings.
+/// The versions and algorithms that this program's TLS library supports, shown to the person who configures the server.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
 
-/// The advice at the end of messages: what the user can do when the TLS library cannot talk to the server.
+/// The advice at the end of an error message: what the user can do if the TLS library and the server have no algorithm
+/// in common.
 const WAYS_OUT: &str = "Allow these in the server's ssl_ciphers, ssl_ecdh_curve and certificate, or set sslmode=disable to run unencrypted on purpose.";
 
-/// The reason for which a TLS session did not come about.
+/// The error for which TLS could not be established.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TlsFailure {
-    /// libpq fails here, too. A session that may do without TLS goes on without it.
+    /// libpq would fail, too. If `sslmode` allows it, the session goes on without TLS.
     #[error("{0}")]
     AsLibpq(String),
-    /// libpq may succeed here, so that the session must not go on without TLS.
+    /// libpq might succeed. Therefore the session must not go on without TLS.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl TlsFailure {
-    /// Makes the error for a failure that libpq would report as well.
+    /// Makes the error for a failure that libpq would have, too.
     pub fn as_libpq(error: impl Display) -> Self {
         Self::AsLibpq(error.to_string())
     }
 
-    /// Makes the error for a failure of this program's TLS library, where libpq might succeed.
+    /// Makes the error for a failure of this program's TLS library in a case in which libpq might succeed.
     pub fn unsupported(error: impl Display) -> Self {
         Self::Unsupported(error.to_string())
     }
 
-    /// Makes the error for a TLS handshake with the server that failed in the TLS library.
+    /// Makes the error for a TLS handshake that failed in the TLS library.
     pub fn of_handshake(error: &rustls::Error) -> Self {
         match error {
             rustls::Error::General(message) => Self::AsLibpq(message.clone()),
@@ -45,7 +45,7 @@ impl TlsFailure {
             rustls::Error::AlertReceived(alert) if is_sent_to_libpq(*alert) => {
                 Self::AsLibpq(format!("SSL error: {error}"))
             }
-            // What is not TLS at all.
+            // The server's answer is not TLS at all.
             rustls::Error::InvalidMessage(_) => Self::AsLibpq(format!("SSL error: {error}")),
             _ => Self::Unsupported(format!(
                 "SSL error: the server offers TLS, but none that this program supports ({error})\n\t{ABILITIES}\n\t{WAYS_OUT}"
@@ -54,13 +54,14 @@ impl TlsFailure {
     }
 }
 
-/// Returns true if OpenSSL rejects a certificate for the same reason. Other rejections may come from the limits of this
-/// program's library.
+/// Returns true if OpenSSL would reject a certificate for the same reason. Other rejections may come from limits of
+/// this program's TLS library.
 fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     use CertificateError::*;
     if let UnsupportedSignatureAlgorithmForPublicKeyContext { signature_algorithm_id, public_key_algorithm_id } = reason
     {
-        // An authority of the right name whose key is of another kind has not signed this.
+        // If the signature and the key of the authority are of different families, the authority has the right name but
+        // has not signed the certificate.
         return !family(signature_algorithm_id).eq(family(public_key_algorithm_id));
     }
     matches!(
@@ -82,14 +83,14 @@ fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     )
 }
 
-/// Returns the first bytes of an algorithm's object identifier, without its tag and length, by which RSA is told from
+/// Returns the first bytes of an algorithm's object identifier, without its tag and length. They distinguish RSA from
 /// elliptic curves.
 fn family(identifier: &[u8]) -> impl Iterator<Item = &u8> {
     identifier.iter().skip(2).take(5)
 }
 
-/// Returns true for alerts that the server would send to libpq as well, whatever the client's TLS library can do: the
-/// server rejects the client's certificate, or it supports no version of TLS that libpq has by default.
+/// Returns true for alerts that the server would send to libpq, too, whatever the client's TLS library supports: the
+/// server rejects the client's certificate, or it supports no version of TLS that libpq allows by default.
 fn is_sent_to_libpq(alert: AlertDescription) -> bool {
     use AlertDescription::*;
     matches!(
@@ -108,7 +109,7 @@ fn is_sent_to_libpq(alert: AlertDescription) -> bool {
     )
 }
 
-/// A file with which something could not be done, in libpq's words.
+/// The error for a file that cannot be read or used, in libpq's words.
 #[derive(Debug, Error)]
 #[error("could not {action} \"{}\": {reason}", .file.display())]
 pub struct UnusableFile {

@@ -1,5 +1,4 @@
-//! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own
-//! certificate.
+//! Reads the files that libpq reads for TLS: trusted authorities, revocation lists, and the client's own certificate.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,27 +17,27 @@ use super::failure::{TlsFailure, UnusableFile};
 use super::key;
 use crate::params::{CertMode, RootCert, SslMode, TlsParams};
 
-/// The advice about missing trusted authorities.
+/// The advice for users without a file of trusted authorities.
 const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
 
-/// The advice about lists that the TLS library cannot read.
-const LIST_HINT: &str = "it has to be of version 2, as with a crlnumber in the configuration of \"openssl ca\"";
+/// The advice for revocation lists that the TLS library cannot read.
+const LIST_HINT: &str =
+    "the list must be of version 2: set crlnumber in the configuration of \"openssl ca\" and make the list again";
 
-/// The trusted authorities, and their lists of revoked certificates.
+/// The trusted authorities, and their revocation lists.
 #[derive(Debug)]
 pub struct Trust {
-    /// The verifier of chains of certificates up to an authority.
+    /// Verifies chains of certificates up to a trusted authority.
     pub chains: Arc<WebPkiServerVerifier>,
-    /// The certificates in the user's file of authorities, for the checks that `chains` cannot make; empty if the
+    /// The certificates in the user's file of authorities, for checks that `chains` cannot make. Empty if the operating
     /// system's authorities are used.
     pub own: Vec<CertificateDer<'static>>,
-    /// The lists of revoked certificates, for the checks that `chains` cannot make, such as of certificates of version
-    /// 1.
+    /// The revocation lists, for checks that `chains` cannot make, such as checks of certificates of version 1.
     pub lists: Vec<CertificateRevocationListDer<'static>>,
 }
 
-/// Loads the trusted authorities and their lists of revoked certificates; returns `None` if there are none and
-/// `sslmode` does not require any.
+/// Reads the trusted authorities and their revocation lists. Returns `None` if there are none and `sslmode` does not
+/// require any.
 pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsFailure> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {
@@ -63,11 +62,11 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         builder.enforce_revocation_expiration().build()
     };
     let mut crls = Vec::new();
-    // libpq takes no notice of lists that it cannot read; here that is an error.
+    // libpq silently ignores revocation lists that it cannot read. Here they are an error.
     for file in revocation_files(tls).map_err(TlsFailure::unsupported)? {
         let lists: Vec<CertificateRevocationListDer<'static>> =
             read_pem(REVOCATIONS, &file).map_err(TlsFailure::unsupported)?;
-        // Alone, so that the error names the file.
+        // Each list is tried alone, so that the error names its file.
         let unread = |error| {
             TlsFailure::unsupported(UnusableFile::new(REVOCATIONS, &file, format_args!("{error}; {LIST_HINT}")))
         };
@@ -75,7 +74,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         crls.extend(lists);
     }
     if let Some(directory) = tls.crl_dir.as_deref().filter(|_| crls.is_empty()) {
-        // With a directory libpq wants a list of each issuer.
+        // If a directory is given, libpq demands a list of each issuer.
         let directory = ground::text::of_path(directory);
         let reason = format!("no certificate revocation list in directory \"{directory}\"");
         return Err(TlsFailure::AsLibpq(format!("SSL error: certificate verify failed: {reason}")));
@@ -87,7 +86,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
     Ok(Some(Trust { chains, own, lists: crls }))
 }
 
-/// The system has no certificate of an authority that can be used, in libpq's words.
+/// The error if the operating system has no usable certificate of an authority, in libpq's words.
 #[derive(Debug, Error)]
 #[error("could not load system root certificate paths: {}", .0.as_ref().map_or("no certificate found".to_owned(), ToString::to_string))]
 struct NoSystemRoots(#[source] Option<rustls_native_certs::Error>);
@@ -102,7 +101,7 @@ fn system_roots() -> Result<RootCertStore, NoSystemRoots> {
     Err(NoSystemRoots(found.errors.into_iter().next()))
 }
 
-/// Returns the certificates of a PEM file, at least one of them usable as an authority.
+/// Returns the certificates of a PEM file. At least one of them must be usable as an authority.
 fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), UnusableFile> {
     let own: Vec<CertificateDer<'static>> = read_pem(ROOTS, file)?;
     let mut roots = RootCertStore::empty();
@@ -113,8 +112,8 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
     Ok((roots, own))
 }
 
-/// Returns the files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
-/// `sslcrldir` may be several directories with `:` between them.
+/// Returns the files with revocation lists. As in libpq, files that do not exist revoke no certificate. `sslcrldir` may
+/// name several directories, separated by `:`.
 fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     let directories = tls.crl_dir.iter().flat_map(std::env::split_paths).filter(|path| path.exists());
@@ -128,8 +127,8 @@ fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     Ok(files)
 }
 
-/// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for
-/// having none.
+/// Reads the client's certificate and key. Returns `None` if the certificate's file does not exist: the client then has
+/// no certificate, as in libpq.
 pub fn load_client_cert(
     tls: &TlsParams,
     provider: &CryptoProvider,
@@ -161,7 +160,7 @@ pub fn load_client_cert(
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
 }
 
-/// Returns true if the certificate is for this key, as far as both can be read.
+/// Returns true if the certificate belongs to this key, as far as both can be read.
 fn belong_together(cert: &[u8], key: &dyn SigningKey) -> bool {
     match (Certificate::parse(cert), key.public_key()) {
         (Some(certificate), Some(public)) => certificate.x509.public_key().raw == public.as_ref(),
@@ -173,7 +172,7 @@ const ROOTS: &str = "read root certificate file";
 const REVOCATIONS: &str = "read certificate revocation list";
 const CERTIFICATE: &str = "read certificate file";
 
-/// Reads all objects of a type in a PEM file.
+/// Reads all objects of one type in a PEM file.
 fn read_pem<T: PemObject>(action: &'static str, file: &Path) -> Result<Vec<T>, UnusableFile> {
     let objects = T::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     objects.map_err(|error| UnusableFile::new(action, file, error))

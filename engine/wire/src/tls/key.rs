@@ -1,4 +1,5 @@
-//! The client's private key: in the clear or encrypted with a passphrase, in PKCS#8 or in OpenSSL's traditional PEM.
+//! Reads the client's private key: unencrypted or encrypted with a passphrase, in PKCS#8 or in OpenSSL's traditional
+//! PEM format.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -23,7 +24,7 @@ use crate::params::Password;
 /// The error that OpenSSL reports for a wrong passphrase.
 const BAD_DECRYPT: &str = "bad decrypt";
 
-/// Reads the key, in PEM or, failing that, in DER.
+/// Reads the key in PEM format or, if that fails, in DER.
 pub fn read(
     file: &Path,
     passphrase: Option<&Password>,
@@ -57,7 +58,7 @@ pub fn read(
     provider.key_provider.load_private_key(key).map_err(|error| unsupported(&error))
 }
 
-/// A file that libpq takes no private key from, in its words.
+/// The error for a file from which libpq would not read a private key, in libpq's words.
 #[derive(Debug, Error)]
 enum KeyFileError {
     #[error("certificate present, but not private key file \"{file}\"")]
@@ -83,14 +84,14 @@ fn check_file(path: &Path) -> Result<(), KeyFileError> {
     }
 }
 
-/// Returns true if other accounts can read the key. A key that root owns may be readable to its group, as Debian's
-/// `ssl-cert` arranges it.
+/// Returns true if other accounts can read the key. If root owns the key, its group may read it, as in Debian's set-up
+/// with the group `ssl-cert`.
 fn open_to_others(metadata: &std::fs::Metadata) -> bool {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     metadata.mode() & forbidden != 0
 }
 
-/// The reason for which a key could not be decrypted.
+/// The error for which a key could not be decrypted.
 #[derive(Debug, PartialEq, Eq)]
 enum Undecrypted {
     WrongPassphrase,
@@ -108,7 +109,7 @@ enum Encrypted {
 }
 
 impl Encrypted {
-    /// Returns the first key of the file, if that is encrypted.
+    /// Returns the first key of the file if it is encrypted.
     fn find(content: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(content).ok()?;
         let mut lines = text.lines().map(str::trim_end);
@@ -148,7 +149,7 @@ impl Encrypted {
     }
 }
 
-/// Decrypts by a cipher that OpenSSL's traditional format names.
+/// Decrypts data with a cipher that OpenSSL's traditional format names.
 fn decrypt_cbc(cipher: &str, passphrase: &[u8], iv: &[u8], data: &[u8]) -> Result<Vec<u8>, Undecrypted> {
     let lengths = match cipher {
         "AES-128-CBC" => (16, 16),

@@ -1,4 +1,5 @@
-//! `sslkeylogfile`: the secrets of sessions in a file, with which tools such as Wireshark decrypt what was recorded.
+//! The connection parameter `sslkeylogfile`: a file to which the secrets of TLS sessions are written. Tools such as
+//! Wireshark need them to decrypt recorded network traffic.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -9,12 +10,12 @@ use std::sync::Arc;
 
 use super::failure::{TlsFailure, UnusableFile};
 
-/// The file, opened to be appended to.
+/// The key log file, opened for appending.
 #[derive(Debug)]
 pub struct KeyLog(File);
 
 impl KeyLog {
-    /// Opens the file, or makes it for its owner alone.
+    /// Opens the file, or creates it with access for its owner only.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. libpq ignores such a file silently.
@@ -27,7 +28,7 @@ impl KeyLog {
     }
 }
 
-/// Lines of NSS's format: `LABEL RANDOM SECRET`, the latter two in hexadecimal digits.
+/// Writes lines in the NSS key log format: `LABEL RANDOM SECRET`, with the last two in hexadecimal digits.
 impl rustls::KeyLog for KeyLog {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         let mut line = format!("{label} ");
@@ -35,7 +36,7 @@ impl rustls::KeyLog for KeyLog {
         line.push(' ');
         secret.iter().for_each(|byte| _ = write!(line, "{byte:02x}"));
         line.push('\n');
-        // A secret that could not be written costs the session nothing, as in libpq.
+        // As in libpq, a session goes on if its secret cannot be written.
         _ = (&self.0).write_all(line.as_bytes());
     }
 }

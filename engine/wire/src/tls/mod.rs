@@ -1,4 +1,4 @@
-//! TLS as libpq does it: what each `sslmode` verifies, which files it reads, which names it takes.
+//! TLS with libpq's behaviour: what each `sslmode` verifies, which files are read, and which host names are accepted.
 //!
 //! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
 
@@ -25,13 +25,14 @@ pub use failure::TlsFailure;
 use crate::params::{Endpoint, SslMode, TlsParams, TlsVersion, old_notation};
 use verifier::Verifier;
 
-/// The name of PostgreSQL's protocol in the TLS handshake; a server must answer with it if TLS starts directly.
+/// The name of PostgreSQL's protocol in the TLS handshake (ALPN). With `sslnegotiation=direct` the server must answer
+/// with it.
 pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
 
 /// Builds the TLS configuration for a set of connection parameters.
 ///
-/// Files are read now, so that one configuration serves every connection of a run. Sessions are never resumed, as with
-/// libpq.
+/// Files are read here, so that one configuration serves all connections of a run. As in libpq, TLS sessions are never
+/// resumed.
 ///
 /// # Errors
 /// Returns an error with libpq's message if a file is missing, unsafe or unusable.
@@ -59,11 +60,11 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     Ok(Arc::new(config))
 }
 
-/// Returns the host name that is sent in the handshake and, under `verify-full`, compared with the certificate.
+/// Returns the host name that is sent in the TLS handshake and, under `verify-full`, compared with the certificate.
 ///
 /// # Errors
-/// Returns an error if the host is neither an address nor a possible DNS name, or if it must be verified and has no
-/// name.
+/// Returns an error if the host is neither an address nor a possible DNS name, or if it must be verified but the user
+/// has not named a host.
 pub fn server_name(endpoint: &Endpoint, mode: SslMode) -> Result<ServerName<'static>, TlsFailure> {
     let name = &endpoint.host_name;
     if mode == SslMode::VerifyFull && !endpoint.is_named {

@@ -1,4 +1,4 @@
-//! Lists of revoked certificates, for certificates that the TLS library does not understand. Source: RFC 5280, section 5.
+//! Checks revocation lists for certificates that the TLS library does not support. Source: RFC 5280, section 5.
 
 use rustls::CertificateError;
 use rustls::pki_types::CertificateRevocationListDer;
@@ -6,9 +6,8 @@ use x509_parser::prelude::{ASN1Time, CertificateRevocationList, FromDer};
 
 use super::certificate::{Certificate, Signed, algorithm_after};
 
-/// Checks that a certificate is not in its issuer's lists of revoked certificates. As in OpenSSL, once there are any
-/// lists, a certificate is also refused if its issuer has no valid list. `is_signed` verifies the issuer's signature of
-/// a list.
+/// Checks that a certificate is not in a revocation list of its issuer. As in OpenSSL, if there are any lists, a
+/// certificate is also rejected if its issuer has no valid list. `is_signed` verifies the issuer's signature of a list.
 ///
 /// # Errors
 /// Returns an error if the certificate is revoked, or if its issuer has no valid list.

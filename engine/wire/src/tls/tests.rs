@@ -1,4 +1,4 @@
-//! Handshakes in memory with a real TLS server, for every mode and kind of certificate.
+//! Tests TLS handshakes in memory with a real TLS server, for every `sslmode` and every kind of certificate.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ use crate::params::{Address, CertMode, RootCert, SslMode};
 
 const SERIAL: u64 = 77;
 
-/// A folder with the certificates of one authority.
+/// A directory with the certificates of one authority.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -45,7 +45,7 @@ impl Authority {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// Makes a certificate for a host from this authority.
+    /// Makes a certificate of this authority for a host.
     fn server(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
@@ -54,7 +54,7 @@ impl Authority {
         Identity::new(cert.der().clone(), &key)
     }
 
-    /// Makes a certificate of version 1 for a host, as `openssl x509 -req` makes it without extensions.
+    /// Makes a certificate of version 1 for a host, as `openssl x509 -req` does without extensions.
     fn version_1_server(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let authority = certificate::Certificate::parse(self.issuer.der()).unwrap();
@@ -96,14 +96,14 @@ impl Authority {
     }
 }
 
-/// Returns a value in DER.
+/// Returns a DER-encoded value.
 fn encoded(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[tag, 0x82], length.as_slice(), &content].concat()
 }
 
-/// The certificates and the key that a server shows.
+/// The certificates and the key with which a server identifies itself.
 struct Identity {
     cert: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
@@ -124,7 +124,8 @@ impl Identity {
         (Self::new(cert.der().clone(), &key), cert.pem())
     }
 
-    /// Returns the configuration of a server that asks for certificates of an authority, if one is given.
+    /// Returns the configuration of a server. If `clients_of` is given, the server asks for client certificates of this
+    /// authority.
     fn serve(&self, clients_of: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder =
@@ -162,7 +163,8 @@ fn endpoint(host: &str) -> Endpoint {
     }
 }
 
-/// Shakes hands and returns both ends, or why the client would not.
+/// Runs the handshake between client and server. Returns both ends, or the error with which the client rejected the
+/// server.
 fn handshake(
     tls: &TlsParams,
     host: &str,
@@ -189,7 +191,7 @@ fn outcome(tls: &TlsParams, host: &str, identity: &Identity) -> Result<(), Strin
     handshake(tls, host, identity.serve(None)).map(drop)
 }
 
-/// Returns true if the client refuses to trust the server's certificate.
+/// Returns true if the client rejects the server's certificate.
 fn refused(tls: &TlsParams, host: &str, identity: &Identity) -> bool {
     outcome(tls, host, identity) == Err("SSL error: certificate verify failed".to_owned())
 }
@@ -202,7 +204,7 @@ fn each_mode_checks_what_it_says() {
     for mode in [SslMode::Prefer, SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull] {
         let tls = authority.tls(mode);
         assert_eq!(outcome(&tls, "db.example", &server), Ok(()));
-        // A root file that exists is used in every mode.
+        // If the file of authorities exists, it is used in every mode.
         assert!(refused(&tls, "db.example", &stranger));
     }
     assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "other.example", &server), Ok(()));
@@ -268,7 +270,7 @@ fn a_server_without_the_key_of_its_certificate_is_refused_in_every_mode() {
     }
 }
 
-/// Makes a list of revoked certificates from an issuer.
+/// Makes a revocation list of an issuer.
 fn revocation_list<K: SigningKey>(issuer: &Issuer<'_, K>, revoked_serial: Option<u64>, end: i32) -> String {
     let revoked = |serial: u64| RevokedCertParams {
         serial_number: SerialNumber::from(serial),
@@ -305,7 +307,7 @@ fn a_revoked_self_signed_certificate_is_refused() {
         (revocation_list(&issuer, Some(SERIAL + 1), 2999), true),
         (revocation_list(&issuer, Some(SERIAL), 2999), false),
         (revocation_list(&issuer, None, 2021), false),
-        // Without a list of its issuer nobody knows.
+        // Without a list of its issuer, it is not known whether a certificate is revoked.
         (revocation_list(&authority.issuer, None, 2999), false),
     ] {
         authority.write("root.crl", &list);

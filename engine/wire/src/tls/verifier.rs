@@ -1,4 +1,4 @@
-//! Verification of the server's certificate as `sslmode` asks for it.
+//! Verifies the server's certificate as `sslmode` demands.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
@@ -11,18 +11,18 @@ use super::files::Trust;
 use super::revocation;
 use crate::params::SslMode;
 
-/// Checks what the mode asks for and nothing else; the server must own the certificate's key in every mode.
+/// Checks what `sslmode` demands, and nothing else. In every mode the server must have the key of its certificate.
 #[derive(Debug)]
 pub struct Verifier {
-    /// The trusted authorities; `None` trusts any certificate.
+    /// The trusted authorities. `None` means that any certificate is accepted.
     trust: Option<Trust>,
     check_host: bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    /// Makes a verifier. It checks the chain of certificates if there are trusted authorities, as libpq does in every
-    /// mode, and also the host's name under `verify-full`.
+    /// Makes a verifier. As in libpq, it checks the chain of certificates in every mode if there are trusted
+    /// authorities. Under `verify-full` it checks the host's name, too.
     pub fn new(trust: Option<Trust>, mode: SslMode, provider: &CryptoProvider) -> Self {
         Self { trust, check_host: mode == SslMode::VerifyFull, algorithms: provider.signature_verification_algorithms }
     }
@@ -37,19 +37,21 @@ impl Verifier {
     ) -> Result<(), Error> {
         let certificate = parse(end_entity)?;
         if trust.own.contains(end_entity) && certificate.is_self_issued() {
-            // The user's file holds this very certificate: a self-signed server.
+            // The user's file of authorities contains this very certificate, which is self-signed.
             check_time(&certificate, now)?;
             return self.check_revocation(trust, &certificate, &certificate, now);
         }
         let chain = trust.chains.verify_server_cert(end_entity, intermediates, server_name, &[], now);
         match chain {
             Ok(_) => Ok(()),
-            // The name is judged after the chain, and here by PostgreSQL's rules instead.
+            // The library checks the name last, so that the chain is valid. The name is checked elsewhere by
+            // PostgreSQL's rules.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(()),
             Err(_) if certificate.is_version_1() => self.check_issuer(trust, &certificate, now),
-            // The library has another reason, that this is an authority's certificate.
+            // The library rejects the certificate for another reason than OpenSSL: because it is the certificate of an
+            // authority.
             Err(Error::InvalidCertificate(CertificateError::Other(_))) if certificate.is_self_issued() => {
                 Err(CertificateError::UnknownIssuer.into())
             }
@@ -57,7 +59,7 @@ impl Verifier {
         }
     }
 
-    /// Checks a certificate of version 1, which must come straight from an authority in the user's own file.
+    /// Checks a certificate of version 1, which must have been issued by an authority in the user's own file.
     fn check_issuer(&self, trust: &Trust, certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
         check_time(certificate, now)?;
         let issued_by = |authority: &Certificate<'_>| {
@@ -73,7 +75,7 @@ impl Verifier {
         }
     }
 
-    /// Checks that the issuer has not revoked the certificate, if there are lists at all.
+    /// Checks that the issuer has not revoked the certificate, if there are revocation lists.
     fn check_revocation(
         &self,
         trust: &Trust,
@@ -116,7 +118,7 @@ impl ServerCertVerifier for Verifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    /// Checks as the library's own method does, except that it takes certificates of version 1.
+    /// Does the same checks as the library's own method, but also accepts certificates of version 1.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

@@ -14,7 +14,7 @@ const UPDATE: &[u8] = b"C\0\0\0\x0dUPDATE 1\0";
 const NO_DATA: &[u8] = b"n\0\0\0\x04";
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// Returns replies of each kind, each with the form that was requested and its messages.
+/// Returns replies of each kind. Each has the form that the client requested, and its messages.
 fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     let described = Form::Described;
     vec![
@@ -31,8 +31,8 @@ fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     ]
 }
 
-/// Describes the state after a reply was read: the last flow, the transaction status, whether the reply is complete,
-/// its first error, and what is left.
+/// Describes the state after a reply was read: the last [`Flow`], whether the reply is complete, the transaction status
+/// and the first error, and whether bytes are left.
 fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> String {
     let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
     exchange.expect_of(0, Rows::Skipped, form);
@@ -47,7 +47,7 @@ fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> St
             break;
         }
     }
-    // The connection of a reply that is no reply is closed.
+    // If a reply does not fit the request, the connection is closed.
     if flow.is_err() {
         return format!("{flow:?}");
     }
@@ -55,17 +55,17 @@ fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> St
     format!("{flow:?} {is_awaiting} {:?} {}", exchange.take_reply(), reader.has_kept())
 }
 
-/// Returns the usual replies of a thread that has received this one.
+/// Returns the usual replies of a thread that has received this reply.
 fn known(form: Form, reply: &[u8]) -> UsualReplies {
     let mut usual = UsualReplies::default();
     assert_eq!(usual.status(0, form, reply), Some(b'I'));
     usual
 }
 
-/// Asserts that a reply has the same outcome whether it may be compared with these usual replies or not.
+/// Asserts that reading a reply has the same outcome whether it may be compared with these usual replies or not.
 fn assert_alike(pieces: &[&[u8]], form: Form, usual: &mut UsualReplies) {
     if frame::messages(&pieces.concat()).any(|(kind, _)| kind == b'N') {
-        // It would be printed.
+        // The notice would be printed.
         return assert_eq!(usual.status(0, form, &pieces.concat()), None);
     }
     let expected = outcome(pieces, form, None);
@@ -107,7 +107,7 @@ fn long_replies_are_judged_and_not_kept() {
     assert!(known(Form::Text, &reply).0[0].is_none());
 }
 
-/// Checks that each reply is read correctly if the usual reply of its statement is of any other kind.
+/// Checks that each reply is read correctly if the usual reply of its statement is of another kind.
 #[test]
 fn replies_of_another_kind_are_judged() {
     for (form, messages) in replies() {
@@ -160,13 +160,13 @@ fn a_reply_in_two_pieces_is_judged() {
         let mut usual = known(form, &reply);
         for at in 0..reply.len() {
             assert_alike(&[&reply[..at], &reply[at..]], form, &mut usual);
-            // The rest of a reply is no reply.
+            // The rest of a reply does not count as a reply.
             assert_alike(&[&reply[..at], &reply], form, &mut usual);
         }
     }
 }
 
-/// Checks that a ReadyForQuery message alone is not taken for a result, however its bytes arrive.
+/// Checks that a ReadyForQuery message alone does not count as a result, in whatever pieces its bytes arrive.
 #[test]
 fn a_status_alone_is_judged() {
     for (form, messages) in replies() {
@@ -190,7 +190,7 @@ fn a_statement_with_a_usual_reply_that_copies_fails() {
             exchange.expect_of(0, Rows::Skipped, form);
             let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
             assert_eq!(reader.take(&copying, &mut receiving).unwrap(), Flow::Continue);
-            // The end of the reply is all of a usual one.
+            // The end of this reply is equal to a whole usual reply.
             let end = [b"C\0\0\0\x0bCOPY 0\0", READY].concat();
             let error = reader.take(&end, &mut receiving).unwrap_err();
             assert!(matches!(error, ConnectionError::Copy), "{error}");
