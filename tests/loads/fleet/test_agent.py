@@ -105,7 +105,10 @@ def test_stray_variables_of_the_machine_do_not_reach_the_engine(fitted, monkeypa
 
 def test_cpus_that_the_machine_does_not_have_are_complained_about(fitted):
     usable = min(os.sched_getaffinity(0))
-    assert fitted.begin(ENGINE, order("pgbench", cpus=[usable, 100_000])) == "these CPUs are not usable there: 100000"
+    assert (
+        fitted.begin(ENGINE, order("pgbench", cpus=[usable, 100_000]))
+        == "the machine does not let the engine use these CPUs: 100000"
+    )
 
 
 def test_a_machine_without_a_network_card_is_the_same_to_all_of_its_processes(monkeypatch):

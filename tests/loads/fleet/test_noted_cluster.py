@@ -36,7 +36,7 @@ def test_a_note_of_this_account_is_believed(noted):
 def test_a_note_of_another_account_is_not(noted):
     require(os.geteuid() == 0, "root")
     os.chown(noted, _OTHERS, _OTHERS)
-    with pytest.raises(StudyError, match=r"ray_current_cluster is not believed: it belongs to another account"):
+    with pytest.raises(StudyError, match=r"ray_current_cluster, in which Ray notes .*: it belongs to another account"):
         resolved("auto")
 
 
@@ -63,11 +63,11 @@ def test_a_note_that_is_no_file_is_not(noted, tmp_path, kind):
         os.mkfifo(noted)
     else:
         noted.mkdir()
-    with pytest.raises(StudyError, match="is not believed: "):
+    with pytest.raises(StudyError, match="pgtrial does not trust "):
         resolved("auto")
 
 
 def test_without_a_note_there_is_no_cluster(noted):
     noted.unlink()
-    with pytest.raises(StudyError, match="belongs to no Ray cluster that runs"):
+    with pytest.raises(StudyError, match="no Ray cluster runs on this machine"):
         resolved("auto")

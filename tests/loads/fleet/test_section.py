@@ -120,7 +120,9 @@ def test_where_another_program_listens_that_is_said_without_waiting_for_ray():
     with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor(1) as answering:
         answering.submit(_hang_up, other)
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(StudyError, match=f"no Ray cluster at {address}: what listens there is not Ray; check"):
+        with pytest.raises(
+            StudyError, match=f"no Ray cluster at {address}: the program that listens there is not Ray; check"
+        ):
             check_listens(address)
 
 
@@ -137,13 +139,13 @@ WHY = {
     "another Ray": (
         RuntimeError(MISMATCH.format("2.59.1", "3.11.7")),
         "",
-        "has Ray 2.59.1 and Python 3.11.7, and this machine Ray 2.60.0 and Python 3.11.7; have the same on both: pip "
-        "install 'ray[client]==2.59.1'",
+        "has Ray 2.59.1 and Python 3.11.7, but this machine has Ray 2.60.0 and Python 3.11.7; both need the same "
+        "versions: pip install 'ray[client]==2.59.1'",
     ),
     "another Python": (
         RuntimeError(MISMATCH.format("2.60.0", "3.12.1")),
         "",
-        "have the same on both: pgtrial in a venv of Python 3.12.1",
+        "both need the same versions: pgtrial in a venv of Python 3.12.1",
     ),
     "no client": (
         ValueError("Ray Client requires pip package `ray[client]`. If"),
@@ -153,7 +155,7 @@ WHY = {
     "no token": (
         ConnectionError("Failed to connect"),
         "W 1 gcs_client.cc:210: Unauthenticated: RPC error",
-        "asks for a token that the lab has not",
+        "asks for a token that pgtrial does not have",
     ),
     "a start that takes long": (
         Exception("The current node timed out during startup. This could happen because some of the raylet failed"),
@@ -163,7 +165,7 @@ WHY = {
     "nothing known": (
         ConnectionError("Failed to connect"),
         "",
-        "there is no Ray cluster at a:1: Failed to connect; check that it runs",
+        "there is no Ray cluster at a:1: Failed to connect; check that the cluster runs",
     ),
 }
 
@@ -187,7 +189,7 @@ def test_a_machine_that_belongs_to_no_cluster_is_told_what_to_do(tmp_path, monke
     pytest.importorskip("ray")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    with pytest.raises(StudyError, match="belongs to no Ray cluster that runs; start one"), joined(FleetSection()):
+    with pytest.raises(StudyError, match="no Ray cluster runs on this machine; start one"), joined(FleetSection()):
         pass
 
 

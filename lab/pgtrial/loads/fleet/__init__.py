@@ -1,1 +1,1 @@
-"""The machines that make a load together, each with one engine."""
+"""Makes loads with a fleet: several machines, each with one engine, that make a load together."""

@@ -1,6 +1,8 @@
-"""The agent on a machine of the fleet: it runs engines, hands on their lines, and leaves nothing behind.
+"""The agent, an object that runs on a machine of the fleet: it starts engines there, passes on their output, and
+removes everything at its end.
 
-The class travels to the machines as it is, so that they need Ray and no pgtrial: it imports the standard library alone.
+Ray sends the class itself to the machines, so that they need Ray but not pgtrial. Therefore this module imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -66,19 +68,21 @@ for pid in list(engines):
     send(pid, signal.SIGKILL)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
-"""A program that ends the engines and removes the agent's folder as soon as the agent's end of its pipe is closed.
+"""The program of a watchdog process. When the agent's end of the pipe is closed, it ends the engines and removes the
+agent's folder.
 
-An engine that is asked to end cancels its statements on the server; one that does not end in time is killed.
+The watchdog first sends SIGTERM, so that an engine can cancel its statements on the server, and kills engines that do
+not end in time.
 """
 
 
 def identity() -> str:
-    """Returns a text that distinguishes this machine from others. All of its processes get the same text, and a
-    container is a machine of its own.
-    """
+    """Returns a text that identifies this machine. All processes on the machine get the same text. A container counts
+    as a machine of its own."""
     known = [socket.gethostname(), kernel()]
     card = uuid.getnode()
-    # without a network card each process is given a random number, with this bit set (RFC 9562, section 6.10)
+    # without a network card, uuid.getnode() returns a random number in each process, with this bit set (RFC 9562,
+    # section 6.10)
     if not card & _NO_CARD:
         known.append(str(card))
     with contextlib.suppress(OSError):
@@ -87,9 +91,9 @@ def identity() -> str:
 
 
 def kernel() -> str:
-    """Returns a text that distinguishes the running kernel, and so the CPUs, from others; empty if it is not known.
+    """Returns a text that identifies the running kernel, and thus the CPUs; empty if it is not known.
 
-    Containers of one machine share a kernel.
+    Containers on one machine share a kernel.
     """
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
         return boot.read().strip()
@@ -97,12 +101,13 @@ def kernel() -> str:
 
 
 def kind_of_machine() -> str:
-    """Returns system and processor, for which a program is built: `Linux x86_64`."""
+    """Returns the operating system and the processor architecture, which a program must be built for: `Linux
+    x86_64`."""
     return f"{platform.system()} {platform.machine()}"
 
 
 class Agent:
-    """One machine's part of the fleet. Whatever goes wrong there is returned in words, not raised."""
+    """The agent of one machine. Its methods return problems as texts and do not raise exceptions."""
 
     def __init__(self) -> None:
         self._room = tempfile.mkdtemp(prefix="pgtrial-")
@@ -118,10 +123,12 @@ class Agent:
             self._watchdog.wait()
         self._engine = ""
         self._running: dict[str, _Running] = {}
-        """The engines by the names that the lab gives them; those that have ended stay until another one begins."""
+        """The engines, by the names that the lab gave them. Engines that have ended stay in it until another one
+        begins."""
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the machine is: host, kind, identity, kernel, and how many CPUs there are for the engine."""
+        """Returns a description of the machine: host name, system and processor, identity, kernel, and the number of
+        CPUs."""
         return {
             "host": socket.gethostname(),
             "kind": kind_of_machine(),
@@ -131,12 +138,12 @@ class Agent:
         }
 
     def clock(self) -> tuple[float, float]:
-        """Returns when a question about the time came and when it was answered, Unix seconds by the clock here."""
+        """Returns when this call arrived and when it was answered, in Unix seconds by this machine's clock."""
         came = time.time()
         return came, time.time()
 
     def find_engine(self, digest: str) -> bool:
-        """Returns true if the engine with this SHA-256 is here; from now on it is the one that runs."""
+        """Returns true if an engine with this SHA-256 is installed on this machine. The agent then uses this engine."""
         beside = os.path.join(os.path.dirname(sys.executable), _NAME)
         for path in (os.environ.get("PGTRIAL_ENGINE"), beside, shutil.which(_NAME)):
             if path and os.access(path, os.X_OK) and _digest(path) == digest:
@@ -145,13 +152,14 @@ class Agent:
         return False
 
     def take_engine(self, binary: bytes) -> None:
-        """Keeps an engine that was sent, for the fleet's account alone."""
+        """Stores an engine that the lab has sent, readable and executable only for this account, and uses it from now
+        on."""
         self._engine = os.path.join(self._room, _NAME)
         with open(os.open(self._engine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as file:
             file.write(binary)
 
     def complaint_of_engine(self) -> str | None:
-        """Returns why the engine does not run here; None if it does."""
+        """Returns why the engine cannot run on this machine; None if it can."""
         command = [self._engine, "--version"]
         try:
             done = subprocess.run(
@@ -171,10 +179,11 @@ class Agent:
             return error.strerror or str(error) or type(error).__name__
 
     def round_trips(self, host: str, port: int, times: int, patience_s: float) -> list[float]:
-        """Returns the microseconds of `times` TCP connects, one round trip each; [] if one does not succeed.
+        """Returns the times, in microseconds, of `times` TCP connects, each of which takes one network round trip; []
+        if one fails.
 
-        The name is looked up before. The first of its addresses that answers is taken, as clients do. The kernel of the
-        server accepts the connections, so that its programs have no part in that time.
+        The host name is resolved beforehand, and its first address that answers is used, as clients do. The kernel of
+        the server's machine accepts the connections, so the time of PostgreSQL is not part of these times.
         """
         with contextlib.suppress(OSError):
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -191,10 +200,11 @@ class Agent:
         return []
 
     def begin(self, name: str, order: dict[str, Any]) -> str | None:
-        """Starts an engine, which is called `name` from now on. Returns why that is not possible, or None.
+        """Starts an engine under a name, by which later calls refer to it. Returns why it cannot be started, or None.
 
-        An order has `arguments`, `environment`, `files` (name -> bytes), which are put where the engine works, `cpus`
-        (numbers, or None for all), and `one_output`, which is true if messages are lines like all others.
+        The order has the keys `arguments`, `environment`, `files` (contents by name, which are written into the
+        engine's working directory), `cpus` (a list of CPU numbers, or None for all), and `one_output` (true if standard
+        error is merged into standard output).
         """
         for ended in [begun for begun, running in list(self._running.items()) if running.is_over]:
             self._running.pop(ended, None)
@@ -224,12 +234,13 @@ class Agent:
         return None
 
     def lines(self, name: str, longest_s: float) -> tuple[list[str], bool]:
-        """Returns the lines since the last call, and whether they were the last; waits `longest_s` for the first."""
+        """Returns the lines of output since the last call, and true if the output has ended. Waits up to `longest_s`
+        seconds for the first line."""
         running = self._running.get(name)
         return running.lines(longest_s) if running is not None else ([], True)
 
     def go(self, name: str, at: float) -> None:
-        """Lets an engine begin at this instant, in Unix seconds by this machine's clock."""
+        """Sends an engine its start time, in Unix seconds by this machine's clock."""
         running = self._running.get(name)
         if running is not None and running.process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -237,16 +248,15 @@ class Agent:
                 running.process.stdin.close()
 
     def interrupt(self, name: str) -> None:
-        """Asks an engine to stop; it still reports what it measured."""
+        """Asks an engine to stop. The engine still reports what it has measured."""
         running = self._running.get(name)
         if running is not None and running.process.poll() is None:
-            # processes that Ray starts block SIGINT
+            # SIGTERM, since processes that Ray starts block SIGINT
             running.process.terminate()
 
     def end(self, name: str, patience_s: float) -> dict[str, Any]:
-        """Waits for an engine's end, and ends it by force after `patience_s`. Returns its `status`, negative for a
-        signal, and its last `messages`.
-        """
+        """Waits until an engine has ended, and kills it after `patience_s` seconds. Returns its exit `status`, negative
+        for a signal, and its last `messages`."""
         running = self._running.get(name)
         if running is None:
             return {"status": None, "messages": []}
@@ -255,7 +265,7 @@ class Agent:
         return {"status": status, "messages": list(running.tail)}
 
     def close(self) -> None:
-        """Ends all engines, and removes the files of the agent."""
+        """Ends all engines, and removes the agent's files."""
         for running in list(self._running.values()):
             running.kill()
         shutil.rmtree(self._room, ignore_errors=True)
@@ -270,12 +280,12 @@ class Agent:
 
 
 class _Running:
-    """An engine, its output, and the folder in which it works."""
+    """A running engine with its output and its working directory."""
 
     def __init__(self, process: subprocess.Popen[str], here: str) -> None:
         self.process = process
         self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
-        """The last messages of the engine."""
+        """The engine's last lines on standard error."""
         self.is_over = False
         self._here = here
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -311,7 +321,8 @@ class _Running:
         return self.process.returncode
 
     def kill(self) -> None:
-        """Ends the engine. It is asked to end and then cancels its statements on the server; later it is killed."""
+        """Ends the engine: first by SIGTERM, on which it cancels its statements on the server, and some seconds later
+        by SIGKILL."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -335,7 +346,7 @@ def _digest(path: str) -> str | None:
 
 @contextlib.contextmanager
 def _running_on(cpus: list[int] | None) -> Any:
-    """Makes processes that are started within the context run on these CPUs only."""
+    """A context in which started processes may run on these CPUs only."""
     if cpus is None:
         yield
         return
@@ -343,7 +354,7 @@ def _running_on(cpus: list[int] | None) -> Any:
         raise ValueError("this system does not let a process choose its CPUs")
     former = os.sched_getaffinity(0)
     if missing := sorted(set(cpus) - former):
-        raise ValueError(f"these CPUs are not usable there: {', '.join(map(str, missing))}")
+        raise ValueError(f"the machine does not let the engine use these CPUs: {', '.join(map(str, missing))}")
     os.sched_setaffinity(0, cpus)
     try:
         yield

@@ -1,6 +1,7 @@
-"""The part of the fleet that knows Ray: it joins a cluster, and starts an agent at each place on its machines.
+"""Connects the fleet to Ray: joins a Ray cluster, and starts agents on its machines.
 
-Ray is imported only if a study asks for a fleet. What it prints is kept off the terminal: its errors become sentences.
+Ray is imported only if a study asks for a fleet. Ray's own output is hidden, and its errors become messages of one
+sentence.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from pgtrial.model.units import plural
 
 _PLACES_S = 60.0
 _THREADS = 32
-"""The number of calls that an agent answers at once: one of them waits for lines."""
+"""The number of calls that an agent handles at the same time. Some of them wait for lines of output."""
 
 
 @contextmanager
 def joined(section: FleetSection) -> Iterator[RayCluster]:
-    """Joins the cluster that a study names, with a place on each machine. Raises StudyError."""
+    """Joins the Ray cluster that a study names, and reserves a CPU for each machine of the fleet. Raises StudyError."""
     ray = import_ray()
     section = section.model_copy(update={"address": resolved(section.address)})
     check_listens(section.address)
@@ -55,14 +56,15 @@ def joined(section: FleetSection) -> Iterator[RayCluster]:
 
 
 class RayCluster:
-    """Places on machines of a Ray cluster: as many machines as the study asks for, or all. Raises StudyError."""
+    """A joined Ray cluster with reserved CPUs ("places"), one for each machine of the fleet: as many machines as the
+    study asks for, or all. Raises StudyError if they are not available."""
 
     def __init__(self, ray: Any, section: FleetSection):
-        # these submodules can be imported once Ray is installed and imported
+        # Ray's submodules can be imported only after Ray itself
         from ray.util import placement_group, remove_placement_group  # noqa: PLC0415
 
         self._ray = ray
-        # agents travel by value: a machine of the cluster needs no pgtrial
+        # Ray sends the code of the agent along with it, so that the machines of the cluster need no pgtrial
         ray.cloudpickle.register_pickle_by_value(agent)
         self.size = _size(section, ray.nodes())
         strategy = "PACK" if section.share_machines else "STRICT_SPREAD"
@@ -75,13 +77,14 @@ class RayCluster:
             remove_placement_group(self._group)
             raise StudyError(
                 f"the Ray cluster at {section.address} has no free CPU on {plural(self.size, 'machine')} within "
-                f"{_PLACES_S:.0f}s: other work has them (`ray status` tells); end that, or "
+                f"{_PLACES_S:.0f}s: other jobs use the CPUs (`ray status` shows them); end those jobs, or "
                 f"{marks.set_key('fleet', 'machines')} lower"
             )
         self._handles: dict[Member, Any] = {}
 
     def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
-        """Returns the machines of these places with new agents. Raises MachineLost for one that does not come."""
+        """Starts an agent at each of these places, and returns the machines. Raises MachineLost if an agent does not
+        start in time."""
         deadline = time.monotonic() + patience_s
         handles = {place: self._start(place) for place in places}
         described = {place: self._caller(handle)("describe") for place, handle in handles.items()}
@@ -97,11 +100,11 @@ class RayCluster:
         return members
 
     def share(self, content: bytes) -> Any:
-        """Returns a reference to the content in Ray's object store, which carries it to each machine once."""
+        """Returns a reference to the content in Ray's object store, which transfers it to each machine only once."""
         return self._ray.put(content)
 
     def dismiss(self, member: Member) -> None:
-        """Ends the agent by force. What it leaves is removed on its machine."""
+        """Kills the agent of a machine. The watchdog on that machine removes everything that the agent leaves."""
         self._ray.kill(self._handles.pop(member))
 
     def _start(self, place: int) -> Any:
@@ -140,8 +143,8 @@ class RayCluster:
 
 
 def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
-    """Returns how many engines the study's fleet runs: as many as it asks for, else one on each machine of the cluster.
-    Raises StudyError if the cluster is too small for that."""
+    """Returns the number of engines of the study's fleet: the number that the study asks for, or else one for each
+    machine of the cluster. Raises StudyError if the cluster is too small."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
     usable = sum(number >= 1 for number in cpus)
     wanted = section.machines or max(1, usable)
@@ -161,7 +164,7 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
 
 
 def _why(error: BaseException) -> str:
-    """Returns why a machine is lost, without the pages that Ray writes about it."""
+    """Returns in a few words why a machine was lost, in place of Ray's long error messages."""
     words, kind = str(error), type(error).__name__
     if "node" in words and ("died" in words or "terminated" in words or "dead" in words):
         return "its node has left the Ray cluster"

@@ -1,4 +1,5 @@
-"""The machines that make a study's loads: checked before the first load, and again before each."""
+"""Manages the machines that make a study's loads: checks them before the first load and before each further one, and
+replaces lost machines."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 
 GATHERING_S = 60.0
-"""How long a study waits at its beginning until its cluster has a machine for each place, seconds."""
+"""The time limit, in seconds, for the cluster to provide all machines of the fleet at the beginning of a study."""
 
 _SHIP_S = 120.0
 _TRY_S = 40.0
@@ -44,12 +45,14 @@ _REACH_S = 5.0
 _AGAIN_S = 1.0
 
 _MOST_LOADING = 16
-"""The most machines that make data. More are not faster, and take connections that the server may not have."""
+"""The largest number of machines that make data together. More machines would not be faster, and would need connections
+that the server may not have."""
 
 
 @contextmanager
 def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
-    """Provides the maker of a study's loads: its fleet, or one engine here. Raises StudyError and ArmError."""
+    """Provides the object that makes a study's loads: its fleet, or one engine on this machine. Raises StudyError and
+    ArmError."""
     for notice in clean():
         report(notice)
     if spec.fleet is None:
@@ -67,7 +70,7 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
 
 
 class Fleet(LoadMaker):
-    """Machines with an engine each, which share loads and data."""
+    """Several machines, each with one engine, that share loads and the making of data."""
 
     def __init__(self, section: FleetSection, hiring: RayCluster, places: Sequence[int]):
         self._section = section
@@ -76,9 +79,9 @@ class Fleet(LoadMaker):
         self._members: list[Member] = []
         self._reached: set[tuple[Member, str, int]] = set()
         self._slice_s: float | None = None
-        """The length of the slices in which the loads alternate, seconds; None if they do not."""
+        """The length, in seconds, of the slices in which loads alternate; None if they do not alternate."""
         self._gone: list[str] = []
-        """The machines that were lost and not replaced, each with the reason."""
+        """The machines that were lost and not replaced, each as a phrase with the reason."""
         binary = engine_path().read_bytes()
         self._digest = hashlib.sha256(binary).hexdigest()
         self._binary = hiring.share(binary)
@@ -94,7 +97,8 @@ class Fleet(LoadMaker):
         return tuple(dict.fromkeys(member.address for member in self._members))
 
     def gather(self) -> None:
-        """Gets a machine for each place, and makes sure that it can run the engine. Raises StudyError and ArmError."""
+        """Starts an agent on each machine of the fleet, and makes sure that the machine can run the engine. Raises
+        StudyError and ArmError."""
         try:
             self._members = self._hiring.hire(self._places, GATHERING_S)
             name_all(self._members)
@@ -105,18 +109,19 @@ class Fleet(LoadMaker):
             raise ArmError(f"a machine of the fleet was lost before the first trial: {lost}") from None
 
     def dismiss(self) -> None:
-        """Ends all agents, so that nothing is left on any machine."""
+        """Ends all agents, so that no process or file is left on their machines."""
         answers([member for member in self._members if member.lost is None], "close")
         for member in self._members:
             self._hiring.dismiss(member)
 
     @property
     def engines(self) -> int:
-        """The number of machines that load data."""
+        """The number of machines that make data together."""
         return len(self._loading)
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Makes data by as many machines as can share it, or on this machine if none can. Raises ArmError."""
+        """Makes data with as many machines as can share the order, or with one engine on this machine if it cannot be
+        shared. Raises ArmError."""
         if order.most_parts > 1 and self._loading:
             SharedMaking(self._loading[: order.most_parts], order, on_line).make()
         else:
@@ -127,16 +132,18 @@ class Fleet(LoadMaker):
         return [member for member in self._members if member.lost is None][:_MOST_LOADING]
 
     def check_cpus(self, cpus: str) -> None:
-        """Raises StudyError if `cpus` is no list of CPUs. Whether a machine has them is seen when its engine starts."""
+        """Raises StudyError if `cpus` is not a list of CPUs. Whether a machine has these CPUs turns out when its engine
+        starts."""
         try:
             listed_numbers(cpus)
         except ValueError as error:
             raise StudyError(f"{marks.key('load', 'cpus')}: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Finds out, before data is loaded, whether every machine can connect to the arm's servers.
+        """Checks, before data is loaded, that every machine can connect to the servers of an arm.
 
-        Raises StudyError for servers that only this machine reaches, ArmError for an address that cannot be reached.
+        Raises StudyError for servers that only this machine can reach, and ArmError for an address to which a machine
+        cannot connect.
         """
         if targets is None:
             self._check_here(f"arms.{arm}: its server is made on this machine for each trial and listens here alone")
@@ -144,10 +151,11 @@ class Fleet(LoadMaker):
             self._check_target(target)
 
     def check_slices(self, slice_s: float) -> None:
-        """Raises StudyError if the machines' clocks are not known well enough for slices of this length."""
+        """Raises StudyError if the differences between the machines' clocks are not known precisely enough for slices
+        of this length."""
         self._slice_s = slice_s
         if self._doubt() is not None:
-            with suppress(MachineLost):  # `ready` does what the study says about that
+            with suppress(MachineLost):  # `ready` treats lost machines as the study says
                 self._set_clocks()
         doubt = self._doubt()
         if doubt is not None:
@@ -157,9 +165,10 @@ class Fleet(LoadMaker):
             )
 
     def ready(self, report: OnLine) -> list[str]:
-        """Replaces machines that are lost or does without them, and measures the clocks.
+        """Replaces machines that were lost, or goes on without them, and measures the differences of the clocks.
 
-        Returns notes about the fleet for the trial. Raises ArmError if the study is to stop, or if no machine is left.
+        Returns notes about the fleet that are stored with the trial. Raises ArmError if the study has to stop, or if no
+        machine is left.
         """
         while True:
             for member in [member for member in self._members if member.lost is not None]:
@@ -175,21 +184,23 @@ class Fleet(LoadMaker):
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[FleetRun]:
-        """Makes a load. If there are more machines than it has parts, the first of them make it."""
+        """Makes a load for the duration of the context. If there are more machines than can share the load, the first
+        ones make it."""
         self._check_target(order.target)
         with FleetRun(order, self._members[: order.most_parts]) as run:
             yield run
 
     def _fit_out(self, member: Member) -> None:
-        """Makes sure that the machine has exactly the engine of this one. Raises ArmError if it does not run there."""
+        """Makes sure that a machine has exactly the engine of this one, if necessary by sending it. Raises ArmError if
+        the engine does not run there."""
         if not member.ask("find_engine", self._digest):
             member.ask("take_engine", self._binary, patience_s=_SHIP_S)
         complaint = member.ask("complaint_of_engine", patience_s=_TRY_S)
         if complaint is not None:
             raise ArmError(
                 f"the load engine of this machine ({kind_of_machine()}) does not run on the machine {member.name} "
-                f"({member.kind}): {complaint}; use machines of this kind, and a folder for temporary files from which "
-                "programs may run"
+                f"({member.kind}): {complaint}; use machines with the same operating system and processor type, and "
+                "make sure that their folder for temporary files is not mounted noexec"
             )
 
     def _set_clocks(self) -> None:
@@ -199,13 +210,14 @@ class Fleet(LoadMaker):
             check_offset(member.name, member.offset)
 
     def _doubt(self) -> str | None:
-        """Returns why the clocks are not known well enough for loads that alternate; None if they are."""
+        """Returns why the clocks are not known well enough for loads that alternate in slices; None if they are."""
         if self._slice_s is None:
             return None
         return doubt_of_clocks({member.name: member.offset for member in self._members}, self._slice_s)
 
     def _part_with(self, member: Member, report: OnLine) -> None:
-        """Treats a lost machine as the study says: waits for another, stops, or goes on without it. Raises ArmError."""
+        """Treats the loss of a machine as the study says: waits for another machine, stops, or goes on without it.
+        Raises ArmError."""
         self._hiring.dismiss(member)
         lost = f"{member.name} was lost ({member.lost})"
         patience_s = self._section.patience_s
@@ -232,7 +244,7 @@ class Fleet(LoadMaker):
                     self._fit_out(member)
                 return members
             except MachineLost as why:
-                # for some seconds after a node has died, its place is offered again
+                # for some seconds after a node has died, Ray still offers its place
                 if time.monotonic() + _AGAIN_S > deadline:
                     raise ArmError(f"{loss} from the fleet, and no machine has taken its place: {why}") from None
             time.sleep(_AGAIN_S)
@@ -253,10 +265,10 @@ class Fleet(LoadMaker):
             self._reached.add((member, *where))
 
     def _check_here(self, reason: str) -> None:
-        """Raises StudyError if a machine of the fleet is not this one."""
+        """Raises StudyError, which begins with `reason`, if a machine of the fleet is not this one."""
         others = [member.name for member in self._members if member.identity != identity()]
         if others:
             raise StudyError(
-                f"{reason}, and the fleet's machine {others[0]} is another; give servers that all machines reach (dsn, "
-                "ssh), or leave the fleet out"
+                f"{reason}, but {others[0]} of the fleet is another machine; use servers that all machines reach (dsn, "
+                "ssh), or remove the fleet"
             )

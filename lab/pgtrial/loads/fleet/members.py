@@ -1,4 +1,5 @@
-"""The machines of a fleet as the lab sees them: how they are called, named and lost, and how far they are."""
+"""Represents the machines of a fleet in the lab: calls their agents, names them, notices their loss, and measures their
+clocks and network round trips."""
 
 from __future__ import annotations
 
@@ -20,20 +21,23 @@ from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_duration, three_digits
 
 ANSWER_S = 10.0
-"""How long an answer that costs no work may take, seconds. A machine that takes longer is lost."""
+"""The time limit, in seconds, for a call that makes the agent do no long work. A machine that takes longer counts as
+lost."""
 
 
 class MachineLost(Exception):
-    """A machine, or the agent on it, is not there any more. The message says why in a few words."""
+    """The error that a machine, or the agent on it, is not reachable any more. The message says why in a few words."""
 
 
 Caller = Callable[..., Future[Any]]
-"""Calls a method of a machine's agent by its name. The future gets the answer later, or MachineLost."""
+"""A function that calls a method of a machine's agent by its name. It returns a future for the answer, which may fail
+with MachineLost."""
 
 
 @dataclass(frozen=True)
 class Offset:
-    """A machine's clock minus the lab's, the possible error of that, and the round trip that showed it; seconds."""
+    """The difference between a machine's clock and the lab's (positive if the machine's is ahead), its possible error,
+    and the round trip in which it was measured; all in seconds."""
 
     offset_s: float
     error_s: float
@@ -42,7 +46,7 @@ class Offset:
 
 @dataclass(eq=False)
 class Member:
-    """One machine of a fleet. `place` is its number among the places that the study asked for, counted from 0."""
+    """One machine of a fleet. `place` is its number among the machines that the study asked for, counted from 0."""
 
     place: int
     address: str
@@ -54,21 +58,24 @@ class Member:
     call: Caller = field(repr=False)
     name: str = ""
     lost: str | None = None
-    """The reason for which the machine is lost; None as long as it is there."""
+    """Why the machine counts as lost; None as long as it does not."""
     offset: Offset = field(init=False, repr=False)
     """The last measured offset of the machine's clock."""
 
     @property
     def with_lab(self) -> bool:
-        """True if its engine takes CPUs of the lab's machine: the member is that machine, or a container there."""
+        """True if the engine of this machine uses CPUs of the lab's machine: the member is the lab's machine itself, or
+        a container on it."""
         return self.identity == agent.identity() or bool(self.kernel and self.kernel == agent.kernel())
 
     def ask(self, method: str, *arguments: Any, patience_s: float = ANSWER_S) -> Any:
-        """Returns the answer of its agent. Raises MachineLost, and then notes that the machine is lost."""
+        """Calls a method of the machine's agent, and returns the answer. If none comes in time, marks the machine as
+        lost and raises MachineLost."""
         return self.answer(self.call(method, *arguments), patience_s)
 
     def answer(self, coming: Future[Any], patience_s: float = ANSWER_S) -> Any:
-        """Returns an answer that is under way. Raises MachineLost, and then notes that the machine is lost."""
+        """Waits for the answer to an earlier call, and returns it. If none comes in time, marks the machine as lost and
+        raises MachineLost."""
         try:
             return coming.result(patience_s)
         except Late:
@@ -79,7 +86,8 @@ class Member:
 
 
 def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s: float = ANSWER_S) -> dict[Member, Any]:
-    """Returns the answer of each member's agent. All are asked at once; those that are lost meanwhile are left out."""
+    """Calls a method of all these agents at the same time, and returns their answers. Machines that are lost meanwhile
+    are left out."""
     coming = {member: member.call(method, *arguments) for member in members}
     known = {}
     for member, answer in coming.items():
@@ -89,7 +97,7 @@ def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s:
 
 
 def name_all(members: Sequence[Member]) -> None:
-    """Names each member by its host; those that share a host are numbered: `node-1`, `node-2`."""
+    """Names each machine by its host. Machines with the same host get numbers: `node-1`, `node-2`."""
     hosts = Counter(member.host for member in members)
     taken = {member.name for member in members}
     for member in members:
@@ -102,21 +110,22 @@ def name_all(members: Sequence[Member]) -> None:
 
 ROUND_TRIPS = 8
 MOST_ROUND_TRIPS = 32
-"""The most round trips that are measured. More than the first ones are measured if these are not precise enough,
-because a machine was busy."""
+"""The largest number of round trips for measuring a clock. The usual number is exceeded only if the result is not
+precise enough, because a machine was busy."""
 
 MOST_OFFSET_S = 3600.0
-"""The offset beyond which a clock was certainly never set, seconds."""
+"""The clock difference, in seconds, beyond which a clock has certainly never been set."""
 
 
 def measure(
     ask: Callable[[], tuple[float, float]], now: Callable[[], float] = time.time, enough_s: float = math.inf
 ) -> Offset:
-    """Returns the offset by the round trip with the least delay, as NTP has it (RFC 5905, section 8).
+    """Measures the difference between two clocks as NTP does (RFC 5905, section 8), and returns the result of the round
+    trip with the least delay.
 
-    `ask` returns the machine's times of the question's arrival and of the answer's departure, Unix seconds. The error
-    is half of the delay: that is the error of the offset if all of the delay was on one of the two ways. More round
-    trips than usual are made until the error is at most `enough_s`.
+    `ask` returns the times, in Unix seconds by the other machine's clock, at which the question arrived there and the
+    answer left. The possible error is half of the delay, in case all of the delay was in one direction. More round
+    trips than usual are made while the error exceeds `enough_s`.
     """
     best = _round_trip(ask, now)
     for made in range(1, MOST_ROUND_TRIPS):
@@ -135,7 +144,7 @@ def _round_trip(ask: Callable[[], tuple[float, float]], now: Callable[[], float]
 
 
 def check_offset(machine: str, offset: Offset) -> None:
-    """Raises ArmError for a clock that was never set, since its times would mislead their readers."""
+    """Raises ArmError if a machine's clock was never set, since readers would be misled by the times in its records."""
     if abs(offset.offset_s) > MOST_OFFSET_S:
         way = "ahead of" if offset.offset_s > 0 else "behind"
         raise ArmError(
@@ -145,16 +154,18 @@ def check_offset(machine: str, offset: Offset) -> None:
 
 
 _CLOCK_SHARE = 0.1
-"""The share of a slice by which the slices of one load may begin apart on two machines."""
+"""The largest tolerated difference between the begins of a slice on two machines, as a share of its length."""
 
 
 def known_well_s(slice_s: float) -> float:
-    """Returns the error of clocks, in seconds, that leaves no doubt about slices of this length on any two machines."""
+    """Returns the error of each clock, in seconds, up to which slices of this length begin together on any two
+    machines."""
     return _CLOCK_SHARE * slice_s / 2
 
 
 def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None:
-    """Returns why slices of this length may begin too far apart on two machines, by their names; or None."""
+    """Returns why slices of this length may begin too far apart on two machines, which are named; None if they do not.
+    `offsets` are the clock differences by machine."""
     least_known = sorted(offsets, key=lambda machine: offsets[machine].error_s)[-2:]
     error_s = sum(offsets[machine].error_s for machine in least_known)
     if len(least_known) < 2 or error_s <= _CLOCK_SHARE * slice_s:
@@ -172,13 +183,14 @@ _PATIENCE_S = 1.0
 
 
 def round_trips_us(members: Sequence[Member], target: Target) -> list[float | None]:
-    """Returns the median of several round trips from each machine, all at once, microseconds.
+    """Returns, for each machine, the median of several network round trips to the server, in microseconds. All machines
+    measure at the same time.
 
-    It is None for a Unix socket, which has no round trip, and if it is not known.
+    The value is None for a Unix socket, which has no network round trip, and if the measurement failed.
     """
     if target.host.startswith(("/", "@")):
         return [None] * len(members)
-    # a machine that is lost will be reported by the load
+    # if a machine is lost here, the load will report it
     asked = (target.host, target.port, _TIMES, _PATIENCE_S)
     times = answers(members, "round_trips", *asked, patience_s=_TIMES * _PATIENCE_S + ANSWER_S)
     return [round(median(trips), 1) if (trips := times.get(member)) else None for member in members]

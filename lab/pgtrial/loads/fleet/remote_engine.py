@@ -1,4 +1,4 @@
-"""One engine on a machine of the fleet, from its start to its end, and what travels there with it."""
+"""Runs one engine on a machine of the fleet, and packs the files that have to be sent there with it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from pgtrial.loads.fleet.members import ANSWER_S, Member
 from pgtrial.machines.cpus import listed_numbers
 
 HERE = "."
-"""The folder of the files, in which the engine works, so that it has the same name on all machines."""
+"""The working directory of the engine, which contains the files. It is written as ".", so that it has the same name on
+all machines."""
 
 _CERTIFICATES = ("PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL")
 
 _LINES_S = 2.0
-"""How long an agent waits for the next line before it answers that there is none, seconds."""
+"""How long, in seconds, an agent waits for the engine's next line before it answers that there is none."""
 
 END_S = 5.0
-"""The time limit for the end of an engine that has nothing more to do, seconds."""
+"""The time limit, in seconds, for an engine to end when it has no more work."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Arguments, variables and files of an engine; the first two refer to the files in HERE."""
+    """The arguments, environment variables and files of an engine. Arguments and variables name the files by their
+    paths in HERE."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
@@ -34,7 +36,8 @@ class Packed:
     cpus: Sequence[int] | None = None
 
     def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
-        """Returns the order that an agent takes, with further arguments behind the front end's name."""
+        """Returns the order in the form that `Agent.begin` expects, with the arguments `more` behind the name of the
+        front end."""
         front_end, *rest = self.arguments
         return {
             "arguments": [front_end, *more, *rest],
@@ -48,7 +51,8 @@ class Packed:
 def pack(
     arguments: Sequence[str], variables: Mapping[str, str], folder: Path | None, cpus: str | None = None
 ) -> Packed:
-    """Packs the certificates, and the files of a folder to which arguments and variables refer."""
+    """Packs everything that an engine needs on another machine: its arguments and variables, the files in `folder`, and
+    certificates that the variables name. Paths are replaced by paths in HERE."""
     files: dict[str, bytes] = {}
     if folder is not None:
         files |= {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -64,18 +68,19 @@ def pack(
 
 @dataclass(frozen=True)
 class RemoteEngine:
-    """One engine of a member, which may have several at once. Where it waits for an answer, it raises MachineLost."""
+    """One engine on a machine of the fleet, which may run several at once. Methods that wait for an answer raise
+    MachineLost."""
 
     member: Member
     name: str = field(default_factory=lambda: uuid4().hex)
-    """The name by which its agent knows the engine."""
+    """The name by which the agent refers to this engine."""
 
     def begin(self, order: Mapping[str, Any]) -> Future[Any]:
-        """Starts the engine. The answer is why that is not possible, or None."""
+        """Starts the engine. The answer in the future is why it cannot be started, or None."""
         return self.member.call("begin", self.name, order)
 
     def go(self, at: float) -> None:
-        """Lets the engine begin at this instant, in Unix seconds by its machine's clock."""
+        """Sends the engine its start time, in Unix seconds by the clock of its machine."""
         self.member.call("go", self.name, at)
 
     def lines(self) -> Iterator[list[str]]:
@@ -86,17 +91,17 @@ class RemoteEngine:
             yield lines
 
     def interrupt(self) -> None:
-        """Asks the engine to stop; it still reports what it measured."""
+        """Asks the engine to stop. The engine still reports what it has measured."""
         self.member.call("interrupt", self.name)
 
     def end(self) -> tuple[int | None, list[str]]:
-        """Waits for the engine's end, which is forced after END_S.
+        """Waits until the engine has ended, and kills it after END_S seconds.
 
-        Returns the exit status, negative for a signal, and the last messages.
+        Returns its exit status, negative for a signal, and its last messages.
         """
         ended = self.member.ask("end", self.name, END_S, patience_s=END_S + ANSWER_S)
         return ended["status"], ended["messages"]
 
     def end_now(self) -> Future[Any]:
-        """Ends the engine by force; the answer comes when it has ended."""
+        """Kills the engine. The answer in the future comes when the engine has ended."""
         return self.member.call("end", self.name, 0.0)

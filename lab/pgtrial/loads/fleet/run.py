@@ -1,4 +1,5 @@
-"""One load made by all machines of a fleet: one engine on each, one instant for all, one stream of events."""
+"""Runs one load on all machines of a fleet: one engine on each machine, a common start time, and the events of all
+machines merged into one stream."""
 
 from __future__ import annotations
 
@@ -22,23 +23,23 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 
 _NOTICE_S = 0.3
-"""The least time from the moment at which all are connected to the instant at which all begin, seconds."""
+"""The least time, in seconds, between the moment at which all engines are connected and their common start."""
 _NOTICE_TRIPS = 4
-"""The least time between these two moments, in round trips to the slowest machine."""
+"""The least time between the same two moments, in network round trips to the slowest machine."""
 _NOTICE_OF_SLICES = 4
-"""The factor by which these two times are longer for loads that alternate in slices, since an engine that learns the
-start too late cannot take part."""
+"""The factor by which both least times are longer for loads that alternate in slices. There, an engine that learns its
+start time too late cannot take part."""
 
 
 @dataclass(eq=False)
 class _Part:
-    """One machine's part of the load, and its state."""
+    """One machine's share of the load, with its state."""
 
     index: int
     member: Member
     engine: RemoteEngine
     round_trip_us: float | None
-    """The round trip from the machine to the server, microseconds; None if it is not known."""
+    """The network round trip from the machine to the server, in microseconds; None if it is not known."""
     ready: bool = False
     done: bool = False
     over: bool = False
@@ -46,7 +47,8 @@ class _Part:
 
 
 class FleetRun(EngineRun):
-    """A load of a fleet, read as that of one engine: its own process is the one that merges the machines' events."""
+    """A load that a fleet makes. To its readers it looks like the load of a single engine: the local process of this
+    object merges the events of all machines."""
 
     def __init__(self, order: LoadOrder, members: Sequence[Member]):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
@@ -83,28 +85,31 @@ class FleetRun(EngineRun):
 
     @property
     def pid(self) -> None:
-        """Always None, since there are several engines on other machines."""
+        """Always None, since several engines on other machines make the load."""
         return
 
     @property
     def notice_s(self) -> float:
-        """How long before the start engines must get the instant at which loads that alternate begin, seconds."""
+        """The lead time in seconds: loads that alternate must get their start time at least so long before the
+        start."""
         return _NOTICE_OF_SLICES * self._notice_s
 
     def begin_at(self, at: float) -> None:
-        """Starts all engines at one time.monotonic(); each machine gets the instant by its own wall clock."""
+        """Starts all engines at the time `at` of time.monotonic(). Each machine gets the start time in its own
+        wall-clock time."""
         self._planned = at - time.monotonic() + time.time()
         for part in self._parts:
             part.engine.go(self._planned + part.member.offset.offset_s)
 
     def interrupt(self) -> None:
-        """Asks the engines to stop; they still report what they measured."""
+        """Asks the engines to stop. They still report what they have measured."""
         for part in self._parts:
             if not part.over:
                 part.engine.interrupt()
 
     def message_about(self, name: str) -> str | None:
-        """Returns the first of the engines' last messages that contains `name`, a path here; None if there is none."""
+        """Returns the first of the engines' last messages that contains `name`, which is a path on this machine; None
+        if no message does."""
         for part in self._parts:
             self._tail.extend(part.messages)
         there = name if self._folder is None else name.replace(str(self._folder), HERE)
@@ -112,7 +117,7 @@ class FleetRun(EngineRun):
         return message and message.replace(there, name)
 
     def machines(self, done: Done | None) -> list[MachineShare]:
-        """Returns what each machine did, with the instant at which it began by the lab's clock."""
+        """Returns a record for each machine, which includes the deviation of its start from the planned time."""
         merged = {share["machine"]: share for share in (done.get("machines", []) if done is not None else [])}
         return [self._share(part, merged.get(part.member.name)) for part in self._parts]
 
@@ -134,7 +139,7 @@ class FleetRun(EngineRun):
         return MachineShare.model_validate(share)
 
     def _begin_engines(self) -> None:
-        """Starts the engines, which connect and wait. Raises TrialError."""
+        """Starts the engines, which connect and then wait for their start time. Raises TrialError."""
         started = []
         for part in self._parts:
             at_a_word = [] if self._alternates else [AT_A_WORD]
@@ -149,7 +154,8 @@ class FleetRun(EngineRun):
                 raise TrialError(f"the engine cannot be started on the machine {part.member.name}: {complaint}")
 
     def _carry(self, part: _Part) -> None:
-        """Carries one machine's lines to the merger until its engine has ended, in a thread of its own."""
+        """Passes the lines of one machine's engine to the local process that merges them, until the engine has ended.
+        Runs in a thread of its own."""
         reason = f"the lines of the machine {part.member.name} could not be merged"
         try:
             for lines in part.engine.lines():
@@ -163,7 +169,7 @@ class FleetRun(EngineRun):
             self._close(part, reason)
 
     def _merge(self, part: _Part, lines: Sequence[str]) -> None:
-        # the last line of a killed engine may be incomplete
+        # if an engine was killed, its last line may be incomplete
         lines = [line for line in lines if line.endswith("\n")]
         with self._one_at_a_time:
             self.feed("".join(f"{part.index}\t{line}" for line in lines))
@@ -178,13 +184,14 @@ class FleetRun(EngineRun):
         return max(_NOTICE_S, _NOTICE_TRIPS * max(part.member.offset.round_trip_s for part in self._parts))
 
     def _close(self, part: _Part, reason: str) -> None:
-        """Ends a part. Without its report the load has failed for this reason, and what the others do is of no use."""
+        """Notes that one machine's share has ended. If its report is missing, the load has failed for this reason, and
+        the other engines are stopped."""
         with self._one_at_a_time:
             part.over = True
             if not part.done:
                 self.trouble = self.trouble or reason
                 self.interrupt()
-            # the merger may end with this, and the load with it
+            # the merging process may end on this line, which ends the load
             self.feed(f"{part.index}\t\n")
             if all(one.over for one in self._parts):
                 self.end_input()
@@ -196,11 +203,11 @@ class FleetRun(EngineRun):
         return f"the machine {part.member.name} was lost {when}: {why}"
 
     def _stop(self) -> None:
-        """Ends the engines that still run, by force if needed, and the threads that carry their lines."""
+        """Ends the engines that still run, if necessary by killing them, and the threads that pass on their lines."""
         if any(carrier.is_alive() for carrier in self._carriers):
             self.interrupt()
             self._join(END_S)
-        # an engine that does not stop is killed, and a machine that does not answer is lost for the next load
+        # an engine that does not stop is killed; a machine that does not answer counts as lost for the next load
         left = [part for part in self._parts if not part.over and part.member.lost is None]
         for part, coming in [(part, part.engine.end_now()) for part in left]:
             with suppress(MachineLost):
@@ -215,9 +222,9 @@ class FleetRun(EngineRun):
 
 
 def _each(members: Sequence[Member]) -> Each:
-    """Returns the engines of a load.
+    """Returns the number of engines of a load, and the CPUs that each of them may use.
 
-    Engines on this machine share it with each other, and perhaps with the server: together they have half of it.
+    If some of the engines run on this machine, perhaps together with the server, they get half of its CPUs together.
     """
     if any(member.identity == identity() for member in members):
         return Each(len(members))

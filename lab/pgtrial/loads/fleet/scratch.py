@@ -1,7 +1,8 @@
-"""The folder of a Ray cluster that was made for one run, and what is left of those whose lab was killed.
+"""Manages the folder of a Ray cluster that was started for one run, and removes what is left of such clusters if their
+lab was killed.
 
-The folder is in /tmp, since the paths of the sockets in it may have at most 107 bytes (unix(7)). Its lab holds a lock
-on it.
+The folder is in /tmp, since the paths of the sockets in it may have at most 107 bytes (unix(7)). The lab that uses it
+holds a lock on it.
 """
 
 from __future__ import annotations
@@ -18,29 +19,30 @@ import psutil
 from pgtrial.files.held_folders import Leftover, abandoned_folders, held_folder
 
 ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
-"""The folder in which the folders of all labs lie."""
+"""The directory that contains the folders of all labs."""
 
 _PREFIX = "pgt-ray-"
 _END_S = 5.0
 _ROUNDS = 10
-"""The number of passes that end the processes: one that is about to be ended may start another."""
+"""How often the search for processes is repeated: a process that is about to be killed may start another one."""
 
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """Makes a new folder for Ray, which is removed at the end of the context."""
-    # Ray makes its folder accessible to everyone; the folder around it stays private
+    """Creates a new folder for Ray, which is removed at the end of the context."""
+    # Ray makes its own folder accessible to all accounts; the folder around it stays private
     with held_folder(ROOT, _PREFIX) as folder:
         yield str(folder)
 
 
 def leftovers() -> list[Leftover]:
-    """Returns the folders whose lab has ended without removing them."""
+    """Returns the folders of labs that have ended without removing them."""
     return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in abandoned_folders(ROOT, _PREFIX)]
 
 
 def clean() -> list[str]:
-    """Removes such folders, and ends what is left of their clusters. Returns sentences on what was done."""
+    """Removes the folders of labs that were killed, and kills the processes that are left of their clusters. Returns
+    sentences that say what was done."""
     notices = []
     for room in abandoned_folders(ROOT, _PREFIX):
         ended = _end_processes(room)
@@ -51,7 +53,8 @@ def clean() -> list[str]:
 
 
 def _end_processes(room: Path) -> int:
-    """Ends the cluster's processes. Most of them end with their lab: its agents look for it every some seconds."""
+    """Kills the processes of a cluster, and returns their number. Most of them end by themselves some seconds after the
+    lab, for which they look regularly."""
     ended: set[psutil.Process] = set()
     for _ in range(_ROUNDS):
         processes = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
@@ -66,7 +69,8 @@ def _end_processes(room: Path) -> int:
 
 
 def _is_of(process: psutil.Process, below: str) -> bool:
-    """True if it is a process of Ray that works in the folder: its workers rename themselves, and keep their logs."""
+    """True if a process belongs to Ray and works in the folder `below`. Ray's workers change their command lines, but
+    keep their log files open."""
     try:
         if process.uids().real != os.geteuid():
             return False

@@ -1,4 +1,4 @@
-"""Data made by all machines of a fleet at once, each by an engine for its shard."""
+"""Makes data with all machines of a fleet at once: each machine's engine makes one shard."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pgtrial.model.errors import ArmError
 
 
 class SharedMaking:
-    """Makes data on several machines, each of which makes a part. If there is more than one, each line of progress
-    begins with the machine's name."""
+    """Makes data with several machines, each of which makes a share of it. If there is more than one machine, each line
+    of progress begins with the name of its machine."""
 
     def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]
@@ -26,12 +26,13 @@ class SharedMaking:
         self._packed = pack(order.command, order.env, order.folder)
         self._one_at_a_time = threading.Lock()
         self._over = threading.Event()
-        """Set when the data is incomplete, so that what the engines still make is of no use."""
+        """Set as soon as one machine has failed: the data will be incomplete, so the other engines are stopped."""
         self._complaints: list[str] = []
-        """The complaints with the names of their machines, in the order of time."""
+        """The error messages of machines, each with the machine's name, in the order in which they occurred."""
 
     def make(self) -> None:
-        """Makes all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
+        """Makes the data. If a machine fails or is lost, the others are stopped, and ArmError is raised with the
+        reason."""
         with ThreadPoolExecutor(len(self._engines)) as workers:
             try:
                 list(workers.map(self._part, range(len(self._engines))))
@@ -42,7 +43,7 @@ class SharedMaking:
             raise ArmError(f"{self._order.what} failed on the machine {self._complaints[0]}")
 
     def _part(self, index: int) -> None:
-        """Makes one machine's part, in a thread of its own."""
+        """Makes the share of one machine, in a thread of its own."""
         engine = self._engines[index]
         try:
             complaint = self._complaint(engine, f"--shard={index + 1}/{len(self._engines)}")
@@ -50,7 +51,7 @@ class SharedMaking:
             complaint = f"the machine was lost: {lost}"
         except BaseException:
             self._give_up()
-            # the next order finds the machine free
+            # wait for the engine's end, so that the machine is free for the next order
             with suppress(MachineLost):
                 engine.end()
             raise
@@ -60,7 +61,7 @@ class SharedMaking:
             self._give_up()
 
     def _complaint(self, engine: RemoteEngine, shard: str) -> str | None:
-        """Returns why a part failed, once its engine has ended; None if it did not fail. Raises MachineLost."""
+        """Runs the engine for a share until its end. Returns why it failed; None if it did not. Raises MachineLost."""
         complaint = engine.member.answer(engine.begin(self._packed.order(shard, one_output=True)))
         if complaint is not None:
             return str(complaint)
