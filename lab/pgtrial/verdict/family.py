@@ -1,5 +1,6 @@
-"""The claims that a study makes about its arms, and which of them share an error. A regime, or a side of a cliff, is an
-attribute of a claim."""
+"""The claims that a study makes about its arms, and which of them share an error. If the speed of an arm changes within
+trials, or falls off a cliff between two sizes of the data, a claim is divided into parts: one for each regime, or one
+for each side of the cliff."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from pgtrial.verdict.sweeps import sides
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of a claim: an arm against the baseline, at a load point or (None) as the mean over all of them."""
+    """The subject of a claim: an arm in comparison with the baseline, at one load point (`point`) or, if `point` is
+    None, for the mean over all load points."""
 
     arm: str
     point: int | None
@@ -26,14 +28,16 @@ class Subject:
 
 
 def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
-    """Returns the subjects of the primary claims, which are about all load points, and those at each load point."""
+    """Returns the subjects of the primary claims, which are about the mean over all load points, and the subjects of
+    the claims at single load points."""
     arms, points = plan.others, range(len(plan.load_points))
     at_points = [Subject(arm, point, sharing(plan)) for arm in arms for point in points]
     return [Subject(arm, None, primary_sharing(plan)) for arm in arms], at_points
 
 
 def primary_sharing(plan: Plan) -> int:
-    """Returns how many primary claims share the error of each look, in all studies that share the 5%; at least one."""
+    """Returns how many primary claims share the error of each look, counted over all studies that share the error of
+    5%. It is at least one."""
     return plan.sharing(max(1, len(plan.others))) * plan.studies
 
 
@@ -46,26 +50,28 @@ def sharing(plan: Plan) -> int:
 
 
 Key = When | Side | None
-"""The part of its subject that a claim is on: a regime, a side of a cliff, or (None) whole trials of all sizes."""
+"""The part of a subject that a claim is about: a regime, a side of a cliff, or, if None, whole trials with all sizes of
+the data."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A claim on a subject, which may be one of several parts: one for each regime or side of a cliff."""
+    """A claim on a subject, or on a part of it: there is one for each regime or each side of a cliff."""
 
     about: Subject
     regime: Key
     ratios: list[BlockRatio]
-    """The log-ratio of each unit of analysis."""
+    """The log-ratios of all units of analysis."""
     series: Series
 
 
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
-    """Returns the claims about a subject after the looks so far: one, or one for each regime or side of a cliff.
+    """Returns the claims about a subject after the looks so far: a single claim, or one claim for each regime or side
+    of a cliff.
 
-    Each look chooses from its own blocks alone which claims it reads, by a rule that does not know which arm is which.
-    The first look that decides a claim also settles the kind of the claims: later looks that choose another kind are
-    not read. So no look spends its error twice, and a claim that is decided stays decided.
+    Each look chooses from its own blocks which of these claims it reads, by a rule that does not know which arm is
+    which. As soon as a look has decided a claim, the kind of the claims is fixed: if a later look chooses another kind,
+    it reads no claim. Therefore no look spends its error twice, and a claim that is decided stays decided.
     """
     ratios: dict[Key, list[BlockRatio]] = {}
 
@@ -78,7 +84,7 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
             return None
         for regime, of_blocks in chosen.items():
             ratios[regime] = grid.units.pooled(of_blocks)
-        # the claim on failures takes half of the error as soon as a transaction has failed in either arm
+        # as soon as a transaction has failed in either arm, the claim on failures takes half of the error
         shared = len(chosen) * about.family * (2 if failed_in(grid, about.arm, grid.over(about.point), blocks) else 1)
         return {
             regime: Question(
@@ -96,10 +102,10 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
 
 
 def _kinds(keys: Iterable[Key]) -> set[str]:
-    """Returns the kinds of these claims: on whole trials of all sizes, on regimes, or on sides of a cliff."""
+    """Returns which kinds of claims these are: `whole` (whole trials of all sizes), `regime` or `side` (of a cliff)."""
     return {"whole" if key is None else "side" if key in SIDES else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:
-    """Returns the log-ratios of the blocks or units that count and have one, in order."""
+    """Returns the log-ratios of the blocks (or units) that count and have a log-ratio, in order."""
     return {ratio.block: ratio.log_ratio for ratio in ratios if ratio.counted and ratio.log_ratio is not None}

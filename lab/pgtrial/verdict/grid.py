@@ -1,4 +1,4 @@
-"""The stored trials by block, load point and arm, and the log-ratios of a metric in each block."""
+"""The stored trials of a study by block, load point and arm, and the log-ratios of a metric in each block."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pgtrial.verdict.units import Units
 
 
 class Grid:
-    """The stored trials by block, load point and arm, and which blocks count."""
+    """The stored trials of a study by block, load point and arm. The grid also knows which blocks count."""
 
     def __init__(self, plan: Plan, trials: Iterable[Trial]):
         self.plan = plan
         self.units = Units(plan)
         self.points = range(len(plan.load_points))
-        """The load points, by index."""
+        """The indexes of the load points."""
         self.primary = primary_metric(plan)
         """The metric that the primary claims compare."""
         self.trials: list[Trial] = []
@@ -33,8 +33,8 @@ class Grid:
         self.blocks: list[int] = []
         """The blocks that have a stored trial, in order."""
         self.counted: list[int] = []
-        """The complete blocks before the first that is not: a look reads the first n, and filling a gap later would
-        change looks already read."""
+        """The blocks that count: the complete blocks before the first incomplete block. A look reads the first n
+        blocks; if an earlier gap were filled later, looks that were already read would change."""
         self._points: dict[int, int | None] = {}
         self._goodput: dict[int, float] = {}
         self._cells: dict[tuple[int, int, str], Trial] = {}
@@ -49,7 +49,8 @@ class Grid:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Adds trials that were stored since. Results that were computed for complete blocks are kept."""
+        """Adds trials that were stored in the meantime. Results that were already computed for complete blocks are
+        kept."""
         for trial in trials:
             point = self._points[trial.index] = _place(self.plan, trial)
             self._goodput[trial.index] = goodput(self.plan, trial)
@@ -75,11 +76,11 @@ class Grid:
         return point
 
     def over(self, point: int | None) -> Sequence[int]:
-        """Returns the load points that a claim is about: one, or (None) all."""
+        """Returns the load points that a claim is about: the given one or, if `point` is None, all load points."""
         return self.points if point is None else [point]
 
     def trial(self, block: int, point: int, arm: str) -> Trial | None:
-        """Returns the stored trial of an arm at a load point of a block, if there is one."""
+        """Returns the stored trial of an arm at a load point of a block, or None."""
         return self._cells.get((block, point, arm))
 
     def in_block(self, arm: str, block: int) -> list[Trial]:
@@ -87,15 +88,18 @@ class Grid:
         return [trial for point in self.points if (trial := self.trial(block, point, arm)) is not None]
 
     def pair(self, block: int, point: int, arm: str) -> tuple[Trial | None, Trial | None]:
-        """Returns the stored trials of an arm and of the baseline at a load point of a block."""
+        """Returns the stored trials of an arm and of the baseline at a load point of a block. A trial that is not
+        stored is None."""
         return self.trial(block, point, arm), self.trial(block, point, self.plan.baseline)
 
     def of(self, arm: str, point: int | None = None) -> list[Trial]:
-        """Returns an arm's trials, at one load point or at all, in the order of execution."""
+        """Returns an arm's trials in the order of execution, at one load point or, if `point` is None, at all load
+        points."""
         return list(self._of.get((arm, point), []))
 
     def block_means(self, points: Sequence[int], value: Callable[[int, int], float | None]) -> dict[int, float]:
-        """Returns the mean of a value over load points, for each complete block in which all these values are known."""
+        """Returns, for each complete block, the mean of a value over these load points. Blocks in which the value is
+        not known at all of the load points are left out."""
         means = {}
         for block in self.counted:
             known = [of_point for point in points if (of_point := value(block, point)) is not None]
@@ -110,8 +114,8 @@ class Grid:
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
         """Returns the gain of `arm` over the baseline in every stored block, as the mean over these load points.
 
-        The metric is that of the primary claims unless another is given. A block whose gain is not known has no
-        log-ratio. The gain of a complete block is computed once for each metric.
+        Without `metric`, the gain is measured by the metric of the primary claims. A block whose gain is not known is
+        in the result without a log-ratio. The gain of a complete block is computed once for each metric.
         """
         key = arm, tuple(points), metric or self.primary
         known, counted = self._ratios[key], set(self.counted)
@@ -125,12 +129,14 @@ class Grid:
         return ratios
 
     def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
-        """Returns how much better the arm is by a metric, for each complete block in which that is known."""
+        """Returns by how much the arm is better than the baseline, by a metric, for each complete block in which this
+        is known."""
         gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: gain for block, gain in gains if gain is not None}
 
     def cut(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, frozenset[str]]:
-        """Returns for each complete block the arms whose value of a metric is only a bound: the truth may be worse."""
+        """Returns, for each complete block, the arms whose value of a metric is only a bound, so that the true value
+        may be worse."""
         arms = ((block, self._cut(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: frozenset(of_block) for block, of_block in arms if of_block}
 
@@ -140,7 +146,8 @@ class Grid:
         return list(dict.fromkeys(trial.arm for pair in pairs for trial in pair if metric.is_bound(trial)))
 
     def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
-        """Returns the gain of an arm in a block; None if a trial of one of these load points is not stored."""
+        """Returns the gain of an arm in a block; None if a trial of the arm or the baseline at one of these load points
+        is not stored."""
         pairs = self._pairs(block, arm, points)
         if not pairs:
             return None
@@ -155,15 +162,16 @@ class Grid:
         )
 
     def _pairs(self, block: int, arm: str, points: Sequence[int]) -> list[tuple[Trial, Trial]]:
-        """Returns the trials of an arm and of the baseline at each load point; none if one of them is not stored."""
+        """Returns the trials of an arm and of the baseline at each of these load points. The result is empty if one of
+        these trials is not stored."""
         pairs = [self.pair(block, point, arm) for point in points]
         stored = [(trial, base) for trial, base in pairs if trial is not None and base is not None]
         return stored if len(stored) == len(pairs) else []
 
 
 def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
-    """Returns the mean, over pairs of trials of one block, of how much better the first trial is by the metric; None if
-    no mean is known."""
+    """Returns by how much the first trial of each pair is better by the metric, as the mean over the pairs. All pairs
+    are of one block. Returns None if the mean is not known."""
     values = [metric.values(trial, base) for trial, base in pairs]
     known = [pair for pair in values if metric.is_known(*pair)]
     counts = known if len(known) == len(pairs) or not metric.at_every_point else []
@@ -172,9 +180,9 @@ def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
 
 
 def _place(plan: Plan, trial: Trial) -> int | None:
-    """Returns the index of a trial's load point in the plan; None if the plan does not have it.
+    """Returns the index of a trial's load point in the plan; None if the plan does not have this load point.
 
-    The planned index is tried first, because hashing a load point takes ten times as long.
+    The planned index is tried first, because searching the plan for a load point takes ten times as long.
     """
     if trial.index < len(plan.trials):
         planned = plan.trials[trial.index].load_point

@@ -1,4 +1,4 @@
-"""Descriptions of each arm by itself: tps, latency and failures. Only the failures of two arms are tested."""
+"""Describes each arm by itself: its throughput, latency and failures. Only failures are compared between arms here."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pgtrial.verdict.series import read
 from pgtrial.verdict.statement_errors import statement_errors
 
 _LATENCIES = {"mean": 0.0, **PERCENTILES}
-"""The share of transactions that are faster than each statistic of latency, by the statistic's shown name.
+"""For each statistic of latency, by the name that is shown, the share of transactions that are faster.
 
-The shown name without its decimal point (`p999` for `p99.9`) is the name of the field in records.Latency.
+Without its decimal point (`p999` for `p99.9`) the name is the name of the field in records.Latency.
 """
 
 NOTABLE_SHARE = 0.001
-"""The share of failed transactions above which a result shows the failures before the verdict."""
+"""If an arm fails more than this share of its transactions, the result shows its failures before the verdict."""
 
 
 def level(grid: Grid, regimes: CellRegimes) -> Level:
-    """Returns the level of one arm at one load point. If its regime changes, it has the tps before and after instead of
-    one tps."""
+    """Returns the throughput and latency of one arm at one load point. If the regime changes within its trials, the
+    result has the throughput before and after the change in place of a single one."""
     arm, point = regimes.arm, regimes.load_point
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
@@ -57,7 +57,8 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
 
 
 def failures(grid: Grid, arm: str) -> Failures:
-    """Returns an arm's failures over all its trials; in replays, errors that were recorded do not count."""
+    """Returns an arm's failures over all its trials. In a replay, errors that also occurred when the sessions were
+    recorded do not count."""
     trials = grid.of(arm)
     kinds: Counter[str] = Counter()
     for trial in trials:
@@ -81,15 +82,16 @@ def failures(grid: Grid, arm: str) -> Failures:
 
 
 def _failed_transactions(trial: Trial) -> Mapping[str, int]:
-    """Returns a trial's failed transactions by SQLSTATE or kind. The engine leaves out a replay's recorded errors."""
+    """Returns the numbers of a trial's failed transactions by SQLSTATE or kind. In a replay, the engine does not count
+    errors that also occurred in the recording."""
     return trial.measured.failures if trial.measured is not None else {}
 
 
 def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
     """Returns the arms whose failures a result shows before the verdict.
 
-    These are arms with many failures, with a failed trial or an aborted client, and arms whose failures differ from the
-    baseline's.
+    These are the arms with many failed transactions, with a failed trial or an aborted client, and the arms whose
+    failures differ from the baseline's.
     """
     return [
         arm.arm
@@ -99,7 +101,8 @@ def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
 
 
 def _differ(grid: Grid, arm: str) -> bool:
-    """True if an arm's failures differ from the baseline's, tested with an error of its own.
+    """True if the number of an arm's failures differs from the baseline's, by a test of its own that is not part of the
+    study's error of 5%.
 
     Blocks are compared by ln((failed_arm + 0.5) / (failed_baseline + 0.5)).
     """

@@ -1,4 +1,5 @@
-"""The families of claims besides the primary claims of a study. Each family has its own file, and a line here."""
+"""All families of claims except the primary claims of a study. A family is a group of claims that share an error. Each
+family has its own module, and an entry in FAMILIES."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
 
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
-"""Makes the claims of a family from the trials and the primary claims. A claim on an arm is withheld if the primary one
-is."""
+"""A function that makes the claims of a family from the trials and the primary claims. If the primary claim on an arm
+is withheld, the claims of the family on this arm are withheld too."""
 
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,
@@ -32,4 +33,4 @@ FAMILIES: Mapping[str, Family] = {
     "scaling": scaling,
     "cliffs": cliffs,
 }
-"""The families by their keys in the result."""
+"""The families by their keys in the result of a study."""

@@ -1,10 +1,11 @@
-"""Cliffs over the size of the data: where the throughput of each arm falls, whether reads begin there, and which arm's
-cliff comes at the larger size.
+"""Cliffs over the size of the data: at which size the throughput of each arm falls, whether reads begin at this size,
+and which arm's cliff comes at the larger size.
 
-At each size, arms are compared by the claims of the load points. The claims on the sizes of the cliffs are a family of
-their own. In each block the size is that of the steepest fall of the curve, and the study's rule reads the log-ratios
-of these sizes. The number of knots at a look is that of the line fitted to the curves that lose more of their
-throughput, of whichever arm. There is no verdict unless both arms have a cliff.
+At each single size, the claims of the load points compare the arms. The claims about the sizes of the cliffs are a
+family of their own. In each block, the size of an arm's cliff is the size at which its curve falls most steeply; the
+rule of the study reads the log-ratios of these sizes. How many knots the curves have at a look follows from a line that
+is fitted to the curves with the larger loss of throughput in each block, whichever arm they belong to. There is a
+verdict only if both arms have a cliff.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ from pgtrial.verdict.sweeps import (
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
-"""The smallest ratio between two neighbouring sizes that a further size may create. A gap that would be halved into
-smaller ratios gets no further size."""
+"""The smallest ratio between two neighbouring sizes. No further size is proposed for a gap if halving it would give a
+smaller ratio."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
-    """Returns the curve of each arm over each sweep of sizes; none if the study has no such sweep."""
+    """Returns the curve of each arm over each sweep of data sizes. The result is empty if the study has no such
+    sweep."""
     found = sweeps(grid.plan, "scale")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
@@ -78,7 +80,8 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
 
 
 def _line(sweep: Sweep, line: BrokenLine) -> list[tuple[float, float]]:
-    """Returns the scale and the throughput of a line, at the sizes and at the knots between them."""
+    """Returns the points of a fitted line as pairs of scale and throughput, at the measured sizes and at the knots
+    between them."""
     known = dict(zip((math.log(scale) for scale in sweep.numbers), line.values, strict=True))
     first = sweep.numbers[0]
 
@@ -110,9 +113,10 @@ def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
 
 
 def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
-    """Returns two scales that would narrow a cliff down by bisection.
+    """Returns two scales at which a further measurement would narrow down the position of a cliff, by bisection.
 
-    The first is the middle of the gap with the steepest fall, the second the middle of the half that holds the cliff.
+    The first one is the middle of the gap in which the curve falls most steeply, the second one the middle of that half
+    of the gap that contains the cliff.
     """
     places = np.log(sweep.numbers)
     gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(places)))
@@ -125,8 +129,8 @@ def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
 
 
 def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
-    """Compares the sizes of the steepest falls of the arm and the baseline, after the looks so far; None if no look has
-    found a cliff."""
+    """Compares the sizes at which the throughput of the arm and of the baseline falls most steeply, after the looks so
+    far. Returns None if no look has found a cliff."""
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
 
     def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:

@@ -1,7 +1,8 @@
-"""Comparisons of the costs of a committed transaction: CPU, WAL, pages, flushes, switches, bytes.
+"""Compares the arms by the costs of a committed transaction, such as CPU time, WAL, buffers, flushes, context switches
+and bytes.
 
-Each cost is a ratio within one trial. Costs are compared as speeds are: by the log-ratio within a block and the
-study's rule, with each cost as a family of its own. Costs explain the verdict; they are not part of it.
+Each cost is a ratio within one trial. Costs are compared in the same way as speeds: by the log-ratio within a block and
+the rule of the study. Each cost is a family of its own. Costs explain the verdict but are not part of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pgtrial.verdict.transaction_costs import KINDS, Kind
 
 
 def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
-    """Returns every known cost by arm and load point; with several load points also the mean of the ratios."""
+    """Returns every known cost, by arm and load point. If there are several load points, each cost has another entry
+    with the mean over them."""
     per_arm = []
     for kind in KINDS:
         readings = _Costs(grid, kind)
@@ -36,7 +38,7 @@ def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
 
 
 class _Costs:
-    """The values of one kind of cost in all trials that did not fail. The cost of each trial is computed once."""
+    """The values of one cost in all trials that did not fail. The cost of each trial is computed once."""
 
     def __init__(self, grid: Grid, kind: Kind) -> None:
         self._grid, self._kind = grid, kind
@@ -48,16 +50,17 @@ class _Costs:
         return self._known.get(trial.index)
 
     def _values(self, arm: str, point: int | None) -> list[float]:
-        """Returns the known costs of an arm's trials, ascending."""
+        """Returns the known costs of an arm's trials, in ascending order."""
         return sorted(self._known[trial.index] for trial in self._grid.of(arm, point) if trial.index in self._known)
 
     def is_notable(self, point: int) -> bool:
-        """True if the median cost of any arm at a load point is above the negligible value."""
+        """True if, for any arm, the median cost at a load point is above the value that counts as negligible."""
         of_arms = (self._values(arm, point) for arm in self._grid.plan.arms)
         return any(values and float(np.median(values)) > self._kind.negligible for values in of_arms)
 
     def cost(self, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
-        """Returns the cost of an arm, and its difference from the baseline's; None if the cost is not known."""
+        """Returns the cost of an arm and its difference from the baseline's cost. Returns None if the cost is not
+        known."""
         values = self._values(arm, point)
         if not values or (point is None and arm == self._grid.plan.baseline):
             return None
@@ -80,7 +83,8 @@ class _Costs:
 
 
 def clearly(cost: Cost, margin: float) -> bool:
-    """True if the whole interval of a cost's difference lies outside the margin, on one side."""
+    """True if the interval of a cost's difference lies completely above the margin, or completely below the negative
+    margin."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None:
         return False

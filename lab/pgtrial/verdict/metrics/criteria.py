@@ -1,9 +1,10 @@
-"""The criteria of a comparison on tasks, as a published table has them: one row each, with a winner that is a verdict.
+"""The criteria by which a study of tasks compares arms. They are the rows of a table in a published comparison of
+databases, and each gets a verdict.
 
-The mean is the study's primary claim. The others are a secondary family within a comparison: at each look they share
-its error evenly (Bonferroni), so that their intervals hold together. Times are compared as speeds are, by the log-ratio
-within a block. Numbers of tasks may be zero; they are compared by their difference within a block, as a share of all
-tasks.
+The criterion `mean` is the primary claim of the study. For each comparison, the other criteria form a secondary family:
+at each look they share its error evenly (Bonferroni), so that all their intervals hold together. Times are compared in
+the same way as speeds, by the log-ratio within a block. Numbers of tasks may be zero, so they are compared by their
+difference within a block, as a share of all tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ FAILURES = "failures"
 
 @dataclass(frozen=True)
 class Kind:
-    """A criterion: its name, its unit, which of two values is better, and its value in a trial's tasks."""
+    """A criterion: its name, its unit, which of two values is better, and how it is computed from the tasks of a
+    trial."""
 
     name: str
     unit: Literal["s", "tasks"]
@@ -38,18 +40,19 @@ class Kind:
     of: Callable[[TaskSummary], float | None]
 
     def value(self, trial: Trial) -> float | None:
-        """Returns the criterion's value in a trial. None if the trial failed; None for a time if no task completed."""
+        """Returns the criterion's value in a trial. It is None if the trial failed. A criterion that is a time is also
+        None if no task completed."""
         return self.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
 
     def share(self, trial: Trial) -> float | None:
-        """Returns the criterion's value in a trial, a number of tasks, divided by the number of planned tasks."""
+        """Returns a criterion that is a number of tasks, divided by the number of planned tasks of the trial."""
         number = self.value(trial)
         planned = trial.tasks.planned if trial.tasks is not None else 0
         return number if number is None or not planned else number / planned
 
     @property
     def metric(self) -> Metric:
-        """Returns the metric by which arms are compared on this criterion. A failed trial has the worst rank."""
+        """Returns the metric by which arms are compared on this criterion. A failed trial gets the worst rank."""
         if self.unit == "s":
             return Metric(self.name, "s", self.value, self.better, RATIO, missing="worst")
         return Metric(self.name, "share", self.share, self.better, DIFFERENCE, missing="worst")
@@ -74,18 +77,20 @@ KINDS = (
     Kind("within 1 s", "tasks", "more", lambda tasks: tasks.within("1_s")),
     Kind("within 10 s", "tasks", "more", lambda tasks: tasks.within("10_s")),
 )
-"""The published criteria, and Nielsen's limits of response times: at once, thought unbroken, attention kept."""
+"""The published criteria, followed by Nielsen's limits of response times: 0.1 s feels immediate, 1 s does not interrupt
+the user's thought, and 10 s keeps the user's attention."""
 
 SECONDARY = len(KINDS) - 1
 
 
 def secondary(plan: Plan) -> int:
-    """Returns how many claims on secondary criteria share the error of each look."""
+    """Returns how many claims on criteria other than the mean share the error of each look."""
     return plan.sharing(SECONDARY, in_each_comparison=True)
 
 
 def criteria(grid: Grid, primary: Sequence[Claim]) -> list[Criterion]:
-    """Returns the rows of the table for each comparison, in the order of KINDS; none if the study has no tasks."""
+    """Returns the rows of the table for each comparison, in the order of KINDS. The result is empty if the study has no
+    tasks."""
     if not any(trial.tasks is not None for trial in grid.trials):
         return []
     return [
@@ -130,7 +135,8 @@ def _shown(grid: Grid, kind: Kind, claim: Claim) -> dict[str, object]:
 
 
 def _value(grid: Grid, kind: Kind, arm: str) -> float | None:
-    """Returns the median over an arm's trials; for failures the sum, since a median would hide rare ones."""
+    """Returns the median of a criterion over an arm's trials. For failures it returns the sum, since a median would
+    hide rare failures."""
     known = [value for trial in grid.of(arm) if (value := kind.value(trial)) is not None]
     if not known:
         return None

@@ -1,7 +1,8 @@
-"""The curve of percentiles at a rate: how far the arm's response times are from the baseline's, from p50 to p99.9.
+"""The curve of percentiles for a load at a given rate: how much the response times of an arm differ from the
+baseline's, from p50 to p99.9.
 
-The percentiles of a comparison share the error of each look, so that their intervals are one band. They describe where
-the response times differ. A verdict is given only on metrics that the study declares.
+The percentiles of a comparison share the error of each look, so that their intervals together form one band. They
+describe which response times differ. There is a verdict only on those metrics that the study declares.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pgtrial.verdict.series import described
 
 
 def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
-    """Returns the comparisons of percentiles, for each arm and load point, without those that rest on too few slow
-    transactions. Closed loops and tasks have none."""
+    """Returns the comparisons of percentiles, for each arm and load point. Percentiles that rest on too few slow
+    transactions are left out. The result is empty for closed loops and for tasks."""
     plan = grid.plan
     if not plan.is_paced or not plan.kind.has_percentiles:
         return []
@@ -31,7 +32,8 @@ def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
 
 
 def _point(grid: Grid, claim: Claim, load_point: int, name: str) -> CurvePoint | None:
-    """Returns a percentile of a comparison; None if too few transactions are slower, or a trial's value is unknown."""
+    """Returns one percentile of a comparison. Returns None if too few transactions are slower than the percentile, or
+    if its value is not known in some trial."""
     plan = grid.plan
     pairs = [grid.of(arm, load_point) for arm in (claim.arm, claim.baseline)]
     served = [trial for of_arm in pairs for trial in of_arm if grid.goodput(trial)]

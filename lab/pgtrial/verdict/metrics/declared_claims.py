@@ -1,7 +1,9 @@
-"""The claims on the metrics that a study declares: the first is the primary claim, the others share an error.
+"""The claims on the metrics that a study declares. The claim on the first metric is the primary claim, and the claims
+on the other metrics share an error.
 
-The others are one family over all arms: at each look they share its error evenly (Bonferroni), so that their intervals
-hold together. With several load points each is about the mean over them.
+The claims on the other metrics are one family over all arms. At each look they share its error evenly (Bonferroni), so
+that all their intervals hold together. If there are several load points, each of these claims is about the mean over
+them.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Series, read
 
 _AS_TIMES = {RESPONSE: ("us", 1e6), TIME: ("s", 1.0)}
-"""The metrics that are compared as speeds (1/s) but shown as times. Each has the unit in which the time is shown, and
-the number of these units in a second."""
+"""Metrics that are compared as speeds (1/s) but shown as times. Each has the unit of the shown time, and how many of
+these units are in a second."""
 
 
 def secondary(plan: Plan) -> int:
-    """Returns the number of claims on declared metrics that are not primary. They share the error of each look."""
+    """Returns the number of claims on declared metrics other than the primary metric. These claims share the error of
+    each look."""
     return plan.sharing(max(0, len(plan.metrics) - 1) * len(plan.others))
 
 
 def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
-    """Returns the claims of each comparison, in the order of the study; none if it declares no metrics."""
+    """Returns the claims of each comparison, in the order of the declared metrics. The result is empty if the study
+    declares no metrics."""
     return [
         _primary(grid, claim) if name == grid.plan.metrics[0] else _secondary(grid, name, claim)
         for claim in primary
@@ -40,7 +44,8 @@ def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
 
 
 def undecided_arms(grid: Grid) -> set[str]:
-    """Returns the arms with a claim on a declared metric that is not primary and that no look has decided."""
+    """Returns the arms for which some claim on a declared metric, other than the primary metric, is not yet decided by
+    a look."""
     plan = grid.plan
     return {arm for arm in plan.others for name in plan.metrics[1:] if not _series(grid, name, arm)[1].decided}
 
@@ -93,7 +98,7 @@ def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, obj
 
 
 def _median(grid: Grid, metric: Metric, arm: str) -> float | None:
-    """Returns the median of a metric over the arm's trials that did not fail; None if no finite value is known."""
+    """Returns the median of a metric over the arm's trials that did not fail; None if no trial has a finite value."""
     values = [metric.value(trial) for trial in grid.of(arm) if grid.goodput(trial)]
     known = [value for value in values if value is not None and math.isfinite(value)]
     return float(np.median(known)) if known else None

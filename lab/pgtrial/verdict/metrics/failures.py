@@ -1,4 +1,4 @@
-"""The claims on shares of failed transactions, as they are stored."""
+"""Makes the claims on shares of failed transactions in the form in which they are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgtrial.verdict.grid import Grid
 
 
 def failure_claims(grid: Grid, primary: Sequence[Claim]) -> list[FailureClaim]:
-    """Returns the claim of each comparison in which a transaction failed."""
+    """Returns one claim for each comparison in which a transaction failed."""
     claims = []
     for claim in primary:
         found = shares(grid, claim.arm, primary_sharing(grid.plan))

@@ -1,9 +1,10 @@
-"""The claims on the queries of a suite: which queries are slower on an arm, as a family of claims that hold together.
+"""The claims on the single queries of a suite: which queries are faster or slower on an arm. The claims of a comparison
+form a family, so that all of them hold together.
 
-The time of a query in a trial, the geometric mean of its runs, is compared within a block, as speeds are. A run that
-was cancelled at the limit counts as the limit, and so does one that failed although others did not. A query without any
-time has the worst rank. The claims of a comparison share the error of each look evenly (Bonferroni). The primary claim,
-on the geometric mean over all queries, is their first row.
+The time of a query in a trial is the geometric mean of its runs. It is compared within a block, in the same way as
+speeds. A run that was cancelled at the time limit counts with this limit, and so does a run that failed while others
+succeeded. A query without any time gets the worst rank. The claims of a comparison share the error of each look evenly
+(Bonferroni). The first row of a comparison is its primary claim, on the geometric mean over all queries.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pgtrial.verdict.series import Series, read
 
 
 def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
-    """Returns the claims of each comparison: on all queries, then on each in their order; none without a suite."""
+    """Returns the claims of each comparison: first the claim on all queries, then the claims on the single queries in
+    their order. The result is empty if the study has no suite."""
     queries = queries_of_plan(grid.plan)
     if not queries:
         return []
@@ -35,13 +37,14 @@ def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
 
 
 def queries_of_plan(plan: Plan) -> list[str]:
-    """Returns the queries of a study's suite, which has one load point; none for another load."""
+    """Returns the queries of the study's suite. The result is empty if the load is not a suite. A study with a suite
+    has a single load point."""
     suite = plan.load_points[0].suite
     return suite.queries if suite is not None else []
 
 
 def undecided_queries(grid: Grid) -> set[str]:
-    """Returns the arms with a query that no look has decided."""
+    """Returns the arms for which the claim on some query is not yet decided by a look."""
     queries = queries_of_plan(grid.plan)
     return {arm for arm in grid.plan.others if any(not _series(grid, query, arm).decided for query in queries)}
 
@@ -59,14 +62,15 @@ def _time_us(query: str, trial: Trial) -> float | None:
 
 
 def _is_bound(query: str, trial: Trial) -> bool:
-    """True if runs of a query in a trial were cancelled at the limit or failed, so that it took longer than it says."""
+    """True if runs of a query in a trial were cancelled at the limit or failed. The query would then have taken longer
+    than its stored time."""
     result = result_of(trial, query)
     return result is not None and result.is_bound
 
 
 def _series(grid: Grid, query: str, arm: str) -> Series:
     family = grid.plan.sharing(len(queries_of_plan(grid.plan)), in_each_comparison=True)
-    # a failed trial has the worst rank; a pair of failed trials does not count
+    # a failed trial gets the worst rank; a pair in which both trials failed does not count
     bound = partial(_is_bound, query) if grid.plan.spending is not None else lambda _: False
     metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst", is_bound=bound)
     return read(grid, grid.gains(arm, [0], metric), family, cut=grid.cut(arm, [0], metric), arm=arm)
@@ -109,7 +113,7 @@ def _more_blocks(grid: Grid, series: Series) -> int | None:
 
 
 def _median(grid: Grid, arm: str, value: Callable[[Trial], float | None]) -> float | None:
-    """Returns the median of a value over the arm's trials in which it is known, without failed ones; None if there is
-    none."""
+    """Returns the median of a value over the arm's trials that did not fail and in which the value is known; None if
+    there is no such trial."""
     known = [found for trial in grid.of(arm) if trial.status != "failed" and (found := value(trial)) is not None]
     return median(known) if known else None

@@ -1,9 +1,11 @@
-"""Scaling over clients: the universal scalability law of each arm, and whether the arms' peaks differ.
+"""Scaling over numbers of clients: fits the universal scalability law to each arm, and tests whether the peaks of the
+arms differ.
 
-Arms are compared at each number of clients by the claims of the load points. Their peaks, the largest throughput of the
-law within the tested numbers, are a family of their own: fitted block by block, so that the study's rule reads their
-log-ratios. There is no verdict on a peak where the law does not fit. Studies by the rule P8 keep the judgement of the
-fit that they had.
+At each single number of clients, the claims of the load points compare the arms. The peak is the largest throughput
+that the law has within the tested numbers of clients. The claims on the peaks are a family of their own. The law is
+fitted in each block, so that the rule of the study can read the log-ratios of the peaks. There is no verdict on a peak
+if the law does not fit the measurements. For studies that were planned with the older rule P8, the fit is judged as it
+was at that time.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from pgtrial.verdict.sweeps import Curves, Sweep, bounds, changing_arms, curves,
 
 
 def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
-    """Returns the law of each arm over each sweep of clients; none if the study has no such sweep."""
+    """Returns the law of each arm over each sweep of numbers of clients. The result is empty if the study has no such
+    sweep."""
     found = sweeps(grid.plan, "clients")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
@@ -85,13 +88,14 @@ def _law(law: Scalability, *, fits: bool) -> Law:
 
 
 def _gains(sweep: Sweep, ours: Curves, theirs: Curves) -> dict[int, float]:
-    """Returns the log-ratio of the two arms' peak throughputs, by block."""
+    """Returns the log-ratio of the peak throughputs of the two arms, by block."""
     known = {block: (_peak(sweep, ours[block]), _peak(sweep, theirs[block])) for block in ours if block in theirs}
     return {block: arm - base for block, (arm, base) in known.items() if arm is not None and base is not None}
 
 
 @lru_cache(maxsize=4096)
 def _peak(sweep: Sweep, curve: tuple[float, ...]) -> float | None:
-    """Returns the ln of the largest throughput that a block's law has within the tested numbers of clients."""
+    """Returns the natural logarithm of the largest throughput that the law fitted to a block has within the tested
+    numbers of clients."""
     law = fit(sweep.numbers, np.asarray(curve))
     return math.log(law.highest(sweep.numbers[0], sweep.numbers[-1])) if law is not None else None

@@ -1,7 +1,9 @@
-"""The claims on the statements of a replay: which templates are slower on an arm, as a family that holds together.
+"""The claims on the statements of a replay: which statement templates are faster or slower on an arm. A template stands
+for all statements that differ only in values.
 
-The mean time of a template's statements is compared within a block, as speeds are. Each look chooses the templates from
-its own blocks, and they share the look's error. The choice is symmetric in the two trials of every block.
+The mean time of a template's statements is compared within a block, in the same way as speeds. Each look chooses the
+templates from its own blocks, and their claims share the error of the look, so that all of them hold together. The
+choice treats the two trials of every block alike, and so favours neither arm.
 """
 
 from __future__ import annotations
@@ -21,15 +23,17 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Question, follow
 
 FEWEST_STATEMENTS = 10
-"""The number of timed statements of a template that each completed trial needs for the template to be compared."""
+"""A template is compared only if each completed trial has at least this number of timed statements of the template."""
 
 LEAST_SHARE = 0.01
-"""The share of the time of all statements from which a template is compared: the median over the blocks of the larger
-share of the two trials. If more than MOST_STATEMENTS templates reach it, those with the largest shares are compared."""
+"""A template is compared only if it takes at least this share of the time of all statements. In each block the larger
+share of the two trials counts, and of these the median over the blocks. If more than MOST_STATEMENTS templates have
+such a share, those with the largest shares are compared."""
 
 
 def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
-    """Returns the claims of each comparison, the largest share first; none if the study has no replay."""
+    """Returns the claims of each comparison, beginning with the template that has the largest share of the time. The
+    result is empty if the study has no replay."""
     if all(point.replay is None for point in grid.plan.load_points):
         return []
     trials = {
@@ -45,7 +49,7 @@ def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClai
 
 
 class _Statements:
-    """The results of the statements of a completed trial, by template."""
+    """The results of a completed trial's statements, by template."""
 
     def __init__(self, templates: Sequence[TemplateResult]):
         self.results = {result.template: result for result in templates}
@@ -53,17 +57,18 @@ class _Statements:
         self.enough = {result.template for result in templates if result.timed >= FEWEST_STATEMENTS}
 
     def share(self, number: int) -> float:
-        """Returns a template's share of the time of all statements."""
+        """Returns the share of the time of all statements that the statements of a template took."""
         return self.results[number].total_us / self._total_us if self._total_us and number in self.results else 0.0
 
     def mean_us(self, number: int) -> float | None:
-        """Returns the mean time of a template's statements, microseconds; None if none of them has a time."""
+        """Returns the mean time of a template's statements in microseconds; None if none of these statements has a
+        time."""
         result = self.results.get(number)
         return result.time_us.mean if result is not None and result.time_us is not None else None
 
 
 class _Comparison:
-    """The statements of an arm beside those of the baseline."""
+    """The comparison of an arm's statements with those of the baseline."""
 
     def __init__(self, grid: Grid, arm: str, trials: dict[int, _Statements]):
         self._grid, self._arm, self._trials = grid, arm, trials
@@ -71,7 +76,8 @@ class _Comparison:
         self._values: dict[int, dict[int, float]] = {}
 
     def claims(self, *, withheld: bool) -> list[StatementClaim]:
-        """Returns the claims on the templates; none while one of the arms has no completed trial."""
+        """Returns the claims on the templates. The result is empty as long as one of the two arms has no completed
+        trial."""
         trials = {name: self._completed(self._grid.of(name)) for name in self._arms}
         if not all(trials.values()):
             return []
@@ -106,7 +112,8 @@ class _Comparison:
         return [self._trials[trial.index] for trial in trials if trial.index in self._trials]
 
     def _choice(self, blocks: Set[int], _decided: Set[int]) -> dict[int, Question]:
-        """Returns the claims on the templates that these blocks choose, the largest share first."""
+        """Returns the claims on those templates that are chosen by these blocks, beginning with the template that has
+        the largest share."""
         pairs = [self._completed([trial for trial in self._pair(block) if trial is not None]) for block in blocks]
         pairs = [pair for pair in pairs if pair]
         if not pairs:
@@ -122,9 +129,10 @@ class _Comparison:
         return self._grid.pair(block, 0, self._arm)
 
     def _of_units(self, number: int) -> dict[int, float]:
-        """Returns for each unit how much faster a template's statements are; computed once."""
+        """Returns, for each unit of analysis, by how much a template's statements are faster on the arm. The result is
+        computed once for each template."""
         if number not in self._values:
-            # a failed trial has the worst rank; a pair of failed trials does not count
+            # a failed trial gets the worst rank; a pair in which both trials failed does not count
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")
             gains = self._grid.gains(self._arm, [0], metric)
             self._values[number] = self._grid.units.means(gains, self._grid.counted)
