@@ -107,7 +107,7 @@ def test_sql_that_does_not_undo_a_job_can_be_corrected_in_its_record(server, sta
     (record,) = records(state_root)
     assert f"the `statements` in {record}" in str(stopped.value)
     _, [failure] = undone(record, lambda question: True)
-    assert "for which you may correct the `statements` in its record" in failure
+    assert "you may correct the `statements` in the record for that" in failure
     assert str(record) in failure
     record.write_text(record.read_text().replace("DROP TABLE no_such", "DROP TABLE made"))
     done, failures = undone(record, lambda question: True)
@@ -197,7 +197,7 @@ def test_what_somebody_makes_after_the_lab_was_killed_stays_where_nobody_can_be_
     assert "to be undone by: DROP TABLE IF EXISTS made" in capsys.readouterr().out
     assert cleanup_command() == 3
     told = capsys.readouterr().out
-    assert "made may have been made by somebody else since" in told
+    assert "somebody else may have made made in the meantime" in told
     assert "DROP TABLE IF EXISTS made" in told
     assert made(server) == 1
     assert records(state_root) == [record]
@@ -240,7 +240,7 @@ def test_what_somebody_makes_after_the_lab_was_killed_stays_where_another_server
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "place": "1/2"}))
     _, [failure] = undone(record, lambda question: True)
-    assert "another server or database answers there" in failure
+    assert "another server or database than that of the job answers at this address" in failure
     assert made(server) == 1
 
 

@@ -96,10 +96,10 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
     load = {**CALM, "duration": "6s"}  # it goes after the first second
     study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
     automatic = cluster.data_directory / "postgresql.auto.conf"
-    with pytest.raises(ArmError, match=r"settings could not be put back .* pgtrial cleanup") as stopped:
+    with pytest.raises(ArmError, match=r"settings could not be restored .* pgtrial cleanup") as stopped:
         run_study(study, once(measuring, lambda: cluster.stop(immediate=True)))
     assert [trial.status for trial in study.trials()] == ["failed"]
-    assert any("work_mem" in note and "could not be put back" in note for note in stopped.value.__notes__)
+    assert any("work_mem" in note and "could not be restored" in note for note in stopped.value.__notes__)
     assert "work_mem" in automatic.read_text()
     cluster.start(tmp_path / "log")
     run_study(study, lambda event: None)
@@ -207,7 +207,7 @@ def test_tables_that_a_bystander_holds_are_not_awaited_in_silence(start_cluster,
                     bystander.rollback()
 
         who = f"process {bystander.info.backend_pid} of bystander"
-        held = f"postgres: public.pgbench_history was not free within 2s: {who} has a lock on it"
+        held = f"postgres: pgtrial waited 2s for a lock on public.pgbench_history, which is locked by {who}"
         if ends:
             run_study(study, listener)
             assert [trial.reason for trial in StudyDirectory.open(study.path).trials()] == [None, None]

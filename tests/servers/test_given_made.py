@@ -186,7 +186,7 @@ class TestWhatIsGone:
         assert f"if that server is gone for good, run pgtrial cleanup --forget {record}." in told
         assert len(told.strip().splitlines()) == 1
         assert cleanup_command(forget=[record]) == 0
-        assert f"Forgot {record}; what it names stays where it is." in capsys.readouterr().out
+        assert f"Forgot {record}; the changes that it names stay as they are." in capsys.readouterr().out
         assert cleanup_command() == 0
 
     def test_nothing_else_is_forgotten(self, state):

@@ -56,7 +56,7 @@ def test_a_program_that_does_not_tell_its_version_is_refused(tmp_path):
         program = tmp_path / name
         program.write_text("#!/bin/sh\nexit 1\n")
         program.chmod(0o755)
-    with pytest.raises(StudyError, match="does not tell its version"):
+    with pytest.raises(StudyError, match="does not print its version"):
         resolve(str(tmp_path))
 
 
@@ -68,7 +68,7 @@ _OTHER_PROCESSOR = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xff\xfe" + byt
     ("program", "said"),
     [
         (b"#!/nowhere/else\n", "not found"),
-        (_OTHER_PROCESSOR, "Exec format error, for it is built for another kind of machine"),
+        (_OTHER_PROCESSOR, "Exec format error, since it is built for another processor or operating system"),
     ],
 )
 def test_why_a_program_does_not_run_is_said_in_the_systems_words(tmp_path, program, said):

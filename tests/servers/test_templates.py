@@ -185,10 +185,10 @@ def _without_list(data):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (_shorter, "data/base/1 has 100 bytes in place of 8,192"),
-        (_written, "data/base/1 was written to after it was made"),
+        (_shorter, "data/base/1 has 100 bytes instead of 8,192"),
+        (_written, "data/base/1 was changed after the template was made"),
         (_missing, "data/PG_VERSION is missing"),
-        (_foreign, "data/postmaster.pid is no part of it"),
+        (_foreign, "data/postmaster.pid is a file that does not belong to it"),
         (_without_list, "files.json is missing or damaged"),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_template_of_another_pgtrial_is_listed_and_not_used(store, tmp_path, m
     monkeypatch.undo()
     assert store.find(KEY) is None
     (listed,) = store.kept()
-    assert listed.fault == "it was made by another pgtrial, or before an upgrade of the C library"
+    assert listed.fault == "it was made by another version of pgtrial, or before an upgrade of the C library"
 
 
 def test_names_say_what_they_hold_and_differ_by_all_that_matters():

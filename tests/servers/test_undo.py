@@ -143,7 +143,7 @@ def test_what_is_mounted_in_a_run_whose_records_were_forgotten_is_not_removed_wi
     try:
         (volume / "kept").write_text("")
         [told] = clean(fresh_state)
-        assert told == f"{run} stays, since {volume} is mounted in it; umount it and run pgtrial cleanup."
+        assert told == f"{run} stays, since a file system is mounted at {volume}; umount it and run pgtrial cleanup."
         assert (volume / "kept").exists()
     finally:
         LOCAL.tool(["umount", volume])

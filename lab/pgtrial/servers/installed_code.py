@@ -1,4 +1,4 @@
-"""Computes the digest of an installation, which tells different builds of one version apart."""
+"""Computes a digest of an installation's code, by which different builds of the same version can be distinguished."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def digest_of_code(prefix: Path) -> str:
-    """Returns the SHA-256 of all programs and libraries: builds of one version may differ in any of them."""
+    """Returns the SHA-256 of all programs and libraries below an installation's root directory, since builds of one
+    version may differ in any of these files."""
     digest = hashlib.sha256()
     for path in sorted(path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(prefix)} {path.stat().st_size}\n".encode())

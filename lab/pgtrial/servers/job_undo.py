@@ -1,8 +1,9 @@
-"""Undoes a job on a given server: runs the user's SQL after each trial, and after a lab that ended abruptly.
+"""Undoes a job on a given server by running the user's SQL for this, after each trial, and after a lab that was killed.
 
-The record of a job says on which server and database it runs, what it makes, and in which transactions its sessions
-were seen. After a lab that was killed, the sessions and programs of the job are ended first. Then the SQL runs by
-itself only if it is certain that the job changed something; if that is unclear, a person is asked.
+The record of a job has the server and database on which the job runs, the objects that it makes, and the numbers of the
+transactions in which its sessions were observed. If the lab was killed, the next pgtrial first ends the sessions and
+programs of the job. It then runs the SQL without asking only if it is certain that the job has changed something;
+otherwise it asks a person.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from pgtrial.servers.server_record import ServerRecord, write_down
 _END_S = 60.0
 _POLL_S = 0.05
 _LOOK_S = 0.5
-"""The pause between two queries for the transactions of a running job, in seconds."""
+"""The pause between two queries for the current transactions of a running job, in seconds."""
 _JOIN_S = 5.0
-"""How long the lab waits for the last of these queries, in seconds."""
+"""How long the lab waits for the last query for the job's transactions when the job has ended, in seconds."""
 _ITS_SESSIONS = "application_name = %s AND usename = session_user AND datname = current_database()"
-"""The condition for the job's sessions. Another role may use their application_name for its own."""
+"""The SQL condition for the sessions of the job in pg_stat_activity. application_name alone does not suffice, since
+sessions of another role may have the same one."""
 _END_SESSIONS = f"""SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE {_ITS_SESSIONS} AND pid <> pg_backend_pid()"""
 _TRANSACTIONS = f"SELECT backend_xid::text FROM pg_stat_activity WHERE {_ITS_SESSIONS} AND backend_xid IS NOT NULL"
@@ -46,7 +48,7 @@ _STATUS = """SELECT txid_status(now - ((now - %s) & 4294967295))
 
 
 class Unclear(ArmError):
-    """It is not certain that the job has made what the undo would change."""
+    """Raised when pgtrial is not certain that the objects which the undo would change were made by the job."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +60,24 @@ class JobRecord(ServerRecord):
 
     statements: Sequence[str]
     sessions: str
-    """The application_name of the job's sessions."""
+    """The application_name that the job's sessions have."""
     names: Sequence[Named] = ()
-    """The objects that the job makes and its SQL drops. Nothing had these names before the job."""
+    """The objects that the job makes and that the undo drops. Before the job, no objects with these names existed."""
     study: str = ""
-    """The directory of the study."""
+    """The directory of the study to which the job belongs."""
     place: str = ""
-    """The identifiers of server and database; "" if they were not found out."""
+    """The identifiers of the server and the database; "" if they are not known."""
     transactions: Sequence[str] = field(default=())
-    """The numbers of the transactions in which the job's sessions were seen."""
+    """The IDs of the transactions in which the job's sessions were observed."""
 
     @property
     def job(self) -> str:
-        """The name of the job in messages."""
+        """The name by which messages call the job."""
         return f"job on {self.target.label}"
 
     @property
     def sql(self) -> str:
-        """The SQL that undoes the job, for messages."""
+        """The SQL that undoes the job, as one text for messages."""
         return "; ".join(self.statements)
 
     @property
@@ -103,41 +105,44 @@ class JobRecord(ServerRecord):
         return cls(arm, target, statements, content["sessions"], names, study, place, transactions)
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Undoes a job that a killed lab left, unless another study begins. Returns a sentence on that."""
+        """Undoes a job that a killed lab has left, unless the study that begins now is another one than that of the
+        job. Returns a sentence on the result."""
         if occasion.study is not None and not (occasion.study and self.study == occasion.study):
             raise NotUndone(
                 f"A {self.job} of the interrupted study {self.study or '(unknown)'} may have left changes there; "
-                "pgtrial cleanup shows what would undo it"
+                "pgtrial cleanup shows the SQL that would undo them"
             )
         try:
             with closing(self.target.connect()) as session:
                 return [_undo_left(session, self, occasion.consent)]
         except (psycopg.Error, ArmError) as error:
             raise NotUndone(
-                f"The {self.what}: it was not undone ({one_line(error)}); run pgtrial cleanup once its SQL can run "
-                "there, for which you may correct the `statements` in its record",
+                f"The {self.what}: it was not undone ({one_line(error)}); run pgtrial cleanup once this SQL can run "
+                "there; you may correct the `statements` in the record for that",
                 "if you undo it yourself",
             ) from None
 
 
 def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
-    """Raises StudyError if the database has objects with names that a job makes: they are somebody else's."""
+    """Raises StudyError if the database already has objects with the names that a job would create, since these objects
+    belong to somebody else."""
     there = _there(target, names)
     if there:
         listed = ", ".join(str(found.named) for found in there)
         raise StudyError(
-            f"{where} already has {listed}, which the job would make or its undo would drop, and pgtrial touches "
-            "nothing that others have made; take other names or drop what is there, or, if an interrupted study left "
-            "it, run pgtrial cleanup"
+            f"{where} already has {listed}, which the job would make or its undo would drop, but pgtrial changes "
+            "no objects that others have made; choose other names, or drop these objects; if an interrupted study has "
+            "left them, run pgtrial cleanup"
         )
 
 
 @contextmanager
 def undone_on_exit(record: JobRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
-    """Lets the job run within the context; on exit the job is undone by a session that `connect` opens.
+    """Records the job before it runs within the context, and undoes it on exit, by a session that `connect` opens.
 
     If the job failed because an object with one of its names already existed, the job has not made that object, and
-    nothing is undone. Raises ArmError, and StudyError if a name is taken before the job begins.
+    nothing is undone. Raises ArmError if the undo fails, and StudyError if an object with one of the names exists
+    before the job begins.
     """
     with closing(connect()) as session:
         refuse_taken(record.target, f"arms.{record.arm}: {record.target.label}", record.names)
@@ -163,20 +168,22 @@ def undone_on_exit(record: JobRecord, run: Path, connect: Callable[[], Session])
                 reason = one_line(error).removeprefix(f"arms.{record.arm}: ")
                 raise ArmError(
                     f"arms.{record.arm}: the {record.job} could not be undone ({reason}); correct "
-                    f"{marks.key('load.job', 'undo')} for the next study, and for this one the `statements` in "
-                    f"{entry}, or what is in their way; then run pgtrial cleanup"
+                    f"{marks.key('load.job', 'undo')} for later studies; for this study correct the `statements` in "
+                    f"{entry}, or remove what prevents them; then run pgtrial cleanup"
                 ) from None
             entry.unlink()
 
 
 def _leave(record: JobRecord, connect: Callable[[], Session]) -> None:
-    """Ends what is left of a job whose SQL is not run. The record stays for pgtrial cleanup."""
+    """Ends the sessions and programs of a job without undoing it. The record stays, so that `pgtrial cleanup` can ask
+    the user."""
     with suppress(psycopg.Error, ArmError), closing(connect()) as session:
         _end(session, record)
 
 
 class _Watch:
-    """Notes the transactions of a running job in its record: what they made was made by the job."""
+    """Writes the IDs of a running job's transactions to its record. If one of these transactions created an object, the
+    job did."""
 
     def __init__(self, record: JobRecord, run: Path, connect: Callable[[], Session]) -> None:
         self.record = record
@@ -192,7 +199,7 @@ class _Watch:
         self._thread.join(_JOIN_S)
 
     def _look(self) -> None:
-        # without a session nothing is noted, and a person is asked later
+        # if no session can be opened, no transactions are recorded, and a person is asked before an undo
         with suppress(psycopg.Error, ArmError, HostError), closing(self._connect()) as session:
             while not self._over.is_set():
                 known = self.record.transactions
@@ -204,9 +211,10 @@ class _Watch:
 
 
 def _undo_left(session: Session, record: JobRecord, consent: Consent | None) -> str:
-    """Undoes a job that a killed lab left. Returns a sentence. Raises psycopg.Error, ArmError, and Unclear."""
+    """Undoes a job that a killed lab has left. Returns a sentence on the result for the user. Raises psycopg.Error,
+    ArmError, and Unclear."""
     if record.place and _place(session) != record.place:
-        raise ArmError("another server or database answers there")
+        raise ArmError("another server or database than that of the job answers at this address")
     _end(session, record)
     if (against := obstacle_to_sql(session, "its SQL")) is not None:
         raise ArmError(against)
@@ -214,24 +222,24 @@ def _undo_left(session: Session, record: JobRecord, consent: Consent | None) -> 
     if not there and record.names and all(map(only_drops, record.statements)):
         return f"The {record.job} had changed nothing."
     if (why := _doubt(session, record, there)) is not None:
-        question = f"The {record.job} of an interrupted study: {why}. What would undo it is: {record.sql}"
+        question = f"The {record.job} of an interrupted study: {why}. This SQL would undo the job: {record.sql}"
         if consent is None:
             raise Unclear(f"{why}; in a terminal pgtrial cleanup asks, and pgtrial cleanup --yes runs the SQL")
         if not consent(question):
-            raise Unclear("it was declined")
+            raise Unclear("you have declined it")
     _undo(record)
     return f"Undid the {record.job}: {record.sql}."
 
 
 def _doubt(session: Session, record: JobRecord, there: Sequence[Found]) -> str | None:
-    """Returns why it is not certain that the objects in `there` were made by the job, or that the job changed anything
-    at all; None if it is certain."""
+    """Returns the reason why it is not certain that the job has made the objects in `there`, or has changed anything at
+    all; None if that is certain."""
     others = [str(found.named) for found in there if found.made_by not in record.transactions]
     if others:
-        return f"{', '.join(others)} may have been made by somebody else since"
+        return f"somebody else may have made {', '.join(others)} in the meantime"
     if there or any(_has_committed(session, xid) for xid in record.transactions):
         return None
-    return "it is not known whether it had changed anything"
+    return "it is not known whether the job had changed anything"
 
 
 def _has_committed(session: Session, xid: str) -> bool:
@@ -248,7 +256,8 @@ def _place(session: Session) -> str:
 
 
 def _end(session: Session, record: JobRecord) -> None:
-    """Ends the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
+    """Ends the job's programs on this machine and the job's sessions on the server. Raises psycopg.Error, and ArmError
+    if the sessions do not end."""
     end_programs("PGAPPNAME", record.sessions)
     deadline = time.monotonic() + _END_S
     while value(session, _END_SESSIONS, record.sessions):
@@ -258,13 +267,16 @@ def _end(session: Session, record: JobRecord) -> None:
 
 
 def _undo(record: JobRecord) -> None:
-    with closing(record.target.connect_as_load()) as of_study:  # the same search path as in the job
+    with closing(
+        record.target.connect_as_load()
+    ) as of_study:  # a session of the load has the same search path as the job
         for statement in record.statements:
             of_study.execute(statement.encode())
 
 
 def _there(target: Target, names: Sequence[Named]) -> list[Found]:
-    """Returns those of these objects that exist under the names that the job uses. Raises psycopg.Error."""
+    """Returns those objects of the database that have one of these names, looked up with the search path of the job.
+    Raises psycopg.Error."""
     if not names:
         return []
     with closing(target.connect_as_load()) as of_study:

@@ -1,8 +1,9 @@
-"""The templates of this machine: each is made once, kept, and shared by all studies.
+"""The templates of this machine. Each template is made once, kept in the state directory, and shared by all studies.
 
-`NAME/` holds the data directory, the record of how it was made, and who used it. The directory gets its name when all
-of that is on the disk, so that it is there as a whole or not at all. A lab that looks at a template, makes or removes
-it holds `NAME.lock` meanwhile; each lab that uses it holds a shared lock on `NAME/lock` until it ends, however it ends.
+The directory `NAME/` has the data directory, the record of how it was made, and the times at which studies used it. The
+directory is made under another name and renamed when everything is on disk, so that a template is complete or does not
+exist. A lab holds the lock `NAME.lock` while it looks at a template, makes it or removes it. Each lab that uses a
+template holds a shared lock on `NAME/lock` until the lab ends, also if it is killed.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ _FILES = "files.json"
 _USES = "uses.json"
 _ROWS = "rows-2.json"
 _MOST_STUDIES = 20
-"""The number of studies that a template remembers as its users: the latest ones."""
+"""The number of studies whose use of a template is recorded. Only the latest are kept."""
 
 _Files = dict[str, tuple[int, int]]
-"""The size of each file in bytes and the time when it was written, in ns since 1970, by path in the data directory."""
+"""The size in bytes and the modification time in ns since 1970 of each file of a data directory, by its path there."""
 
 _FILES_TYPE = TypeAdapter(_Files)
 
 
 class TemplateInUse(ArmError):
-    """A running lab uses the template, makes it or removes it."""
+    """Raised when a running lab uses, makes or removes the template, so that it cannot be removed now."""
 
 
 class _Uses(Record):
-    """The time when each study last used a template, the latest use last; "" stands for uses outside of any study."""
+    """The time at which each study last used a template, by the study's directory, the latest time last. The key ""
+    stands for uses outside of any study."""
 
     by_study: dict[str, AwareDatetime]
 
@@ -58,7 +60,7 @@ class TemplateRecord(Record):
     key: TemplateKey
     label: str
     settings: dict[str, str]
-    """The settings of the server while it loaded the data."""
+    """The settings that the server had while it loaded the data."""
     pgtrial: str
     data_format: int
     libc: tuple[str, str]
@@ -73,7 +75,7 @@ class KeptTemplate:
 
     name: str
     contents: str
-    """A description of the data: `scale 20, fillfactor 90`."""
+    """A description of the data, such as `scale 20, fillfactor 90`."""
     postgres: str
     bytes_on_disk: int
     made: datetime
@@ -82,47 +84,51 @@ class KeptTemplate:
     """The directories of the latest studies that used the template, the latest one first."""
     in_use: bool
     fault: str | None
-    """The reason why no study will use the template, in a few words; None if it can be used."""
+    """The reason why no study can use the template, in a few words; None if studies can use it."""
 
 
 class Templates:
-    """The templates below a directory, as one lab sees them."""
+    """The templates below a directory. The object belongs to one lab and holds the locks of the templates that this lab
+    uses."""
 
     def __init__(
         self, root: Path, study: str = "", make_room: Callable[[Templates], str | None] = lambda templates: None
     ) -> None:
-        """`study` is the directory of the study that uses the templates, for `pgtrial list`. `make_room` is called when
-        a new template has been made; it returns a sentence on the templates that it removed for that, or None."""
+        """`study` is the directory of the study that uses the templates; `pgtrial list` shows it. `make_room` is called
+        after a new template was made, to remove old templates if there are too many; it returns a sentence on what it
+        has removed, or None."""
         self.root = root
         self._make_room = make_room
         self._study = study
         self._held: dict[str, IO[bytes]] = {}
-        """The shared lock on each template that this lab uses, by name."""
+        """The shared locks on the templates that this lab uses, by the template's name."""
 
     def find(self, key: TemplateKey) -> Path | None:
-        """Returns the data directory of a template if it can be used, else None."""
+        """Returns the data directory of a template; None if there is no such template or it cannot be used."""
         home = self.root / key.name
         return home / "data" if _fault(home) is None else None
 
     def rows_file(self, key: TemplateKey) -> Path | None:
-        """Returns the file in which the digests of a template's rows are kept; None for a template that this lab does
-        not use."""
+        """Returns the file that stores the digests of a template's rows; None for a template that this lab does not
+        use."""
         return self.root / key.name / _ROWS if key.name in self._held else None
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
-        """Returns the data directory of the template, which is in use by this lab from now on.
+        """Returns the data directory of the template. From now on this lab uses the template, so that no other lab
+        removes it.
 
-        If there is none, it is made in `staging`, on the same file system. If two labs want the same template, one
-        makes it, and the other one calls `on_wait` before it waits. A damaged template is replaced by a new one.
-        `notes` receives a sentence on that, and one on templates that were removed to make space. Raises ArmError if
-        another lab uses a damaged template.
+        A template that does not exist is made in the directory `staging`, which is on the same file system, and is then
+        renamed. If two labs need the same template at the same time, one makes it, and the other calls `on_wait` and
+        waits. A damaged template is replaced by a new one. `notes` receives a sentence on such a replacement, and one
+        on templates that were removed to free space. Raises ArmError if the template is damaged and another lab uses
+        it.
         """
         name, made = order.key.name, False
         home = self.root / name
         if name in self._held and _fault(home) is None:
             return home / "data"
         waiting = f"waiting for another pgtrial, which makes or checks the template {name} ({order.label})"
-        with _on_disk(f"the template {name} cannot be kept"), self._alone(name, lambda: on_wait(waiting)):
+        with _on_disk(f"the template {name} cannot be stored"), self._alone(name, lambda: on_wait(waiting)):
             self._let_go(name)
             if (fault := _fault(home)) is not None:
                 if home.exists():
@@ -138,13 +144,15 @@ class Templates:
         return home / "data"
 
     def remove(self, name: str) -> None:
-        """Removes a template, finished or not. Raises TemplateInUse, and ArmError if it cannot be removed."""
+        """Removes a template, whether it is finished or not. Raises TemplateInUse, and ArmError if it cannot be
+        removed."""
         in_use = f"the template {name} is in use by a running pgtrial"
         with _on_disk(f"the template {name} cannot be removed"), self._alone(name, lambda: _refuse(in_use)):
             self._remove(name, in_use)
 
     def remove_unfinished(self) -> list[Path]:
-        """Removes what labs left that were killed while they made or removed a template. Returns the directories."""
+        """Removes what killed labs have left while they made or removed templates. Returns the directories that were
+        removed."""
         for lock in self.root.glob(f"*{NAME_LOCK}"):
             name = lock.name.removesuffix(NAME_LOCK)
             if not (self.root / name).exists():
@@ -158,11 +166,12 @@ class Templates:
         return removed
 
     def unfinished(self) -> list[Path]:
-        """Returns the directories without a record that no lab makes or removes now."""
+        """Returns the directories of templates that have no record, since they are not complete, and that no lab makes
+        or removes now."""
         return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def kept(self) -> list[KeptTemplate]:
-        """Returns all templates, by name."""
+        """Returns all templates, in the order of their names."""
         templates = []
         for path in self._present():
             with suppress(FileNotFoundError):  # another process is removing it
@@ -187,16 +196,19 @@ class Templates:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     def _alone(self, name: str, wait: Callable[[], None]) -> AbstractContextManager[None]:
-        """Holds the lock of a template's name. If another lab holds it, `wait` is called first; it may raise an error
-        so that this lab does not wait."""
+        """Holds the lock of a template's name within the context. If another lab holds this lock, calls `wait` before
+        it waits; `wait` can raise an error, so that this lab does not wait."""
         return holding_name(self.root / name, wait)
 
     def _remove(self, name: str, in_use: str) -> None:
-        """Removes a template while its name is locked. Its record is removed first: without it every lab takes the
-        template for unfinished."""
+        """Removes a template; the caller holds the lock of its name. The record is removed first, so that a partly
+        removed template counts as unfinished."""
         home = self.root / name
         if home.exists() and not is_own(home):
-            _refuse(f"the template {name} is not this account's alone: look whose {home} is, and remove it")
+            _refuse(
+                f"another account owns the template {name} or can write to it; see who owns {home}, and remove it "
+                "yourself"
+            )
         with suppress(FileNotFoundError), open_lock(home / IN_USE, make=False) as lock:
             if not take(lock):
                 _refuse(in_use)
@@ -228,7 +240,7 @@ def _on_disk(what: str) -> Iterator[None]:
     """Turns an OSError within the context into an ArmError whose message begins with `what`."""
     try:
         yield
-    except BrokenPipeError:  # the pipe of a program that reads the progress was closed
+    except BrokenPipeError:  # the program to which pgtrial's output is piped has closed the pipe
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -262,7 +274,7 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
         (staging / _RECORD).write_text(record.model_dump_json(indent=1))
         for name in (_FILES, _RECORD):
             (staging / name).chmod(0o644)
-        os.sync()  # the template outlives this process; it is on disk before it gets its name
+        os.sync()  # later processes trust a template that has its name, so everything is on disk before the rename
         staging.rename(home)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
@@ -270,20 +282,20 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
 
 
 def _fault(home: Path) -> str | None:
-    """Returns why a template cannot be used, in a few words; None if it can.
+    """Returns the reason why a template cannot be used, in a few words; None if it can be used.
 
-    The files are compared by name, size and time of change, which takes some milliseconds. Changes by a faulty disk are
-    left to the checksums of PostgreSQL's pages.
+    The files are compared with `files.json` by name, size and modification time, which takes some milliseconds. The
+    content of the files is not read; PostgreSQL's page checksums detect changes by a faulty disk.
     """
     if not home.is_dir():
-        return "it is not there"
+        return "it does not exist"
     if not is_own(home):
-        return "other accounts can write it"
+        return "other accounts own it or can write to it"
     record = _record(home)
     if record is None:
-        return f"{_RECORD} is missing or of another pgtrial"
+        return f"{_RECORD} is missing or was written by another version of pgtrial"
     if record.key.name != home.name:
-        return "it was made by another pgtrial, or before an upgrade of the C library"
+        return "it was made by another version of pgtrial, or before an upgrade of the C library"
     try:
         recorded = _FILES_TYPE.validate_json((home / _FILES).read_bytes())
     except (OSError, ValidationError):
@@ -297,10 +309,10 @@ def _difference(name: str, was: tuple[int, int] | None, now: tuple[int, int] | N
     if now is None:
         return f"{name} is missing"
     if was is None:
-        return f"{name} is no part of it"
+        return f"{name} is a file that does not belong to it"
     if was[0] != now[0]:
-        return f"{name} has {now[0]:,} bytes in place of {was[0]:,}"
-    return f"{name} was written to after it was made"
+        return f"{name} has {now[0]:,} bytes instead of {was[0]:,}"
+    return f"{name} was changed after the template was made"
 
 
 def _record(home: Path) -> TemplateRecord | None:
@@ -310,7 +322,7 @@ def _record(home: Path) -> TemplateRecord | None:
 
 
 def _files(directory: Path) -> _Files:
-    """Returns the files below a directory, and its directories, whose names end in a slash."""
+    """Returns all files and directories below a directory. The paths of directories end in a slash."""
     files: _Files = {}
     for name, status in entries(directory):
         is_folder = stat.S_ISDIR(status.st_mode)
@@ -331,7 +343,7 @@ def _contents(record: TemplateRecord) -> str:
 
 
 def _note_use(home: Path, study: str) -> None:
-    """Writes down that a study uses a template now. Only the holder of the lock of its name does so."""
+    """Records that a study uses a template now. The caller holds the lock of the template's name."""
     uses = [*((name, moment) for name, moment in _uses(home).items() if name != study), (study, _now())]
     temporary = home / f".{_USES}"
     temporary.write_text(_Uses(by_study=dict(uses[-_MOST_STUDIES:])).model_dump_json(indent=1))

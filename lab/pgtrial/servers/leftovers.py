@@ -1,5 +1,5 @@
-"""Finds, undoes and forgets the changes that labs which ended abruptly have left on this machine, on hosts and on given
-servers."""
+"""Handles what killed labs have left on this machine, on hosts and on given servers: lists it, undoes and removes it,
+or forgets it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TEMPORARY = "temporary files of a pgtrial that ended abruptly"
 
 
 def leftovers(state: Path | None = None) -> list[Leftover]:
-    """Returns what crashed labs left: run directories (with servers that may still run) and what their journals have,
-    unfinished templates and builds, and temporary files."""
+    """Returns what killed labs have left: their run directories, with servers that may still run, the changes that
+    their journals record, unfinished templates and builds, and temporary files."""
     root = state or state_root()
     if not root.is_dir():
         return []
@@ -45,10 +45,11 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
 
 
 def clean(state: Path | None = None, occasion: Occasion = ANY_OCCASION) -> list[str]:
-    """Stops and removes what crashed labs left. Returns sentences on what was done, and on what could not be undone.
+    """Stops the servers that killed labs have left, undoes their changes and removes their files. Returns sentences on
+    what was done, and on what could not be undone.
 
-    Each run is held as its own lab would hold it, so that other labs neither wait meanwhile nor try to remove it too.
-    Raises ArmError if another account could have written the records.
+    Takes the lock of each run directory, as the run's own lab would, so that other labs do not try to remove the run at
+    the same time. Raises ArmError if another account could have written the records.
     """
     root = state or state_root()
     if not root.is_dir():
@@ -70,17 +71,17 @@ def clean(state: Path | None = None, occasion: Occasion = ANY_OCCASION) -> list[
         *(f"Removed {path}, {_TEMPORARY}." for path in folders),
         *(f"Removed the dump {path}, whose study has not loaded it." for path in dumps),
         *(
-            f"{path} is no directory of this account's alone, and was left as it is; look whose it is."
+            f"Another account owns {path} or can write to it, so it was left as it is; see who owns it."
             for path in strangers
         ),
     ]
 
 
 def forget_record(state: Path, path: Path) -> str:
-    """Removes the record, at `path`, of a change that is put right already or cannot be undone any more, so that no
-    later cleanup tries it. Returns a sentence on that for the user.
+    """Removes the record of a change, which is the file `path`, so that no later cleanup tries to undo the change. The
+    user asks for this if the change is undone already or cannot be undone any more. Returns a sentence for the user.
 
-    Raises StudyError for a file that is no such record, or that belongs to a running lab, and HostError if it cannot be
+    Raises StudyError if the file is not such a record or belongs to a running lab, and HostError if it cannot be
     removed.
     """
     wanted = path.absolute()
@@ -88,10 +89,10 @@ def forget_record(state: Path, path: Path) -> str:
         for journal in (undo.of_state(state), *map(undo.of_run, abandoned_runs(state))):
             if wanted in {record.absolute() for record in journal.files()}:
                 journal.remove(wanted)
-                return f"Forgot {path}; what it names stays where it is."
+                return f"Forgot {path}; the changes that it names stay as they are."
     raise StudyError(
         f"--forget {path}: this is no record of what an ended lab left on this machine, a server or a host; `pgtrial "
-        "cleanup` names the records that there are"
+        "cleanup` lists the existing records"
     )
 
 
@@ -101,10 +102,13 @@ def _remove_run(path: Path, occasion: Occasion) -> list[str]:
     undone = undo.of_run(path).undo(occasion)
     if undone.failures:
         return [*undone.done, *undone.failures]
-    # a forgotten record may have been that of a mount, and what is mounted is not removed with the run
+    # if the user made pgtrial forget the record of a mount, the files below that mount must not be removed with the run
     if mounted := _mounted_below(path):
         where = ", ".join(map(str, mounted))
-        return [*undone.done, f"{path} stays, since {where} is mounted in it; umount it and run pgtrial cleanup."]
+        return [
+            *undone.done,
+            f"{path} stays, since a file system is mounted at {where}; umount it and run pgtrial cleanup.",
+        ]
     sockets = socket_directory(path)
     if sockets.is_dir() and not sockets.is_symlink() and _is_ours(sockets):
         shutil.rmtree(sockets, ignore_errors=True)
@@ -122,7 +126,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _remove_dumps(root: Path) -> list[Path]:
-    """Removes dumps that no lab loads any more. The caller knows that no other lab runs."""
+    """Removes dumps that no lab will load any more. The caller has to make sure that no other lab runs."""
     dumps = [path for path in sorted(dumps_of(root).glob("*")) if path.suffix in DUMP_ENDINGS]
     for path in dumps:
         path.unlink(missing_ok=True)

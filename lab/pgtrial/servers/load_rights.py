@@ -1,13 +1,15 @@
-"""Determines by whose rights a load on a given server runs the code of other roles, and refuses loads for which that is
-a superuser.
+"""Refuses loads on a given server that run as a superuser and would run code of other roles with a superuser's rights.
 
-The functions behind triggers, rules, views, defaults, policies, indexes and operators run with the rights of the role
-that uses the table; among overloaded functions and operators PostgreSQL runs the one whose types fit best. If a
-superuser's load uses such an object of another role, that role can run its code as a superuser. Such a load is refused
-before anything is changed. A load by a role that is no superuser has only the rights that this role was granted.
-pgtrial does not guess from the text of a user's statements which objects they reach: names are put together from
-variables, and functions, casts and foreign keys lead to further objects. For such statements pgtrial therefore refuses
-a database in which other roles own anything. Of pgtrial's own loads it is known exactly which statements they send.
+Functions that belong to triggers, rules, views, defaults, policies, indexes and operators run with the rights of the
+role that uses the table. Among overloaded functions and operators, PostgreSQL chooses the one whose types fit best. If
+the load of a superuser uses such an object of another role, that role can run its code as a superuser. pgtrial refuses
+such a load before it changes anything. A load that runs as a role without superuser has only the rights of that role,
+and is not refused.
+
+pgtrial does not try to find out from the text of a user's statements which objects they use: names can be put together
+from variables, and functions, casts and foreign keys lead to further objects. If a superuser's load has statements of
+the user, pgtrial therefore refuses any database in which roles without superuser own objects. The statements of
+pgtrial's own loads are known exactly, so that only the objects that they use matter.
 """
 
 from __future__ import annotations
@@ -24,20 +26,20 @@ from pgtrial.loads.target import Session, schemas_of_load, value
 from pgtrial.servers.arm import Needs
 
 _SHOWN = 3
-"""The number of objects that a refusal names."""
+"""The number of objects that an error message names."""
 
 _IS_MIGHTY = """EXISTS (SELECT FROM unnest(ARRAY(SELECT oid FROM pg_roles WHERE rolsuper
         OR rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
         OR rolcreaterole AND current_setting('server_version_num')::int < 160000)) AS mighty
     WHERE pg_has_role(r.oid, mighty, 'MEMBER'))"""
-"""Condition for a role `r` that is a superuser or can be one as soon as it wishes: as a member of such a role, directly
-or not, or by programs and files of the server's machine. Before PostgreSQL 16 a role with CREATEROLE may make itself a
-member of any role without superuser.
-"""
+"""The SQL condition that is true if the role `r` is a superuser or can become one: as a direct or indirect member of a
+superuser role, or through programs and files on the server's machine. Before PostgreSQL 16, a role with CREATEROLE
+counts too, since it may make itself a member of any role that is not a superuser, and so of the roles for such programs
+and files."""
 
 _IS_SUPERUSER = f"SELECT bool_or({_IS_MIGHTY}) FROM pg_roles r WHERE r.rolname IN (current_user, session_user)"
-"""The query for whether this session is a superuser's. Both roles count: what runs within a session can go back to the
-role that has logged in."""
+"""The query that tells whether this session has the rights of a superuser. The current role and the role that has
+logged in both count, since code that runs in a session can switch back to the latter (RESET ROLE)."""
 
 _OBJECTS = """SELECT o.class::regclass::text, o.shown, r.rolname, o.schema = ANY ({path}), o.is_overload, {used}
     FROM (
@@ -57,10 +59,9 @@ _OBJECTS = """SELECT o.class::regclass::text, o.shown, r.rolname, o.schema = ANY
                 AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c')
     ) AS o (class, oid, shown, owner, schema, is_overload, of_data) JOIN pg_roles r ON r.oid = o.owner
     WHERE NOT {is_mighty} ORDER BY 1, 2"""
-"""The objects of roles that are no superusers and cannot become one: catalog, name for people, owner, whether
-unqualified names reach their schema, whether pg_catalog has the name, and whether the load's data or an object of a
-superuser uses them.
-"""
+"""The query for the objects of roles that are not superusers and cannot become superusers. Its columns are the catalog,
+the object's name for messages, its owner, whether the schema is in the search path, whether pg_catalog has an object of
+the same name, and whether the load's data or an object of a superuser uses the object."""
 
 _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
         WHERE o.class = 'pg_proc'::regclass AND e.evtfoid = o.oid AND e.evtenabled <> 'D')
@@ -82,9 +83,9 @@ _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
             = coalesce(g.tgrelid, w.ev_class, a.adrelid, y.polrelid, nullif(n.conrelid, 0), i.indrelid, c.oid)
         JOIN pg_roles of_it ON of_it.oid = by_it.relowner
         WHERE d.refclassid = o.class AND d.refobjid = o.oid AND of_it.rolsuper)"""
-"""The condition for an object that the load's data or an object of a superuser uses: event triggers, triggers, rules
-and views, defaults, policies, checks, indexes. A foreign key that leads to a table of a superuser counts too: rows that
-are deleted or changed there fire its triggers."""
+"""The SQL condition that is true if the load's data or an object of a superuser uses the object `o`: through event
+triggers, triggers, rules and views, defaults, policies, checks or indexes. A foreign key that references a table of a
+superuser counts too, since deleting or changing rows of that table fires triggers on the referencing table."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,16 @@ class _Object:
 
     @property
     def is_met(self) -> bool:
-        """True if a statement of pgtrial's own loads may find the object in place of one of PostgreSQL's."""
+        """True if PostgreSQL may choose this object instead of a built-in one for a statement of pgtrial's own loads,
+        since it overloads a built-in name and is in the search path."""
         return self.is_overload and self.is_in_path
 
 
 def obstacle(session: Session, needs: Needs) -> str | None:
-    """Returns why a superuser's load may not run on this database, as one sentence without a full stop; None if it may.
+    """Returns the reason why the load must not run on this database as a superuser, as one sentence without a full
+    stop. Returns None if the load may run.
 
-    The session is one of the lab's own, by the load's role. Raises psycopg.Error.
+    `session` is a session of the lab with the role of the load. Raises psycopg.Error.
     """
     if not _is_superuser(session):
         return None
@@ -114,9 +117,10 @@ def obstacle(session: Session, needs: Needs) -> str | None:
 
 
 def obstacle_to_sql(session: Session, what: str) -> str | None:
-    """Returns why a user's SQL may not run by the rights of this session's role, like `obstacle`. Raises psycopg.Error.
+    """Returns the reason why the user's own SQL must not run with the rights of this session's role, or None, like
+    `obstacle`. Raises psycopg.Error.
 
-    `what` is what would run, for the message.
+    `what` names in the message what would run, such as `its SQL`.
     """
     return _refusal(session, _objects(session, []), what) if _is_superuser(session) else None
 
@@ -129,14 +133,14 @@ def _refusal(session: Session, found: list[_Object], what: str) -> str | None:
     tables = [one for one in found if one.catalog == "pg_class"]
     owner = (tables or found)[0].owner
     return (
-        f"{what} would run as {session.info.user}, a superuser, on what roles without superuser own "
-        f"({', '.join(names)}{more}), and their triggers, functions and operators would run by its rights; name a role "
-        f"without superuser in the dsn, such as user={owner}"
+        f"{what} would run as {session.info.user}, a superuser, on objects of roles without superuser "
+        f"({', '.join(names)}{more}), whose triggers, functions and operators would run with a superuser's rights; "
+        f"name a role without superuser in the dsn, such as user={owner}"
     )
 
 
 def _is_superuser(session: Session) -> bool:
-    with suppress(psycopg.errors.InsufficientPrivilege):  # a superuser may read all roles
+    with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may not read pg_roles is not a superuser
         return bool(value(session, _IS_SUPERUSER))
     return False
 

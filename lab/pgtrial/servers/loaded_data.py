@@ -1,4 +1,4 @@
-"""A place where an arm's data is once it is loaded, and what is kept there about its rows."""
+"""Describes where the loaded data of an arm is stored, and keeps what pgtrial has found out about its rows there."""
 
 from __future__ import annotations
 
@@ -19,34 +19,37 @@ _ANALYSIS = "analysis.json"
 
 @dataclass(frozen=True)
 class LoadedData:
-    """A place of loaded data: a template, of which trials get copies, or a given server."""
+    """The data of an arm after it was loaded: in a template, of which trials get copies, or on a given server."""
 
     identity: Hashable
-    """Identifies the copy of the data. It is equal for arms that share a template or a given server, and so have the
-    same rows."""
+    """A value that identifies the loaded data. It is equal for arms that share a template or a given server, and that
+    therefore have the same rows."""
     deployment: int | None
-    """The number of a given server among those of its arm; None for a template."""
+    """The number of a given server among the deployments of its arm, counted from 0; None for a template."""
     served: Callable[[Path], AbstractContextManager[Target]]
-    """Provides a server with this data, on which nothing may be changed; its log is written to the path."""
+    """The function that provides a server with this data. The caller must not change the data. The argument is the file
+    for the server's log."""
     kept: Path | None = None
-    """The file beside the template that keeps what is known of its rows; None if that is not kept."""
+    """The file beside the template in which pgtrial stores what it knows about the rows; None if it stores nothing."""
 
     @property
     def is_given(self) -> bool:
-        """True for a given server, which keeps what trials write."""
+        """True if the data is on a given server, where the changes of a trial remain."""
         return self.deployment is not None
 
     def known_rows(self) -> dict[str, TableRows]:
-        """Returns what is kept about the rows of each table; empty if the rows were not read yet."""
+        """Returns the count and the digest of each table's rows, as far as they are stored; empty if pgtrial has not
+        read the rows yet."""
         if self.kept is not None:
             with suppress(OSError, ValidationError):
                 return _ROWS.validate_json(self.kept.read_bytes())
         return {}
 
     def keep_rows(self, rows: Mapping[str, TableRows]) -> None:
-        """Keeps what is known of the rows with the template. If the disk is full, nothing is kept."""
+        """Stores the count and the digest of each table's rows beside the template. Stores nothing if the file cannot
+        be written, for example on a full disk."""
         if self.kept is not None:
-            # no other account may read the digests, from which values that are easy to guess could be found
+            # other accounts must not read the digests, by which they could check guesses of the rows' values
             with suppress(OSError):
                 LOCAL.write_text(self.kept, _ROWS.dump_json(dict(rows)).decode(), mode=0o600, durable=True)
 
@@ -58,7 +61,8 @@ class LoadedData:
         return None
 
     def keep_analysis_s(self, seconds: float) -> None:
-        """Keeps the time that ANALYZE took with the template. If the disk is full, nothing is kept."""
+        """Stores the time that ANALYZE took beside the template. Stores nothing if the file cannot be written, for
+        example on a full disk."""
         if self.kept is not None:
             with suppress(OSError):
                 LOCAL.write_text(self.kept.with_name(_ANALYSIS), f"{seconds:.3f}\n", mode=0o644, durable=True)

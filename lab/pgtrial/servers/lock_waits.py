@@ -1,7 +1,7 @@
-"""Limits how long statements of the lab's own wait for locks on a given server.
+"""Limits how long the lab's own statements wait for locks on a given server.
 
-A statement that waits for a strong lock also holds up everybody who comes after it. So it gives up after some seconds,
-and the error names the sessions that hold the lock.
+A statement that waits for a strong lock also blocks all sessions that ask for the lock after it. Therefore the lab's
+statement gives up after some seconds, and the error names the sessions that hold the lock.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pgtrial.loads.target import Session, is_pooled
 from pgtrial.model.errors import ArmError
 
 LIMIT_S = 5
-"""How long a statement of the lab's own waits for a lock, in seconds."""
+"""How long a statement of the lab waits for a lock at most, in seconds."""
 
 _LOOK_S = 0.5
-"""The pause between two questions for the sessions that hold the lock, in seconds."""
+"""The pause between two queries for the sessions that hold the lock, in seconds."""
 
 _WANTED = """SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname) AS name FROM pg_locks l
     JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -31,15 +31,16 @@ _BLOCKING = """SELECT format('process %%s of %%s', a.pid, coalesce(a.usename, 't
 
 
 class LockWait(ArmError):
-    """Another session holds a lock that a statement of the lab needs."""
+    """Raised when another session holds a lock that a statement of the lab needs."""
 
 
 @contextmanager
 def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterator[None]:
-    """Within the context, a statement of the session waits for a lock for at most LIMIT_S seconds. Raises LockWait.
+    """Limits the time for which statements of the session wait for a lock within the context to LIMIT_S seconds. Raises
+    LockWait.
 
-    `connect` opens the session that finds the holders of the lock. Behind a pooler there is no limit, since it would
-    stay with the server process, which others use next.
+    `connect` opens a second session, which finds the sessions that hold the lock. Behind a pooler no limit is set,
+    since the setting would stay in the server session, which other clients use later.
     """
     if is_pooled(session):
         yield
@@ -51,8 +52,8 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
         except psycopg.errors.LockNotAvailable:
             held = ", ".join(look.blocking) or "a session that has ended since"
             raise LockWait(
-                f"{session.info.dbname}: {look.wanted} was not free within {LIMIT_S}s: {held} has a lock on it; "
-                "end that session's transaction"
+                f"{session.info.dbname}: pgtrial waited {LIMIT_S}s for a lock on {look.wanted}, which is locked "
+                f"by {held}; end that session's transaction"
             ) from None
         finally:
             with suppress(psycopg.Error):
@@ -60,12 +61,13 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
 
 
 class _Look:
-    """Finds the sessions that make another one wait, once it has waited for a moment."""
+    """Finds the sessions that hold the lock for which `session` waits. Begins to look after the session has waited for
+    a moment."""
 
     def __init__(self, session: Session, connect: Callable[[], Session]) -> None:
         self.blocking: list[str] = []
         self.wanted = "a table"
-        """The object that the session waits for, by name if that is known."""
+        """The object for whose lock the session waits, by its name if that is known."""
         self._process = session.info.backend_pid
         self._connect = connect
         self._over = threading.Event()

@@ -1,4 +1,5 @@
-"""The state of the machine that an arm asks for, in force during each of its trials."""
+"""Puts a machine into the state that an arm asks for (kernel parameters, huge pages) during each of its trials, and
+restores the former state afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from pgtrial.model.study.setup import KEYS
 
 
 def page_settings(setup: Made) -> dict[str, str]:
-    """Returns the settings of PostgreSQL that follow from `huge_pages`; empty if the arm does not set it."""
+    """Returns the PostgreSQL settings that follow from the key `huge_pages`; empty if the arm does not set that key."""
     if setup.huge_pages is None:
         return {}
     if setup.huge_pages == "off":
@@ -37,8 +38,8 @@ def page_settings(setup: Made) -> dict[str, str]:
 
 @contextmanager
 def _as_planned() -> Iterator[None]:
-    """Turns ChangedMeanwhile into a TrialError: somebody else changed what the lab had changed, so the machine was not
-    as asked for."""
+    """Turns ChangedMeanwhile within the context into a TrialError: somebody else has changed a value that the lab had
+    set, so the machine was not in the state that the arm asks for."""
     try:
         yield
     except ChangedMeanwhile as error:
@@ -46,7 +47,7 @@ def _as_planned() -> Iterator[None]:
 
 
 class MachineState:
-    """The state that one arm asks of a machine. `changes` is the journal of changes on that machine."""
+    """The state of a machine that one arm asks for. `changes` makes and records the changes on that machine."""
 
     def __init__(self, arm: str, setup: Made, changes: HostJournal) -> None:
         self._arm = arm
@@ -55,12 +56,13 @@ class MachineState:
         self._machine = changes.machine
 
     def check(self) -> None:
-        """Checks before the first trial that the machine permits the state that the arm asks for. Raises StudyError."""
+        """Checks before the first trial that pgtrial can put the machine into the state that the arm asks for. Raises
+        StudyError."""
         setup, where = self._setup, f"arms.{self._arm}"
         for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *setup.of_the_kernel]:
             if not self._machine.root:
                 raise StudyError(
-                    f"{where}: {key} changes the kernel's state, which only root may; {self._machine.way_to_root}"
+                    f"{where}: {key} changes the kernel's state, which only root may do; {self._machine.way_to_root}"
                 )
         for name in {*page_settings(setup)} & {*setup.settings}:
             raise StudyError(f"{where}: {name} follows from huge_pages = {setup.huge_pages!r}; remove it from settings")
@@ -73,10 +75,11 @@ class MachineState:
 
     @contextmanager
     def in_force(self, data: Path, pages: int) -> Iterator[None]:
-        """Puts the machine into the state that the arm asks for, with `pages` more huge pages, and puts the former
-        state back on exit.
+        """Puts the machine into the state that the arm asks for, with `pages` more huge pages, and restores the former
+        state on exit. `data` is the arm's data directory, by which the disk is found.
 
-        Raises TrialError, HostLost, and ArmError if another lab does not end its changes.
+        Raises TrialError if the machine refuses a change, HostLost, and ArmError if another lab keeps its own changes
+        of this machine for too long.
         """
         with _as_planned(), ExitStack() as stack:
             try:
@@ -94,8 +97,8 @@ class MachineState:
             yield
 
     def _changes(self, data: Path) -> list[Change]:
-        """Returns the changes of kernel values. Changes of a disk's values are left out if there is no data directory
-        yet, by which the disk is found."""
+        """Returns the changes of kernel values that the arm asks for. Changes of a disk's parameters are left out if
+        there is no data directory yet, since the disk is found by it."""
         planned: list[Change] = [*self._parameters()]
         for name in self._setup.of_the_kernel:
             effect = KEYS[name].effect
@@ -107,12 +110,15 @@ class MachineState:
         return planned
 
     def _files(self, name: str, effect: KernelFile, data: Path) -> list[tuple[Path, str]]:
-        """Returns the files of a key, and the name of the value in each. Raises HostError if there are none."""
+        """Returns the kernel files that a key of the study sets, each with the name of its value for messages. Raises
+        HostError if the machine has no such files."""
         machine = self._machine
         if effect.of_disk:
             disk = _disk(machine, data, effect.path)
             if disk is None:
-                raise HostError(f"{data} is on no block device with an {effect.what} of its own; leave {name} out")
+                raise HostError(
+                    f"{data} is not on a block device that has an {effect.what} of its own; leave {name} out"
+                )
             return [(disk / effect.path, effect.what)]
         if "[" not in effect.path:
             return [(Path(effect.path), effect.what)]
@@ -122,8 +128,8 @@ class MachineState:
         return [(path, f"{effect.what} of {path.parts[-3]}") for path in of_each]
 
     def _parameters(self) -> Iterator[Change]:
-        """Yields the changes of sysctl parameters: of the kernel's files, or by the command sysctl if there are no
-        files."""
+        """Yields the changes of sysctl parameters. They are made through the files in /proc/sys, or by the command
+        sysctl if the system does not have these files."""
         machine, asked = self._machine, self._setup.sysctl
         for name in asked:
             if (other := COUNTERPARTS.get(name)) in asked:
@@ -137,14 +143,11 @@ class MachineState:
 
 
 def _disk(machine: Machine, data: Path, file: str) -> Path | None:
-    """Returns the kernel's directory for the block device under a directory, if it has this file; for a partition, that
-    of its disk.
-
-    None: there is no such device.
-    """
+    """Returns the directory in /sys of the block device on which a directory lies, or of the whole disk if that is a
+    partition. The directory must have the file `file`; returns None if there is none."""
     mount = mount_of(machine.resolve(data), mountinfo(machine))
     if mount is not None and mount.device:
-        # btrfs and others show a number of their own in place of their device's number
+        # btrfs and some other file systems report a device number of their own instead of the block device's number
         named = Path("/sys/class/block") / machine.resolve(Path(mount.source)).name
         for home in map(machine.resolve, (Path("/sys/dev/block") / mount.device, named)):
             for candidate in (home, home.parent):

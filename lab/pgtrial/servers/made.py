@@ -1,7 +1,8 @@
-"""An arm whose server pgtrial makes: initdb, load once, then a fresh copy and a fresh server for every trial.
+"""An arm whose server pgtrial makes: by initdb, loading the data once, and then starting a fresh server on a fresh copy
+of the data for every trial.
 
-This is the same on every machine: `_site` determines in which run directory the servers are made, and how clients reach
-them.
+The code is the same for all machines. `_site` determines in which run directory the servers are made, and how clients
+reach them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ _RESERVED = ("listen_addresses", "port")
 
 @dataclass(frozen=True)
 class _Site:
-    """The place in which the servers of an arm are made, and how they are started and reached."""
+    """Where and how the servers of an arm are made: the run directory on their machine, the installation, the addresses
+    for clients, the words in front of the server's command, the state of the machine, and the volumes."""
 
     room: Workspace | HostRoom
     server: ServerBinaries
@@ -61,17 +63,21 @@ class _Site:
 
 
 class MadeArm:
-    """An arm whose server pgtrial makes. Its template depends on server and data, not on the settings, so that arms
-    share it."""
+    """An arm whose server pgtrial makes. Its template depends on the server's build and the data and not on the
+    settings, so that arms which differ in settings share one template."""
 
     def __init__(
         self, name: str, setup: MadeHere | MadeBySsh, needs: Needs, workspace: Workspace, maker: LoadMaker
     ) -> None:
-        """`maker` makes data on servers elsewhere, which admit the machines on which it makes load."""
+        """`maker` starts the engines that load data on servers of other hosts. Such servers admit connections from the
+        machines on which these engines run."""
         check_settings(name, setup.settings)
         if isinstance(setup, MadeBySsh):
             for reserved in {item.lower() for item in setup.settings} & {*_RESERVED}:
-                raise StudyError(f"arms.{name}: {reserved} of a server on another host is set by address and port")
+                raise StudyError(
+                    f"arms.{name}: {reserved} cannot be set in the settings of a server on another host; use the keys "
+                    "address and port"
+                )
         self.name = name
         self.setup = setup
         self.machine: Machine | None = None if isinstance(setup, MadeBySsh) else LOCAL
@@ -86,17 +92,18 @@ class MadeArm:
         self._statistics: CopyStatistics | None = None
         self._served: Cluster | None = None
         self._checked = 0
-        """The number of losses of the host at the last check. After another loss disks may have other names."""
+        """How often the host had been lost at the time of the last check. After a further loss the check is repeated,
+        since disks may have other names then."""
 
     @property
     def account(self) -> str | None:
-        """The account that the server runs as, and that owns the data."""
+        """The operating system account as which the server runs, and which owns the data."""
         return self._site.room.account
 
     @property
     def kind(self) -> str:
-        """A text that is equal for arms whose empty clusters are the same: the server's version, the digest of its
-        program, and the options of initdb."""
+        """A text that is equal for arms whose clusters are equal after initdb. It has the server's version, the digest
+        of its program, and the options of initdb."""
         return self._kind([])
 
     def _kind(self, extensions: Sequence[str]) -> str:
@@ -106,10 +113,10 @@ class MadeArm:
         return " ".join(words)
 
     def check(self, needs: Needs) -> None:
-        """Starts the server once with the arm's settings, so that what PostgreSQL refuses is refused here, with its
-        message.
+        """Starts the server once with the arm's settings, so that a setting which PostgreSQL refuses is found before
+        the first trial.
 
-        Raises StudyError.
+        Raises StudyError with PostgreSQL's message.
         """
         with _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: "):
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.of_arm(self.name))
@@ -123,12 +130,13 @@ class MadeArm:
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides a server on a copy of the template, whatever `reset` says."""
+        """Provides a server on a fresh copy of the template, also if the key `reset` says that trials keep their
+        copies."""
         with self._complaining(), self._tried(tables, log) as target:
             yield target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
-        """Returns the template, which arms of one kind on one machine share."""
+        """Returns the template of this data, as the only element. Arms of the same `kind` on one machine share it."""
         key, room = self._key(tables), self._site.room
         kept = self._templates(tables).rows_file(key)
         return [LoadedData((key, room.root), None, lambda log: self.rehearsal(tables, log), kept)]
@@ -143,19 +151,20 @@ class MadeArm:
                 yield cluster.served
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Makes the template of this data, unless one exists."""
+        """Makes the template of this data, unless it exists already."""
         with self._complaining():
             self._template(tables, on_progress)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
-        """Provides a server on a fresh copy of the template; with `reset` vacuum or none, on the copy of an earlier
-        trial.
+        """Provides a server on a fresh copy of the template. With `reset` vacuum or none, it is the copy that an
+        earlier trial has used.
 
-        The program of any layout serves data that the program of another layout has made.
+        The server's program has the layout that was drawn for the trial. It can use data that a program with another
+        layout has made.
 
-        If the host is not there now, ArmError is raised, since the trial has not begun. If it is lost later, the trial
-        fails.
+        If the host cannot be reached at the beginning, raises ArmError, since the trial has not begun. If the host is
+        lost later, raises TrialError.
         """
         log.touch()
         with self._complaining():
@@ -163,7 +172,8 @@ class MadeArm:
             self.notes = self._workspace.rooms.ready(room) if isinstance(room, HostRoom) else []
             if room.settled != self._checked:
                 self._check_host()
-        # the trial has to fail: if the study stopped instead, a repeated run would forget that the host was lost in it
+        # the trial has to fail: if the study stopped instead, the trial would run again later, and the loss would not
+        # be recorded
         failing = _raised_as(TrialError, HostLost, "", "the server's host was lost in mid-trial: ")
         with self._complaining(), failing, self._serving(tables, log, timings, drawn) as target:
             yield target
@@ -186,7 +196,7 @@ class MadeArm:
                 if watches:
                     self.host_seen["during"] = huge_page_counters(room.machine)
                 if reset == "vacuum" and tables != NO_TABLES:
-                    # VACUUM brings the data of an earlier trial near its first state
+                    # VACUUM makes the data that an earlier trial has used similar to fresh data
                     with cluster.target.connect() as connection:
                         tables.reset(connection)
                 if reset == "copy" and self._statistics is not None:
@@ -206,14 +216,14 @@ class MadeArm:
                     self.host_seen["after"] = huge_page_counters(room.machine)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Makes each fresh copy of a trial begin with these statistics of the planner."""
+        """Sets the planner statistics that each fresh copy of the data gets before a trial."""
         self._statistics = statistics
 
     def restart(self, log: Path, *, cold: bool) -> None:
-        """Restarts the server being served, so that its shared buffers are empty; with `cold` the kernel's cache is
-        emptied too.
+        """Restarts the server of the current trial, so that its shared buffers are empty. With `cold`, empties the
+        kernel's page cache too.
 
-        Raises TrialError if the server does not start again, or its host cannot be reached.
+        Raises TrialError if the server does not start again, or if its host cannot be reached.
         """
         cluster, machine = self._served, self._site.room.machine
         if cluster is None:
@@ -222,8 +232,8 @@ class MadeArm:
             cluster.restart(log, lambda: drop_caches(machine) if cold else None)
 
     def fetch_log(self, log: Path) -> None:
-        """Appends to `log` what the server being served has logged since the last time. Raises TrialError if its host
-        cannot be reached."""
+        """Appends to `log` what the server of the current trial has logged since the last call. Raises TrialError if
+        its host cannot be reached."""
         if self._served is not None:
             try:
                 self._served.fetch_log(log)
@@ -231,8 +241,8 @@ class MadeArm:
                 raise TrialError(str(error)) from None
 
     def close(self) -> None:
-        """Removes the kept copies on this machine, those shared with other arms too. On another host they go with the
-        run directory there."""
+        """Removes the copies of the data on this machine that trials have kept, including those that other arms share.
+        On another host, the copies are removed together with the run directory there."""
         if self.machine is LOCAL and "_site" in vars(self):
             kind, kept = self.kind, self._workspace.kept
             for copy in [copy for copy in kept if copy.owner in (None, self.name) and copy.template.kind == kind]:
@@ -240,8 +250,8 @@ class MadeArm:
 
     @cached_property
     def _site(self) -> _Site:
-        """The place in which the arm's servers are made; it is found on first use. Raises HostTrouble, ArmError and
-        StudyError."""
+        """Where and how the arm's servers are made. It is determined on first use, for which pgtrial connects to the
+        host. Raises HostTrouble, ArmError and StudyError."""
         setup, workspace = self.setup, self._workspace
         try:
             match setup:
@@ -262,11 +272,12 @@ class MadeArm:
         return _Site(room, server, access, launcher, MachineState(self.name, setup, room.changes), volumes)
 
     def _cluster(self, data: Path, loading: dict[str, str] | None = None) -> Cluster:
-        """Returns a cluster on a data directory, with the settings of the arm, or only with those of `loading`."""
+        """Returns a cluster on a data directory. It has the settings of the arm or, for loading a template, only the
+        settings in `loading`."""
         site = self._site
         access = site.access
         if access is not None and isinstance(self.setup, MadeBySsh):
-            # the server admits all machines that make load now: one of the fleet may have been replaced by another
+            # the server admits all machines that make load now, since a machine of the fleet may have been replaced
             access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._maker.addresses])))
         elif loading is not None:
             access = None
@@ -276,13 +287,14 @@ class MadeArm:
         return cluster
 
     def _check_host(self) -> None:
-        """Checks that the host permits the state that the arm asks for. Raises StudyError."""
+        """Checks that pgtrial can put the host into the state that the arm asks for, and can make its volumes. Raises
+        StudyError."""
         site = self._site
         site.state.check()
         if self._needs.cold and not may_drop_caches(machine := site.room.machine):
             raise StudyError(
-                f"arms.{self.name}: {marks.key('load.suite', 'cache', 'cold')} empties the kernel's cache of files, "
-                f"which only root may, on Linux; {machine.way_to_root}, or write "
+                f"arms.{self.name}: {marks.key('load.suite', 'cache', 'cold')} empties the kernel's page cache, which "
+                f"only root can do, on Linux; {machine.way_to_root}, or write "
                 f"{marks.short_key('load.suite', 'cache', 'os')}"
             )
         if site.volumes is not None:
@@ -290,7 +302,8 @@ class MadeArm:
         self._checked = site.room.settled
 
     def _complaining(self) -> AbstractContextManager[None]:
-        """Turns an error of the machine outside of trials into an ArmError that names the arm and stops the study."""
+        """Turns an error of the machine within the context into an ArmError, which names the arm and stops the study.
+        It is used outside of trials."""
         return _raised_as(ArmError, HostTrouble, f"arms.{self.name}: ")
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
@@ -299,7 +312,8 @@ class MadeArm:
         check_free(free, room.label, room.larger, data, templates=templates, copies=copies)
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
-        """Returns the data directory of a trial: a fresh copy that `stack` removes, or a copy that is kept."""
+        """Returns the data directory of a trial. It is a fresh copy, which `stack` removes, or a copy that trials
+        keep."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
         directories = self._place(tables.short_name, place, stack)
@@ -307,8 +321,8 @@ class MadeArm:
         return directories.data
 
     def _kept(self, tables: Data, place: int | None) -> Path:
-        """Returns the kept copy with this number, which arms of one kind share, or without a number the arm's own. It
-        is made on first use."""
+        """Returns a copy of the data that several trials use, and makes it on first use. With a number in `place`, arms
+        of the same kind share the copy with this number. Without a number, the copy belongs to this arm alone."""
         kept = self._site.room.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
@@ -318,8 +332,8 @@ class MadeArm:
         return kept[copy]
 
     def _place(self, name: str, place: int | None, stack: ExitStack) -> DataDirectories:
-        """Returns the directories for one copy, which `stack` removes: on volumes of the arm's own, or in the run
-        directory."""
+        """Returns the directories for one copy of the data. They are on volumes that pgtrial makes for the arm, or in
+        the run directory. `stack` removes them."""
         site = self._site
         if site.volumes is not None:
             return stack.enter_context(site.volumes.made(place))
@@ -328,20 +342,21 @@ class MadeArm:
         return DataDirectories(data)
 
     def _copy(self, tables: Data, to: DataDirectories) -> None:
-        """Copies the template. The copy is on disk when this returns, since its write-back must not fall into the
-        trial."""
+        """Copies the template to `to`. The copy is on disk when the method returns, since the kernel must not write it
+        back during the trial."""
         room, flush = self._site.room, tables != NO_TABLES
         copy_cluster(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
         if to.wal is not None:
             move_wal(room, to.data, to.wal, flush=flush)
 
     def _host_ready(self, cluster: Cluster) -> AbstractContextManager[None]:
-        """Puts the host into the state that the arm asks for, with the huge pages that this cluster needs."""
+        """Puts the host into the state that the arm asks for within the context, with the huge pages that this cluster
+        needs."""
         pages = cluster.huge_pages_needed() if self.setup.huge_pages in KB else 0
         return self._site.state.in_force(cluster.data_directory, pages)
 
     def _key(self, tables: Data) -> TemplateKey:
-        # the user's own data may contain objects of the extensions
+        # the extensions are part of the key, since the user's own data may contain objects of theirs
         brought = self.setup.extensions if tables.key.get("prepared") else None
         return TemplateKey(self._kind(brought or []), self._site.server.version, **tables.key)
 
@@ -350,11 +365,11 @@ class MadeArm:
         return room.own_templates if tables.making_is_measured else room.templates
 
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
-        """Returns the data directory of the template, which is made if there is none."""
+        """Returns the data directory of the template, and makes the template if there is none."""
         site = self._site
         called = site.room.name_of(site.server)
         settings = {} if tables == NO_TABLES else loading_settings(tables)
-        # only an engine on this machine reaches a private socket
+        # only an engine on this machine can connect to the private socket
         maker = self._maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
 
         def build(data: Path) -> None:
@@ -381,8 +396,8 @@ _USABLE = {"CPUs": usable_cpus, "NUMA nodes": usable_nodes}
 
 
 def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
-    """Returns the words in front of a server's command: its environment, and the programs that its keys ask for. Raises
-    StudyError."""
+    """Returns the words in front of a server's command: `env` with its environment variables, and programs such as
+    taskset, for which keys of the study ask. Raises StudyError."""
     command = ["env", *(f"{name}={value}" for name, value in setup.environment.items())]
     for name, key in KEYS.items():
         value = getattr(setup, name, None)
@@ -408,8 +423,9 @@ def _through(machine: Machine, asked: str, value: str, effect: Launcher) -> list
 def _raised_as(
     kind: type[PgtrialError], caught: type[PgtrialError] | tuple[type[PgtrialError], ...], where: str, what: str = ""
 ) -> Iterator[None]:
-    """Turns errors within the context that are `caught` into an error of `kind`, with `where` and `what` before their
-    message; also errors of connections, as a server that did not answer."""
+    """Turns each error within the context whose type is in `caught` into an error of the type `kind`, with `where` and
+    `what` before its message. Also turns errors of database connections into an error of `kind`, with the message that
+    the server did not answer."""
     try:
         yield
     except caught as error:
@@ -420,7 +436,8 @@ def _raised_as(
 
 
 def _heed_interrupt(error: BaseException) -> None:
-    """Raises the interrupt that led to the error, if there was one: no failure of the cleaning up may hide it."""
+    """If the error occurred while a KeyboardInterrupt was being handled, raises that interrupt again, so that a failed
+    cleanup does not hide it."""
     behind = error.__context__
     while behind is not None:
         if isinstance(behind, KeyboardInterrupt):

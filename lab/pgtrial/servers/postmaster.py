@@ -1,7 +1,8 @@
-"""The process of a server, seen by its owner: a child of the lab, or pg_ctl on another host, recorded in the journal
-there.
+"""Starts and stops the process of a server. On this machine it is a child process of the lab. On another host pg_ctl
+starts it, and the start is recorded in the journal of undo there.
 
-Servers of a lab that is gone are found by their data directories, never by name alone, and ended.
+Servers that a killed lab has left are found by their data directories, never by the name of the process alone, and
+ended.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pgtrial.servers.room import Room, is_full
 SUPERUSER = "postgres"
 DATABASE = "postgres"
 OWNER = "pgtrial"
-"""The role without superuser that owns the database, restores data into it and runs the load."""
+"""The name of the role, without superuser, that owns the database, restores data into it and runs the load."""
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 120.0
 _HEIR_TIMEOUT_S = 60.0
@@ -43,8 +44,8 @@ _SPOKEN = re.compile(r"\b(?:LOG|FATAL|PANIC|ERROR|HINT|DETAIL|WARNING):\s+(.*)")
 
 @dataclass
 class Postmaster(abc.ABC):
-    """The process of one start of a server, on a data directory that is configured. `launcher` has the words in front
-    of its command."""
+    """The process of a server on a configured data directory, for one start and stop. `launcher` has the words in front
+    of the server's command."""
 
     room: Room
     server: ServerBinaries
@@ -55,30 +56,31 @@ class Postmaster(abc.ABC):
 
     @abc.abstractmethod
     def start(self, log: Path) -> None:
-        """Starts the server, and waits until it answers on its private socket. Raises StartError with the server's own
-        message."""
+        """Starts the server, and waits until it answers queries on its private socket. Raises StartError with the
+        server's own message."""
 
     @abc.abstractmethod
     def stop(self, *, immediate: bool) -> None:
-        """Stops the server, if it was started: fast, or immediate."""
+        """Stops the server in the mode fast or immediate. Does nothing if it was not started."""
 
     @abc.abstractmethod
     def execute(self, statement: str) -> None:
-        """Executes a statement as the superuser, by the private socket."""
+        """Executes a statement as the superuser, through the server's private socket."""
 
     @abc.abstractmethod
     def fetch_log(self, log: Path) -> None:
-        """Appends to `log` here what the server has logged since the last time, unless it writes there itself."""
+        """Appends to the file `log` on this machine what the server has logged since the last call. Does nothing if the
+        server writes to this file itself."""
 
     def _not_started(self, words: str, why: str = "does not start") -> ArmError:
-        """Returns the error to raise. A full disk is an ArmError, since it is not the server's fault and a second
-        attempt fails too."""
+        """Returns the error for a server that has not started: a StartError, or an ArmError if the disk is full, which
+        is no fault of the server's settings and would make a second attempt fail too."""
         kind = ArmError if is_full(words) else StartError
         return kind(f"{self.room.name_of(self.server)} {why}: {words}")
 
 
 class Child(Postmaster):
-    """A server that is a child process of the lab."""
+    """A server on this machine, which is a child process of the lab."""
 
     _process: subprocess.Popen[bytes] | None = None
 
@@ -102,7 +104,8 @@ class Child(Postmaster):
         if process.poll() is None:
             process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
         wait_or_kill(process, _STOP_TIMEOUT_S)
-        # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
+        # backends can outlive a postmaster that was killed, and would write to the data directory while it is being
+        # removed
         stop_servers_below(self.data)
         if process.returncode < 0 and (self.data / "postmaster.pid").exists():
             self._release_shared_memory()
@@ -112,14 +115,14 @@ class Child(Postmaster):
             connection.execute(statement.encode())
 
     def fetch_log(self, log: Path) -> None:
-        """Does nothing: the server writes its log there itself."""
+        """Does nothing, since the server writes its log to this file itself."""
 
     def _connect(self) -> Session:
         return Target(str(self.sockets), self.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
 
     def _answers(self) -> bool:
-        """True if the server that answers queries is the one that was started here, and not another one that already
-        uses the socket."""
+        """True if the server that answers on the socket is the server that was started, and not another server that
+        uses the same socket."""
         with suppress(psycopg.OperationalError), self._connect() as connection:
             return has_data_in(connection, self.data)
         return False  # the server is starting up, or recovering
@@ -129,8 +132,9 @@ class Child(Postmaster):
         return LOCAL.begin([*self.launcher, *map(str, postgres)], output, user=self.room.account)
 
     def _release_shared_memory(self) -> None:
-        """Frees the shared memory that a killed postmaster could not free: the next one on the same directory frees it
-        before all else."""
+        """Frees the System V shared memory that a killed postmaster has left. Starts a server on the same data
+        directory for a moment, since the first thing that a postmaster does is to free such memory of its
+        predecessor."""
         heir = self._spawn(subprocess.DEVNULL)
         deadline = time.monotonic() + _HEIR_TIMEOUT_S
         while heir.poll() is None and time.monotonic() < deadline and not self._has_shared_memory(heir.pid):
@@ -139,8 +143,8 @@ class Child(Postmaster):
         wait_or_kill(heir, _HEIR_TIMEOUT_S)
 
     def _has_shared_memory(self, pid: int) -> bool:
-        """True if postmaster.pid names that process and is complete up to the status line, which PostgreSQL writes
-        after the line on shared memory."""
+        """True if postmaster.pid has the number of this process and the status line, which PostgreSQL writes after the
+        line on shared memory. The process has freed its predecessor's shared memory by then."""
         with suppress(OSError):
             lines = read_of_others(self.data / "postmaster.pid").splitlines()
             return len(lines) > 7 and lines[0] == str(pid)
@@ -149,7 +153,7 @@ class Child(Postmaster):
 
 @dataclass
 class Hosted(Postmaster):
-    """A server on another host. Its start is recorded in the journal of the run directory there."""
+    """A server on another host. Its start is recorded in the journal of undo in the run directory there."""
 
     def __post_init__(self) -> None:
         self._running: tuple[RunningServer, Path] | None = None
@@ -189,7 +193,8 @@ class Hosted(Postmaster):
 
 
 def last_words(log: Path, begin: int = 0) -> str:
-    """Returns the last messages of the server in its log from byte `begin` on, in one line."""
+    """Returns the last messages in the server's log, from byte `begin` of the file on, as one line. Messages of a
+    normal start are left out."""
     with log.open("rb") as file:
         file.seek(max(begin, log.stat().st_size - 65536))
         lines = file.read().decode(errors="replace").splitlines()
@@ -203,10 +208,10 @@ _NAMES = ("postgres", "postmaster", "pgtrial-engine")
 
 
 def stop_servers_below(directory: Path) -> int:
-    """Stops at once every server whose data directory lies below `directory`. Returns how many processes there were.
+    """Stops every server whose data directory lies below `directory`. Returns the number of the servers' processes.
 
-    A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
-    Suspended processes are resumed first, or the postmaster would wait for them.
+    Suspended processes are resumed first, since a postmaster would wait for them. Then each postmaster gets SIGQUIT
+    (immediate shutdown), so that it frees its shared memory. Processes that still run after that are killed.
     """
     processes = server_processes(directory)
     if not processes:
@@ -224,8 +229,8 @@ def stop_servers_below(directory: Path) -> int:
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
-    """Returns the processes of servers, null servers too, that work in `directory` or below. PostgreSQL's work in their
-    data directories."""
+    """Returns the processes of PostgreSQL servers and null servers whose working directory is `directory` or lies below
+    it. The working directory of a PostgreSQL process is the data directory."""
     processes = []
     for pid in working_below(directory):
         with suppress(psutil.Error):
