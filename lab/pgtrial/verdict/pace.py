@@ -1,4 +1,5 @@
-"""The time that blocks take, the spread of their log-ratios, and the interval that was reached after each block."""
+"""The time that blocks take, the spread of their log-ratios, and the interval that a study had reached after each
+block."""
 
 from __future__ import annotations
 
@@ -23,10 +24,11 @@ from pgtrial.verdict.series import as_difference
 
 
 def measured_spread(grid: Grid) -> tuple[float, int] | None:
-    """Returns the spread of the complete blocks' log-ratios in the primary claims, and the number of these blocks.
+    """Returns the spread of the log-ratios of the complete blocks in the primary claims, and the number of these
+    blocks.
 
-    With several comparisons it is the largest spread. None if there are fewer than four blocks, or if deployments and
-    not blocks are the units.
+    With several comparisons it is the largest spread. Returns None if there are fewer than four blocks, or if the units
+    of analysis are deployments and not blocks.
     """
     if grid.units.unit != "block":
         return None
@@ -36,10 +38,11 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
 
 
 def within_spread(grid: Grid, slices: Slices) -> float | None:
-    """Returns the standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
+    """Returns the part of the standard deviation of a block's log-ratio that comes from the random variation within its
+    trials. It is estimated from the two halves of each trial and falls with the square root of the trial's length.
 
-    It is about the mean over the load points, as the verdict is; with several comparisons it is the largest one. None
-    while fewer than four blocks are complete, and if trials do not alternate.
+    The value is for the mean over the load points, as the verdict is; with several comparisons it is the largest value.
+    Returns None if fewer than four blocks are complete, or if trials do not alternate in slices.
     """
     if grid.plan.interleaving is None or grid.units.unit != "block":
         return None
@@ -49,10 +52,11 @@ def within_spread(grid: Grid, slices: Slices) -> float | None:
 
 
 def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
-    """Estimates a block's wall time in seconds: the median time of a trial so far times the trials of a block.
+    """Estimates the wall time of a block in seconds: the median time of the trials so far, multiplied by the number of
+    trials in a block.
 
-    Trials that alternate take their time together. Before the first trial it is the plan's own estimate. Arms that have
-    left the study do not count.
+    If trials alternate in slices, they take their time together. Before the first trial the estimate of the plan is
+    used. Arms that have left the study do not count.
     """
     arms, points = len(plan.arms) - len(plan.left), len(plan.load_points)
     if not trials:
@@ -71,33 +75,35 @@ def _of_so_many(trials: Sequence[Trial], arms: int) -> float:
 
 @dataclass(frozen=True)
 class Spent:
-    """The time that all trials up to a block took, seconds."""
+    """The time in seconds that all trials up to a certain block took."""
 
     wall_s: float
-    """The time in which at least one trial was under way, from its preparation to its end."""
+    """The time during which at least one trial was in progress, from its preparation to its end."""
     measured_s: float
-    """The part of it in which trials were measured."""
+    """The time in which trials were measured, which is a part of `wall_s`."""
 
     @property
     def measured(self) -> float:
-        """Returns the share of the time in which trials were measured."""
+        """Returns the share of `wall_s` in which trials were measured."""
         return self.measured_s / self.wall_s
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The interval of a claim after its first units, and the time that they took."""
+    """The interval that a claim had after its first units of analysis, and the time that these units took."""
 
     units: int
     spent: Spent
     difference: Estimate
-    """The difference with the exact 95% interval of these units alone, which does not hold for all looks together."""
+    """The difference with the exact 95% interval of these units alone. This interval does not hold for all looks
+    together."""
     at_look: Estimate | None
-    """The difference with the interval of the planned look after these units; None if there is no look."""
+    """The difference with the interval of the planned look after these units; None if there is no look after them."""
 
 
 def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
-    """Returns what was reached after each unit of a claim, in order, from the first unit with a bounded interval on."""
+    """Returns the interval of a claim after each of its units, in order. It begins with the first unit after which the
+    interval is bounded."""
     grid = Grid(plan, trials)
     spent = _spent(grid)
     counted = counting(claim.ratios)
@@ -113,7 +119,7 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
 
 
 def _spent(grid: Grid) -> dict[int, Spent]:
-    """Returns for each complete block the time of all blocks up to it."""
+    """Returns, for each complete block, the time that this block and all earlier blocks took."""
     spent, wall_s, measured_s = {}, 0.0, 0.0
     for block, trials in grid.by_block.items():
         wall_s += under_way_s(trials)
@@ -128,7 +134,7 @@ def block_seconds(grid: Grid) -> dict[int, float]:
 
 
 def under_way_s(trials: Sequence[Trial]) -> float:
-    """Returns how long at least one of the trials was under way, seconds."""
+    """Returns the time in seconds during which at least one of the trials was in progress."""
     spans = sorted((datetime.fromisoformat(trial.started), datetime.fromisoformat(trial.ended)) for trial in trials)
     total, until = 0.0, None
     for started, ended in spans:
@@ -139,13 +145,14 @@ def under_way_s(trials: Sequence[Trial]) -> float:
 
 
 def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
-    """Returns the log-ratio of the second halves of two trials minus that of their first halves."""
+    """Returns the log-ratio of the arm to the baseline in the second halves of their two trials, minus the log-ratio in
+    the first halves."""
     ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
     return ours - its if ours is not None and its is not None else None
 
 
 def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
-    """Returns the change of a trial's log speed from its first half to its second."""
+    """Returns by how much the logarithm of a trial's speed changes from its first half to its second half."""
     rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
     measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
     middle = len(measured) // 2

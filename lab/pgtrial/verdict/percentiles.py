@@ -1,4 +1,5 @@
-"""Percentiles of a trial's response times. A failed transaction counts as one that was never answered."""
+"""Percentiles of a trial's response times. A failed transaction counts as one that was not answered within the
+trial."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def percentile_of(plan: Plan, name: str) -> Metric:
 
 
 def falls_on_a_failure(name: str, trial: Trial) -> bool:
-    """True if so many transactions of a trial failed that the percentile is the time-out, and not a response time."""
+    """True if so many transactions of a trial failed that the percentile falls on a failed transaction, and is
+    therefore not a measured response time."""
     served = trial.served
     if served is None or served.with_failures_us is None or trial.status == "failed":
         return False
@@ -27,9 +29,11 @@ def falls_on_a_failure(name: str, trial: Trial) -> bool:
 
 
 def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
-    """Returns a trial's percentile, microseconds: infinite if the trial failed, None if the percentile is not known.
+    """Returns a percentile of a trial's response times in microseconds. It is infinite if the trial failed, and None if
+    the percentile is not known.
 
-    A failed transaction counts at the time-out, the length of the measured part: the client was not served within it.
+    A failed transaction counts with the length of the measured part, because its client was not served within this
+    time.
     """
     measured = trial.served
     if not goodput(plan, trial):

@@ -1,4 +1,5 @@
-"""Compares the plans of a load's statements on two arms: whether they are the same, and where they begin to differ."""
+"""Compares how PostgreSQL plans the statements of a load on two arms: whether the plans are the same, and in which node
+they begin to differ."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from pgtrial.model.records.trial import PLAN_NODE, LoadStatement, Trial
 _CHILD = re.compile(r"\s*->\s*")
 _RETURNS = re.compile(r"(InitPlan [\d?]+) \(returns [^)]*\)")
 _RESULT = re.compile(r"\(InitPlan [\d?]+\)\.col[\d?]+")
-"""Matches a reference to the result of an InitPlan as PostgreSQL 17 and later print it. Earlier versions print `$0`,
-and `(returns $0)` after the name of the InitPlan."""
+"""Matches a reference to the result of an InitPlan as PostgreSQL 17 and later versions print it. Earlier versions print
+`$0`, and `(returns $0)` after the name of the InitPlan."""
 _OF_BEFORE = re.compile(r"\$\d+")
 
 _KINDS = {"custom": "custom plan", "generic": "generic plan"}
@@ -35,7 +36,8 @@ class PlanPair:
 
     @property
     def kinds_differ(self) -> bool:
-        """True if one server makes a plan for each execution, and the other takes one plan for all values."""
+        """True if one of the two servers uses a custom plan, which it makes for each execution, and the other a generic
+        plan, which it uses for all values."""
         return {self.base.chosen, self.other.chosen} == _KINDS.keys()
 
     @property
@@ -45,7 +47,8 @@ class PlanPair:
         return not self.kinds_differ and plans[0] == plans[1]
 
     def first_difference(self) -> tuple[str, str]:
-        """Returns the first nodes that differ; the first lines, where all nodes are the same."""
+        """Returns the first pair of nodes that differ. If all nodes are the same, returns the first pair of lines that
+        differ."""
         nodes = [[line for line in plan if PLAN_NODE.match(line)] for plan in self.plans]
         pairs = [*zip_longest(*nodes, fillvalue="nothing more"), *zip_longest(*self.plans, fillvalue="nothing more")]
         base, other = next((pair for pair in pairs if _in_one_form(pair[0]) != _in_one_form(pair[1])), ("", ""))
@@ -57,28 +60,31 @@ class PlanPair:
 
 
 def _in_one_form(line: str) -> str:
-    """Returns a line of EXPLAIN with the results of InitPlans, which versions name differently, as `$`."""
+    """Returns a line of EXPLAIN in which the results of InitPlans are replaced by `$`, since versions of PostgreSQL
+    name them differently."""
     return _OF_BEFORE.sub("$", _RESULT.sub("$", _RETURNS.sub(r"\1", line)))
 
 
 _Nodes = tuple[str, ...]
-"""The nodes of a plan, as all versions of PostgreSQL write them."""
+"""The nodes of a plan, in a form that is the same for all versions of PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class PlanInTrials:
-    """A plan that a statement had in some trials of an arm, whose statistics ANALYZE drew for each trial."""
+    """A plan that a statement had in some trials of an arm. The plan may vary between trials because ANALYZE draws new
+    statistics for each trial."""
 
     node: str
-    """The first node in which the plan differs from the statement's most frequent plan, or that plan from the next."""
+    """The first node in which this plan differs from the statement's most frequent plan. For the most frequent plan
+    itself it is the first node that differs from the second most frequent one."""
     trials: Sequence[Trial]
-    """The trials of the arm with this plan."""
+    """The trials of the arm in which the statement had this plan."""
     of: int
-    """The number of trials of the arm that have a plan of the statement."""
+    """The number of the arm's trials in which the plan of the statement is known."""
 
 
 def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:
-    """Returns the statements that had several plans in the trials of an arm at a load point, with these plans.
+    """Returns the statements that had several plans in the trials of one arm at one load point, each with its plans.
 
     The most frequent plan comes first.
     """
@@ -86,7 +92,8 @@ def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:
 
 
 def _trials_by_plan(trials: Iterable[Trial]) -> dict[str, dict[_Nodes, list[Trial]]]:
-    """Returns by statement the plans that it had in trials whose statistics ANALYZE drew, each with its trials."""
+    """Returns, for each statement, its plans in the trials for which ANALYZE drew statistics, each plan with its
+    trials."""
     by_plan: dict[str, dict[_Nodes, list[Trial]]] = {}
     for trial in trials:
         for text, nodes in trial.plan_nodes.items():
@@ -106,13 +113,13 @@ def _told_apart(by_plan: Mapping[_Nodes, Sequence[Trial]]) -> list[PlanInTrials]
 
 
 def _first_node(plan: Sequence[str], other: Sequence[str]) -> str:
-    """Returns the first node of a plan that is not the same in another plan."""
+    """Returns the first node of a plan that differs from the node at the same position of another plan."""
     pairs = zip_longest(plan, other, fillvalue="nothing more")
     return next(_CHILD.sub("", mine).strip() for mine, its in pairs if mine != its)
 
 
 def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
-    """Returns the statements of an arm's load, by their text without values."""
+    """Returns the statements of a load, by their text without values."""
     return {text: statement for trial in trials for text, statement in trial.statements.items()}
 
 
@@ -123,7 +130,8 @@ def plan_pairs(base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatem
 
 
 def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[dict[str, LoadStatement]]:
-    """Returns the statements that not all arms send, by arm: the first one of each arm together, then the second ones.
+    """Returns the statements that not all arms send. The first dictionary has the first such statement of each arm, the
+    second one the second such statement of each arm, and so on.
 
     `by_arm` has the statements of each arm by their text without values.
     """
@@ -134,12 +142,14 @@ def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[di
 
 
 def _is_luck(base: Set[_Nodes], other: Set[_Nodes]) -> bool:
-    """True if the arms had a plan in common and some trials had another one: the sample of ANALYZE chooses."""
+    """True if the two arms had a plan in common, but some trials had another plan. Then the random sample of ANALYZE
+    decides between the plans, and not the arm."""
     return len(base | other) > 1 and bool(base & other)
 
 
 def plan_differences(plan: Plan, trials: Sequence[Trial]) -> list[PlanDifference]:
-    """Returns the statements whose plans differ, by arm; none of trials that are older than plans for known values."""
+    """Returns the statements whose plans differ between an arm and the baseline. Trials of older versions of pgtrial,
+    which did not record plans for known parameter values, are left out."""
     of_arms = {arm: load_statements(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     drawn = {arm: _trials_by_plan(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     differences = []

@@ -1,9 +1,11 @@
-"""Reads several claims at the planned looks of a study: the only loop over looks, for claims of every kind.
+"""Reads several claims at the planned looks of a study. All claims, of every kind, are read by the loop over looks in
+this module.
 
-Each look reads the units up to it, and each of its claims spends an even share of the look's error (Bonferroni). Which
-claims a look reads may follow from its own blocks, if the choice is symmetric in the two trials of each block: then
-exchanging the trials does not change the choice, and the coin makes each claim as exact as if it had been named before
-the study. What a look has decided stays, even if a later look no longer reads the claim.
+Each look reads the units of analysis up to it, and each claim of the look spends an even share of the look's error
+(Bonferroni). A look may choose the claims that it reads from the blocks up to it, if the choice treats the two trials
+of each block alike. Exchanging the two trials then does not change the choice. If the arms do not differ, the signs of
+the blocks are therefore still as random as a coin, and each claim is as exact as if it had been named before the study.
+A verdict that a look has decided is kept, even if a later look does not read the claim any more.
 """
 
 from __future__ import annotations
@@ -24,22 +26,23 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Question:
-    """A claim as a look reads it."""
+    """A claim in the form in which a look reads it: the values of its units and what they are compared with."""
 
     values: Mapping[int, float]
-    """The gain of the arm over the baseline, for each complete unit in which it is known."""
+    """The gain of the arm over the baseline, for each complete unit of analysis in which it is known."""
     family: int
     """The number of claims that share the error of the look."""
     margin: float
     scale: Scale = RATIO
     cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """The arms whose value in a unit is only a bound, by unit: the true value may be worse. A look that reads such a
-    unit can find neither that such an arm is better than the other nor that the two are equivalent."""
+    """For each unit of analysis, the arms whose value is only a bound, so that the true value may be worse. If a look
+    reads such a unit, it can find neither that such an arm is better than the other nor that the two are equivalent."""
     arm: str | None = None
-    """The arm that the claim is about, by its name in `cut`."""
+    """The arm that the claim is about, under the name that `cut` uses."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
-        """Returns a reading of these units, as undecided if its verdict rests on values that are only bounds."""
+        """Returns the reading of these units. If its verdict rests on values that are only bounds, it is returned as
+        undecided."""
         cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         if not cut:
             return reading
@@ -49,7 +52,7 @@ class Question:
 
     @property
     def limits(self) -> p8.Limits:
-        """Returns the limits between which a difference is equivalent, on the scale of the values."""
+        """Returns the limits between which a difference counts as equivalent, on the scale of the values."""
         return self.scale.limits(self.margin)
 
 
@@ -61,21 +64,22 @@ class Series:
     """The question of the last look."""
     decision: p8.Decision
     used: Sequence[int]
-    """The units with a value on which the shown reading rests; before the first look all complete ones."""
+    """The units with a value on which the shown reading rests. Before the first look these are all complete units with
+    a value."""
 
     @property
     def decided(self) -> bool:
-        """True if a look has decided the claim. Later looks never undo that."""
+        """True if a look has decided the claim. Later looks never reverse this."""
         return self.decision.verdict != "undecided"
 
     @property
     def look(self) -> p8.Look | None:
-        """Returns the last look that carries the verdict; None before the first look."""
+        """Returns the latest look that carries the verdict; None before the first look."""
         return self.decision.shown.look if self.decision.shown is not None else None
 
     @property
     def shown(self) -> p8.Interval | None:
-        """Returns the interval of the last look that carries the verdict; None before the first look."""
+        """Returns the interval of the latest look that carries the verdict; None before the first look."""
         return self.decision.shown.interval if self.decision.shown is not None else None
 
     @property
@@ -96,18 +100,20 @@ class Series:
         return any(reading.not_worse for reading in self.decision.readings)
 
     def verdict(self, *, withheld: bool) -> Word:
-        """Returns the verdict in one word; `withheld` is true if a finding forbids a verdict."""
+        """Returns the verdict in one word. `withheld` is true if a finding forbids a verdict."""
         return "withheld" if withheld else self.decision.verdict
 
 
 Choice = Callable[[Set[int], Set[Key]], Mapping[Key, Question] | None]
-"""Returns the claims that a look at these blocks reads, given the decided ones; None if the look reads no claim."""
+"""A function that returns the claims that a look reads, from the blocks up to the look and the claims that are decided
+already. It returns None if the look reads no claim."""
 
 
 def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
-    """Returns the claims after the looks so far: those of the last look in its order, then others decided earlier.
+    """Returns the state of the claims after the looks so far: first the claims that the last look reads, in its order,
+    then other claims that an earlier look has decided.
 
-    Before the first look they are the claims that all stored blocks would choose.
+    Before the first look, the claims are those that `choice` returns for all stored blocks.
     """
     asked: dict[Key, Question] = {}
     readings: dict[Key, list[p8.Reading]] = {}
@@ -154,9 +160,10 @@ def read(
     cut: Mapping[int, frozenset[str]] | None = None,
     arm: str | None = None,
 ) -> Series:
-    """Reads one claim at every look, from the values of blocks, with the study's margin unless another is given.
+    """Reads one claim at every look, from the values of the blocks. The margin is the study's margin unless another
+    margin is given.
 
-    `cut` has for each block the arms whose value is only a bound, and `arm` is the arm that the claim is about.
+    `cut` has, for each block, the arms whose value is only a bound, and `arm` is the arm that the claim is about.
     """
     values, cut = grid.units.means(logs, grid.counted), cut or {}
     cut_blocks = {unit: cut.keys() & grid.units.blocks([unit]) for unit in (values if cut else ())}
@@ -166,7 +173,8 @@ def read(
 
 
 def read_values(looks: Looks, values: Sequence[float], family: int, margin: float, scale: Scale = RATIO) -> Series:
-    """Reads one claim at every look that the values of its units reach, for units that are not those of a study."""
+    """Reads one claim at every look that its values reach. This function is for values that do not come from a
+    study."""
     question = Question(dict(enumerate(values)), family, margin, scale)
     decision = p8.conclude(list(looks.readings(values, question.limits, family)))
     used = decision.shown.look.blocks if decision.shown is not None else len(values)
@@ -174,11 +182,11 @@ def read_values(looks: Looks, values: Sequence[float], family: int, margin: floa
 
 
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
-    """Returns the number of units at the last look and the difference there, for log-ratios that explain a verdict.
+    """Returns the number of units at the latest look, and the difference at this look, for log-ratios that explain a
+    verdict but get no verdict of their own.
 
-    Such log-ratios get no verdict of their own. Units without a value are left out, so the look is reached only when
-    enough units have a value. Before the first look, the number is that of all units with a value, and the difference
-    is None.
+    Units without a value are left out, so that a look is reached only if enough units have a value. Before the first
+    look, the number is that of all units with a value, and the difference is None.
     """
     values = list(grid.units.means(logs, grid.counted).values())
     reached = [look for look in grid.units.looks() if look.blocks <= len(values)]
@@ -189,14 +197,15 @@ def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale =
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:
-    """Returns the smallest margin, a share, within which an interval would be equivalent; infinite if there is none."""
+    """Returns the smallest margin, as a share, with which the interval would count as equivalent; infinite if there is
+    no such margin."""
     if scale.falls:
         return p8.Interval(-interval.high, -interval.estimate, -interval.low).established_margin
     return interval.established_margin
 
 
 def as_difference(interval: p8.Interval, scale: Scale = RATIO) -> Estimate:
-    """Returns an interval as differences; infinite bounds become None."""
+    """Returns an interval in the form of differences. Infinite bounds become None."""
     low, high = (scale.shown(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
     return Estimate(
         low=high if scale.falls else low, value=scale.shown(interval.estimate), high=low if scale.falls else high

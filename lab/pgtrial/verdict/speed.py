@@ -1,4 +1,5 @@
-"""The speed of a trial, which the primary claims compare: the goodput or, at a rate, the inverse response time."""
+"""The speed of a trial, which the primary claims compare by default. It is the goodput or, for a load at a given rate,
+the inverse of the mean response time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pgtrial.verdict.metric import Metric
 
 
 def speed_of(plan: Plan) -> Metric:
-    """Returns the metric of the primary claims of a study that declares none."""
+    """Returns the metric of the primary claims for a study that does not declare metrics."""
     return response_of(plan) if plan.is_paced else goodput_of(plan)
 
 
@@ -35,10 +36,11 @@ def response_of(plan: Plan) -> Metric:
 
 
 def goodput(plan: Plan, trial: Trial) -> float:
-    """Returns the committed transactions per second between scheduled start and scheduled end; 0 for a failed trial.
+    """Returns the committed transactions per second between the scheduled start and the scheduled end of the measured
+    part; 0 for a failed trial.
 
-    The transactions of a run that ended early are divided by the time that it should have lasted. Those of a client
-    program that runs batches are divided by the time that the batches took, because it does nothing between them.
+    If a run ended early, its transactions are divided by the time that it should have lasted. If a client program runs
+    batches, its transactions are divided by the time that the batches took, because it does nothing between them.
     """
     if trial.status == "failed" or trial.measured is None:
         return 0.0
@@ -48,10 +50,11 @@ def goodput(plan: Plan, trial: Trial) -> float:
 
 
 def _speed(plan: Plan, trial: Trial) -> float:
-    """Returns the inverse of the mean response time (for a suite, the geometric mean), 1/s; 0 for a failed trial.
+    """Returns the inverse of a trial's mean response time (for a suite, of the geometric mean) in 1/s; 0 for a failed
+    trial.
 
-    The mean over tasks includes failed tasks, with the time until they failed. Otherwise an arm would be the faster the
-    more tasks it fails.
+    The mean over tasks includes failed tasks, with the time until they failed. Otherwise an arm would look the faster
+    the more tasks it fails.
     """
     if not goodput(plan, trial):
         return 0.0
@@ -66,10 +69,11 @@ def _speed(plan: Plan, trial: Trial) -> float:
 
 
 def _speeds(plan: Plan, trial: Trial, base: Trial) -> tuple[float, float]:
-    """Returns the inverse mean response times, 1/s, of two trials of a block, failed transactions included.
+    """Returns the inverse mean response times, in 1/s, of two trials of the same block, with failed transactions
+    included.
 
-    A failed transaction counts as the slowest that committed in either trial. Without that an arm would be the faster
-    the more of its slow transactions it fails.
+    A failed transaction counts with the longest response time that was measured in either trial. Otherwise an arm would
+    look the faster the more of its slow transactions it fails.
     """
     slowest = max(_slowest_us(trial), _slowest_us(base))
     return _with_failures(plan, trial, slowest), _with_failures(plan, base, slowest)
@@ -89,14 +93,14 @@ def _with_failures(plan: Plan, trial: Trial, slowest_us: float) -> float:
 
 
 def _failed(trial: Trial) -> int:
-    """Returns the transactions of a trial that failed, or its tasks."""
+    """Returns the number of a trial's failed transactions or, if the load consists of tasks, of failed tasks."""
     if trial.tasks is not None:
         return trial.tasks.failed
     return sum(trial.measured.failures.values()) if trial.measured is not None else 0
 
 
 def _slowest_us(trial: Trial) -> float:
-    """Returns the longest response time of a trial, microseconds; 0 where nothing committed."""
+    """Returns the longest response time of a trial in microseconds; 0 if nothing was committed."""
     if trial.tasks is not None:
         waited = trial.tasks.failed_after_us or 0.0
         return max(waited, trial.tasks.response_us.max if trial.tasks.response_us is not None else 0.0)
@@ -105,5 +109,6 @@ def _slowest_us(trial: Trial) -> float:
 
 
 def _has_cut_queries(trial: Trial) -> bool:
-    """True if queries of a trial's suite were cancelled at the limit or failed, so that its mean is only a bound."""
+    """True if some queries of the trial's suite were cancelled at the time limit or failed. The mean over the queries
+    is then only a bound."""
     return trial.suite is not None and trial.status != "failed" and any(query.is_bound for query in trial.suite.queries)

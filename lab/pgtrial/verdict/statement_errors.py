@@ -1,6 +1,7 @@
-"""Counts the errors of a replay's statements on each arm beside the recorded ones, by template and SQLSTATE.
+"""Counts the errors of a replay's statements on each arm, and compares them with the errors in the recording, by
+template and SQLSTATE.
 
-The counts describe the arms; no verdict follows from them.
+The counts describe the arms, and are not used for verdicts.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from pgtrial.model.records.results import StatementErrors
 from pgtrial.model.records.trial import Trial
 
 _Counts = Counter[tuple[int | None, str]]
-"""Numbers of errors, by template and SQLSTATE."""
+"""The numbers of errors, by template and SQLSTATE."""
 
 
 def statement_errors(trials: Iterable[Trial]) -> list[StatementErrors]:
-    """Returns the errors of all trials of an arm, the new ones first; [] without a replay.
+    """Returns the errors of all trials of an arm, beginning with errors that did not occur in the recording. The result
+    is empty if there is no replay.
 
-    Errors that follow from an earlier one in the same transaction (25P02) are counted with that error, and also are one
-    entry of their own.
+    Errors that follow from an earlier error in the same transaction (25P02) are counted as consequences of that error.
+    All of them together also have one entry of their own.
     """
     recorded, new, gone, after, gone_after = _Counts(), _Counts(), _Counts(), _Counts(), _Counts()
     texts: dict[int | None, str] = {None: ""}
@@ -60,7 +62,8 @@ def _key(template: TemplateResult, sqlstate: str) -> tuple[int | None, str]:
 
 
 def _rank(errors: StatementErrors) -> tuple[bool, int, int, int, int, str]:
-    """Sorts causes before the errors that follow from them, then by the numbers of new, gone and recorded errors."""
+    """Returns the key by which errors are sorted: causes come before the errors that follow from them, and then the
+    numbers of new, missing and recorded errors decide."""
     is_cause = errors.template is not None
     number = errors.template if errors.template is not None else -1
     return (not is_cause, -errors.new, -errors.gone, -errors.recorded, number, errors.sqlstate)

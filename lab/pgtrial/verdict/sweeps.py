@@ -1,7 +1,8 @@
-"""Sweeps: load points that differ in the number of clients alone, or in the size of the data alone.
+"""Sweeps: groups of load points that differ only in the number of clients, or only in the size of the data.
 
-Each block has a curve for each arm: its ln throughput at the load points of the sweep. A block counts if none of the
-arm's trials at these load points failed. Failed trials have no place on a curve; the claims rank them as the worst.
+Each block has one curve for each arm: the natural logarithm of the throughput at the load points of the sweep. A block
+is used only if none of the arm's trials at these load points failed. Failed trials are considered by the claims, which
+give them the worst rank.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ _FEWEST: Mapping[Dimension, int] = {"clients": FEWEST_NUMBERS, "scale": FEWEST_S
 
 @dataclass(frozen=True)
 class Sweep:
-    """Six or more load points that differ in one number alone."""
+    """Six or more load points that differ in one number only."""
 
     points: tuple[int, ...]
-    """The indexes of the load points, in the order of their numbers."""
+    """The indexes of the load points, sorted by the number in which they differ."""
     numbers: tuple[int, ...]
-    """The number of clients or the scale at each load point, ascending."""
+    """The number of clients, or the scale factor, at each load point, in ascending order."""
 
 
 def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
-    """Returns the sweeps of a study; none of a study at a given rate, which fixes the throughput."""
+    """Returns the sweeps of a study over the number of clients or over the scale. The result is empty for a load at a
+    given rate, since the rate fixes the throughput."""
     if plan.is_paced:
         return []
     alike: dict[LoadPoint, dict[int, int]] = {}
@@ -54,18 +56,20 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
 
 
 def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
-    """Returns how many claims share the error of each look: one for each sweep on each arm but the baseline."""
+    """Returns how many claims share the error of each look: one claim for each sweep and each arm except the
+    baseline."""
     return plan.sharing(len(found) * len(plan.others))
 
 
 def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
-    """Returns the arms that are compared by regime: averaging across a regime change describes neither regime."""
+    """Returns the arms whose regime changes within trials, and then also the baseline. They get no curve, since an
+    average across a change of regime describes neither regime."""
     changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
     return changing | ({grid.plan.baseline} if changing else set())
 
 
 def bounds(interval: Interval) -> Bounds:
-    """Returns an interval as it is stored, with None for infinite numbers."""
+    """Returns an interval in the form in which it is stored, with None in place of infinite numbers."""
     low, value, high = (end if math.isfinite(end) else None for end in (interval.low, interval.estimate, interval.high))
     return Bounds(low=low, value=value, high=high)
 
@@ -75,12 +79,14 @@ Curves = dict[int, tuple[float, ...]]
 
 
 def curves(grid: Grid, sweep: Sweep, arm: str) -> Curves:
-    """Returns the ln throughput of an arm, for each complete block in which none of its trials failed."""
+    """Returns the natural logarithms of an arm's throughput, for each complete block in which none of its trials
+    failed."""
     return readings(grid, sweep, arm, lambda trial: math.log(speed) if (speed := grid.goodput(trial)) else None)
 
 
 def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float | None]) -> Curves:
-    """Returns a value of an arm's trials, for each complete block in which all of these values are known."""
+    """Returns a value of an arm's trials at the load points of the sweep, for each complete block in which all of these
+    values are known."""
     known = {}
     for block in grid.counted:
         trials = [grid.trial(block, point, arm) for point in sweep.points]
@@ -91,13 +97,15 @@ def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float 
 
 
 def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
-    """Returns in how many complete blocks a trial of an arm failed, or committed nothing, at these load points."""
+    """Returns the number of complete blocks in which a trial of the arm at these load points failed or committed
+    nothing."""
     in_blocks = ([grid.trial(block, point, arm) for point in sweep.points] for block in grid.counted)
     return sum(any(trial is not None and not grid.goodput(trial) for trial in trials) for trials in in_blocks)
 
 
 def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
-    """Returns a row for each complete unit of analysis: the means over its blocks, of all or of the given blocks."""
+    """Returns an array with a row for each complete unit of analysis. A row has the means over the blocks of the unit;
+    with `blocks`, only these blocks are used."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
     by_point = [
         grid.units.means({block: curve[place] for block, curve in of_blocks.items()}, counted)
@@ -108,10 +116,12 @@ def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int
 
 
 def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
-    """Returns the broken line over sizes through the curves that lose more from the smallest to the largest size.
+    """Returns a broken line over the sizes of the data, fitted to the curves with the larger loss of throughput from
+    the smallest to the largest size.
 
-    In each of these blocks that is the curve of the arm or of the baseline, so that a cliff of one arm alone is seen.
-    The rule does not know which of the two is which, so a choice that follows from the line keeps the coin fair.
+    In each block, the curve is that of the arm or of the baseline, whichever loses more, so that a cliff is found even
+    if only one of the two has it. The rule does not know which of them is which. Therefore a choice that follows from
+    the line favours neither arm.
     """
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
     losers = {
@@ -122,8 +132,11 @@ def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -
 
 
 def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[int]]:
-    """Returns the load points below and above the first cliff of an arm or the baseline in these blocks; empty if there
-    is no cliff. Load points of sweeps without a cliff, and those of no sweep, are below."""
+    """Returns the load points below and above the first cliff of an arm or of the baseline in these blocks. The result
+    is empty if there is no cliff.
+
+    Load points of sweeps without a cliff, and load points that belong to no sweep, count as below.
+    """
     above: list[int] = []
     for sweep in sweeps(grid.plan, "scale"):
         line = line_of_loser(grid, sweep, arm, blocks)

@@ -1,5 +1,5 @@
-"""The costs of a committed transaction in a trial: CPU, WAL, pages, flushes, switches, bytes, dead rows, growth. Each
-cost is a ratio within the trial."""
+"""The costs of a committed transaction in a trial, such as CPU time, WAL, buffers, flushes, context switches, bytes,
+dead rows and growth of tables. Each cost is a ratio within the trial."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from dataclasses import dataclass
 from pgtrial.model.records.trial import Trial
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
-"""The workloads in which one transaction of the engine is exactly one transaction of the server."""
+"""The workloads in which each transaction that the load engine counts is exactly one transaction of the server."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A cost: its name, its unit, and its value in a trial, which is None if it is not known."""
+    """A kind of cost: its name, its unit, and how it is computed from a trial. Its value is None if it is not known."""
 
     name: str
     unit: str
     of: Callable[[Trial], float | None]
     negligible: float
-    """The cost per transaction that does not matter. A load point where no arm's median trial costs more is left
-    out."""
+    """A cost per transaction up to this value does not matter. If the median of no arm is above it at a load point, the
+    cost is not shown there."""
 
 
 def _by_engine(trial: Trial) -> float:
-    """Returns the committed transactions of the measured part as the engine counted them."""
+    """Returns the number of committed transactions of the measured part, as the load engine counted them."""
     return float(trial.measured.transactions) if trial.measured else 0.0
 
 
 def _by_server(trial: Trial) -> float:
-    """Returns the committed transactions in the span of the server's counters, which may start up to a second early.
+    """Returns the number of committed transactions in the time that the server's counters cover, which may start up to
+    a second before the measured part.
 
-    The sampler's own transactions are subtracted. In workloads whose transactions are not exactly the server's, it is
-    the engine's count.
+    The transactions of pgtrial's own sampling session are subtracted. For workloads whose transactions do not match
+    those of the server one to one, returns the load engine's count.
     """
     committed = trial.server_deltas.get("database", {}).get("xact_commit")
     if committed is None or trial.load_point.workload not in _ONE_EACH:
@@ -58,8 +59,8 @@ def _client_cpu(trial: Trial) -> float | None:
 
 
 def _growth(*sizes: str) -> Callable[[Trial], float | None]:
-    """Returns a function for the bytes per transaction by which these sizes of tables grew, warm-up included; 0 if they
-    did not grow."""
+    """Returns a function that computes by how many bytes per transaction these sizes of the tables grew, over the
+    warm-up and the measured part. Its value is 0 if they did not grow."""
 
     def of(trial: Trial) -> float | None:
         phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
@@ -76,19 +77,20 @@ def _growth(*sizes: str) -> Callable[[Trial], float | None]:
 
 
 def _with_rows(of: Callable[[Trial], float | None]) -> Callable[[Trial], float | None]:
-    """Returns a cost that only trials with counters of rows have, so that verdicts of older ones stay as they were."""
+    """Returns a cost that is known only for trials with counters of rows. Older trials do not have these counters, and
+    their stored verdicts must stay the same."""
     return lambda trial: of(trial) if "tables" in trial.server_deltas else None
 
 
 def _not_hot(trial: Trial) -> float | None:
-    """Returns the share of updates that wrote new entries into all indexes, per cent."""
+    """Returns the percentage of updates that were not HOT and so wrote new entries into all indexes."""
     rows = trial.server_deltas.get("tables", {})
     updated = rows.get("updated", 0.0)
     return 100 * (updated - rows.get("hot_updated", 0.0)) / updated if updated else None
 
 
 def _dead_rows(trial: Trial) -> float | None:
-    """Returns the row versions that updates and deletes left behind, per transaction."""
+    """Returns the number of row versions that updates and deletes left behind, per transaction."""
     rows, transactions = trial.server_deltas.get("tables", {}), _by_server(trial)
     if "updated" not in rows or "deleted" not in rows or not transactions:
         return None
@@ -101,7 +103,8 @@ _TINY_BYTES = 10.0
 _TINY_US = 0.1
 
 NOT_HOT = "updates that are not HOT"
-"""The name of the cost by which indexes on changing columns show: each such update writes into all indexes."""
+"""The name of the cost that shows whether there are indexes on changing columns: every update that is not HOT writes
+into all indexes of the table."""
 
 KINDS = (
     Kind("server CPU", "us", _counted("host", "server_cpu_s", 1e6), _TINY_US),
@@ -122,13 +125,14 @@ KINDS = (
     Kind("growth of tables", "bytes", _with_rows(_growth("bytes_table")), 1.0),
     Kind("growth of indexes", "bytes", _with_rows(_growth("bytes_indexes")), 1.0),
 )
-"""The costs in the order of the report. Costs of the machine (CPU, switches, device, network) include all that ran."""
+"""The costs in the order of the report. Costs that are measured for the whole machine (CPU of the machine, context
+switches, devices, network) include all programs that ran there."""
 
 GROWTH = Kind("growth", "bytes", _growth("bytes_table", "bytes_indexes"), 1.0)
-"""The growth of tables and indexes together. It is compared only if a study declares it."""
+"""The growth of tables and indexes together. It is compared only if the study declares it as a metric."""
 
 COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}
 """All costs by name."""
 
 READS = (COSTS["buffers read"], COSTS["device reads"])
-"""The costs of reading. They begin to rise at the size at which the data outgrow a cache."""
+"""The costs of reading data. They begin to rise at the size at which the data no longer fits into a cache."""

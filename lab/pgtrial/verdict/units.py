@@ -1,11 +1,15 @@
-"""The unit of analysis: the block, or the pair of deployments if an arm is several deployments of one product.
+"""The unit of analysis: a block or, if an arm consists of several deployments of the same product, a pair of
+deployments.
 
-A deployment keeps its peculiarities for as long as it lives: the machine it was put on, its neighbours, its storage.
-More blocks on the same two servers describe only these two more exactly. So where every arm names several, block b runs
-on deployment k of each arm, and what is compared is the mean log-ratio over the blocks of a pair: one number for each
-pair, and pairs are independent draws. With eight pairs or more the rule P9 takes them for blocks; with four to seven,
-for which its exact interval cannot reach the level, there is one look, fixed at the end, by the paired t test on the
-pairs' means (Student 1908). With fewer nothing can be said of the product: the verdict is about these servers.
+A deployment keeps its peculiarities as long as it exists: its machine, its neighbours on this machine, and its storage.
+More blocks on the same two servers only describe these two servers more exactly. Therefore, if every arm names several
+deployments, block b runs on deployment k of each arm, and the mean log-ratio over the blocks of a pair of deployments
+is one value of the analysis. The pairs are independent random draws.
+
+With eight pairs or more, the rule P9 treats the pairs as it treats blocks. With four to seven pairs, its exact interval
+cannot reach the required level. There is then a single look, at the end, which uses the paired t test on the means of
+the pairs (Student 1908). With fewer pairs nothing can be said about the product, and the verdict is about these servers
+only.
 """
 
 from __future__ import annotations
@@ -23,24 +27,26 @@ from pgtrial.statistics import p8, p9, rules
 from pgtrial.statistics.paired_t import ALPHA, quantile, t_interval
 
 FEWEST = 4
-"""The number of pairs of deployments from which a verdict is about the products and not about these servers."""
+"""With at least this number of pairs of deployments, a verdict is about the products and not only about these
+servers."""
 
 FEWEST_BY_SIGNS = 8
-"""The number of pairs of deployments from which the rule by signs is used, with the pairs in place of blocks."""
+"""With at least this number of pairs of deployments, the rule by signs is used, with pairs in place of blocks."""
 
 _FORECAST = 60
-"""The number of deployments beyond which no forecast is made."""
+"""Forecasts are made up to this number of deployments."""
 
 
 def is_fixed(plan: Plan) -> bool:
-    """True if the study has one look, at its end, by the t test over pairs of deployments."""
+    """True if the study has a single look, at its end, by the t test over pairs of deployments."""
     return FEWEST <= plan.deployments < FEWEST_BY_SIGNS
 
 
 def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
-    """Returns the looks of a plan with its rule: P9, or P8 for a study that was planned before it.
+    """Returns the looks of a plan together with the rule that reads them. The rule is P9, or P8 if the study was
+    planned before P9 existed.
 
-    They are counted in units of `blocks_each` blocks.
+    Looks are counted in units of `blocks_each` blocks.
     """
     planned = tuple(look // blocks_each for look in plan.looks)
     if plan.spending is None:
@@ -50,7 +56,8 @@ def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
 
 
 class Units:
-    """The units of analysis of a study, and the rule that decides by them. Log-ratios are defined in `p8`."""
+    """The units of analysis of a study, and the rule that decides by their values. The module `p8` defines
+    log-ratios."""
 
     def __init__(self, plan: Plan):
         several = plan.deployments >= FEWEST
@@ -64,23 +71,26 @@ class Units:
             self._blocks.setdefault(place if several else block, []).append(block)
 
     def blocks(self, units: Collection[int]) -> set[int]:
-        """Returns the blocks that these units are made of."""
+        """Returns the blocks that belong to these units."""
         return {block for unit in units for block in self._blocks[unit]}
 
     def complete(self, counted: Collection[int]) -> list[int]:
-        """Returns the units whose blocks are all among the counted ones, in the order in which the plan begins them."""
+        """Returns the units whose blocks are all among the counted blocks, in the order in which the plan begins
+        them."""
         present = set(counted)
         return [unit for unit, blocks in self._blocks.items() if present.issuperset(blocks)]
 
     def means(self, values: Mapping[int, float], counted: Collection[int]) -> dict[int, float]:
-        """Returns for each complete unit the mean of the values of its blocks; a unit without any value is left out."""
+        """Returns, for each complete unit, the mean of the values of its blocks. A unit without any value is left
+        out."""
         of_units = {
             unit: [values[block] for block in self._blocks[unit] if block in values] for unit in self.complete(counted)
         }
         return {unit: fmean(known) for unit, known in of_units.items() if known}
 
     def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
-        """Returns the log-ratios of units from those of blocks; `block` is then the number of the unit.
+        """Returns the log-ratios of units, computed from the log-ratios of blocks. In the result, `block` is the number
+        of the unit.
 
         The log-ratio of an incomplete unit is provisional, and the unit does not count.
         """
@@ -107,39 +117,42 @@ class Units:
         return of_units
 
     def looks(self) -> list[p8.Look]:
-        """Returns the planned looks in units, with the error that each may spend on all claims of a family together."""
+        """Returns the planned looks, counted in units, each with the error that it may spend on all claims of a family
+        together."""
         return [p8.Look(look, ALPHA) for look in self._looks.planned] if self.fixed else self._looks.schedule()
 
     def reached(self, counted: Collection[int]) -> list[tuple[p8.Look, list[int]]]:
-        """Returns the planned looks that these counted blocks reach, each with the units on which it rests."""
+        """Returns the planned looks that the counted blocks reach, each with the units that it reads."""
         units = self.complete(counted)
         return [(look, units[: look.blocks]) for look in self.looks() if look.blocks <= len(units)]
 
     def can_decide(self, look: p8.Look, claims: int) -> bool:
-        """True if a look can decide any of `claims` that share its error at all."""
+        """True if it is possible that a look decides a claim at all, if `claims` claims share its error."""
         return self.fixed or self._looks.rule.can_decide(look, claims)
 
     def reader(self) -> rules.Reader:
-        """Returns a reader for one claim, which reads it at one look after the other."""
+        """Returns an object that reads one claim at one look after the other."""
         return _PairedT() if self.fixed else self._looks.rule.reader()
 
     def at_once(self, values: Sequence[float], look: p8.Look, claims: int) -> p8.Interval:
-        """Returns the interval of values that are read at one look alone, one of `claims` that share its error."""
+        """Returns the interval of values that are read at one look only, if `claims` claims share the error of the
+        look."""
         if self.fixed:
             return t_interval(values, look.alpha / claims)
         return p8.interval(values, self._looks.level(look, claims))
 
     def fewest(self, claims: int) -> int:
-        """Returns the number of units below which none of `claims` that share the error can be decided."""
+        """Returns the number of units below which no claim can be decided, if `claims` claims share the error."""
         if self.fixed:
             return self._looks.planned[-1]
         return self._looks.fewest(claims)
 
     def more(self, values: Sequence[float], margin: float, claims: int, counted: Collection[int]) -> int | None:
-        """Returns how many more units are needed up to the look at which the present estimate and spread would decide.
+        """Returns how many more units are needed to decide, if the estimate and the spread stay as they are now. The
+        number reaches up to the look that would decide.
 
-        While there are too few units for a forecast, it is the number up to the first look that can decide. None if no
-        forecast is possible. Looks also count units that gave no value.
+        As long as there are too few units for a forecast, it is the number up to the first look that can decide.
+        Returns None if no forecast is possible. Looks also count units that gave no value.
         """
         done, fewest = len(self.complete(counted)), self.fewest(claims)
         if not self.fixed:
@@ -150,8 +163,8 @@ class Units:
         return max(needed or 0, fewest) - done
 
     def _needed_pairs(self, values: Sequence[float], margin: float, claims: int, done: int) -> int | None:
-        """Returns the pairs of deployments in total at which the t test over them would decide; None if no number of
-        them that is forecast suffices, or if there are fewer than three."""
+        """Returns the total number of pairs of deployments with which the t test would decide. Returns None if there
+        are fewer than three pairs, or if no number up to the largest forecast suffices."""
         now = self._present(values, margin)
         if now is None:
             return None
@@ -161,8 +174,8 @@ class Units:
     def chance(
         self, values: Sequence[float], margin: float, claims: int, counted: Collection[int], more: int
     ) -> float | None:
-        """Returns the probability that `more` units besides those of the counted blocks decide, if the difference is
-        as estimated; None if that is not known."""
+        """Returns the probability that `more` further units decide the claim, if the true difference is as estimated
+        now. Returns None if it is not known."""
         done = len(self.complete(counted))
         if not self.fixed:
             return self._looks.chance(values, margin, claims, done + more, done - len(values))
@@ -170,19 +183,20 @@ class Units:
         return now.chance(done + more, quantile(ALPHA / claims, done + more - 1)) if now is not None else None
 
     def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
-        """Returns the estimate and the spread of the values so far; None for fewer than three units."""
+        """Returns the estimate and the spread of the values so far; None if there are fewer than three units."""
         if len(values) < 3:
             return None
         return p8.Present(len(values), float(np.mean(values)), float(np.std(values, ddof=1)), margin)
 
 
 class _PairedT:
-    """The one look of four to seven pairs of deployments: the t interval over pairs."""
+    """Reads the single look of a study with four to seven pairs of deployments, by the t interval over the pairs."""
 
     def read(
         self, look: p8.Look, units: Sequence[int], values: Sequence[float], limits: p8.Limits, claims: int
     ) -> p8.Reading:
-        """Reads the t interval of these values, at the look's error divided by the claims that share it."""
+        """Returns the reading of these values by their t interval. Its error is the look's error divided by the number
+        of claims that share it."""
         level = look.alpha / claims
         interval = t_interval(np.asarray(values, dtype=np.float64), level)
         return p8.Reading(look, level, interval, interval.word(limits), interval.between(limits))

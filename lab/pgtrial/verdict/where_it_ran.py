@@ -1,4 +1,5 @@
-"""Describes on which machines the lab, the servers and the fleet ran, and what each machine of the fleet did."""
+"""Describes on which machines pgtrial, the servers and the fleet ran, and what each machine of the fleet contributed to
+the load."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHo
 from pgtrial.statistics.describe import DEVIATIONS, robust_sd
 
 THIS_MACHINE: Literal["this machine"] = "this machine"
-"""The label of the lab's own machine, and of a connection that stays on it."""
+"""The name in results for the machine on which pgtrial runs, and for a connection that does not leave this machine."""
 
 
 def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]) -> WhereItRan | None:
-    """Returns which machine did what; None if the lab's machine did everything."""
+    """Returns which machine did what. Returns None if the machine on which pgtrial ran did everything."""
     servers = [_server(plan, arm, trials, facts.get(arm)) for arm in plan.arms]
     machines = machine_parts(trials)
     if not machines and all(_is_here(server) for server in servers):
@@ -45,7 +46,7 @@ def _is_here(server: ServerPlace) -> bool:
 def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) -> ServerPlace:
     connection = _fact(facts, "client", "connection")
     with_lab = None if connection is None else connection == THIS_MACHINE
-    # plans that are older than this record do not have a given server's host
+    # older versions of pgtrial did not store the hosts of given servers in the plan
     elsewhere = ServerHost(label="a given server", by="dsn")
     hosts = plan.hosts.get(arm, [elsewhere if with_lab is False else ServerHost(label=THIS_MACHINE, by=THIS_MACHINE)])
     times = [t.round_trip_us for t in trials if t.arm == arm and t.round_trip_us is not None]
@@ -68,7 +69,8 @@ def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) 
 
 
 def _system(facts: Facts | None, group: str) -> str | None:
-    """Returns a system and its kernel, such as `Debian GNU/Linux 12 (bookworm), 6.1.0-26-amd64`."""
+    """Returns the name of an operating system and its kernel, such as `Debian GNU/Linux 12 (bookworm),
+    6.1.0-26-amd64`."""
     name = _fact(facts, group, "distribution") or _fact(facts, group, "system")
     return ", ".join(part for part in (name, _fact(facts, group, "kernel")) if part) or None
 
@@ -78,15 +80,17 @@ def _fact(facts: Facts | None, group: str, name: str) -> Any:
 
 
 _FLOOR = 0.10
-"""The deviation of a machine's speed from the others' that is always tolerated, as a factor less one."""
+"""A machine may always be slower than the other machines by this much (as a factor less one) before it counts as
+slow."""
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0
-"""The difference of round trips, in microseconds, below which it is noise of machines that have other work."""
+"""Smaller differences of round trips than this, in microseconds, count as noise of machines that also do other work."""
 
 
 def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:
-    """Returns the round trips between each machine of the fleet and each arm's server, where they are known."""
+    """Returns the round-trip times between each machine of the fleet and the server of each arm, where they are
+    known."""
     times = defaultdict(list)
     for trial in trials:
         for share in trial.machines:
@@ -107,7 +111,8 @@ def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWa
 
 
 def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
-    """Returns the machines that are much further from the arm's server than the others, with the others' median, us."""
+    """Returns the machines that are much further away from the arm's server than the other machines. Each has the
+    median round trip of the other machines, in microseconds."""
     times = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
     further = {}
     for machine, time in times.items():
@@ -118,9 +123,10 @@ def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
 
 
 def loads_round_trip(trial: Trial) -> float | None:
-    """Returns the round trip from the load to the server, microseconds; None if no machine of the fleet reported one.
+    """Returns the round-trip time from the load to the server in microseconds; None if no machine of the fleet reported
+    it.
 
-    It is the mean over the fleet's machines, which have equal shares of the clients.
+    It is the mean over the fleet's machines, since all of them have equal shares of the clients.
     """
     known = [share.round_trip_us for share in trial.machines if share.round_trip_us is not None]
     return fmean(known) if known else None
@@ -132,20 +138,23 @@ def _machines(trials: Iterable[Trial]) -> list[str]:
 
 
 def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
-    """Returns the part that each machine of the fleet had in the load; empty if the lab's own machine made the load."""
+    """Returns what each machine of the fleet contributed to the load. The result is empty if the machine on which
+    pgtrial runs made the load."""
     names = _machines(trials)
     logs = {name: median(logs) for name in names if (logs := _relative_speeds(trials, name))}
     return [_part(name, trials, logs) for name in names]
 
 
 def lost_machines(trial: Trial) -> list[str]:
-    """Returns the machines that were lost before their engine ended; empty if no engine ended."""
+    """Returns the machines of a trial that were lost before their load engine ended. The result is empty if no engine
+    ended."""
     gone = [share.machine for share in trial.machines if share.status is None]
     return gone if len(gone) < len(trial.machines) else []
 
 
 def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
-    """Returns by how much a machine is slower than the median of the others, as a share; None within the tolerance.
+    """Returns by which share a machine is slower than the median of the other machines; None if it is within the
+    tolerance.
 
     `logs` has the logarithm of each machine's speed. The tolerance is `DEVIATIONS` robust standard deviations, and at
     least a factor of 1 + `_FLOOR`.
@@ -159,7 +168,8 @@ def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
 
 
 def _relative_speeds(trials: Iterable[Trial], machine: str) -> list[float]:
-    """Returns for each trial the logarithm of a machine's tps per client, less the median of the trial's machines."""
+    """Returns, for each trial, the logarithm of a machine's throughput per client, minus the median over all machines
+    of the trial."""
     speeds = []
     for trial in trials:
         logs = {

@@ -1,5 +1,5 @@
-"""The criteria by which a study of tasks compares arms. They are the rows of a table in a published comparison of
-databases, and each gets a verdict.
+"""The criteria by which a study of tasks compares arms. They are the rows of a table in a published comparison, and
+each gets a verdict.
 
 The criterion `mean` is the primary claim of the study. For each comparison, the other criteria form a secondary family:
 at each look they share its error evenly (Bonferroni), so that all their intervals hold together. Times are compared in

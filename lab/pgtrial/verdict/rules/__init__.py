@@ -1,8 +1,8 @@
-"""The audit of a study's fairness: every rule, with a file for each topic, and the findings of all rules.
+"""The audit of a study's fairness: all rules, in a module for each topic, and the findings of these rules.
 
-Rules over facts look at what the arms are, once, before most trials have run. Rules over trials, which may read the
-facts too, look at what happened; they are evaluated again from the stored files whenever a study is analysed. Both are
-pure functions, and a value that was not recorded is no finding.
+Some rules read only facts, which describe the arms; they are evaluated once, before most trials have run. Rules over
+trials read what happened in the trials, and may read the facts too; they are evaluated again from the stored files
+whenever a study is analysed. All rules are pure functions. If a value was not recorded, a rule finds nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstanc
 _TITLES = {rule.name: rule.title for rule in RULES}
 
 GRAVITY = ("withhold", "warning", "info")
-"""The severities of findings, the gravest first."""
+"""The severities of findings, beginning with the gravest."""
 
 
 def audit(
@@ -78,30 +78,31 @@ def audit(
     design: Design,
     deployments: Mapping[str, Sequence[Facts]] | None = None,
 ) -> Audit:
-    """Returns all findings over facts, those that withhold the verdict first.
+    """Returns the findings of all rules that read only facts, beginning with those that withhold the verdict.
 
-    Arms are compared by one deployment of each, whose facts are in `facts`; `deployments` has the facts of all of them.
+    Arms are compared by the facts of one deployment of each arm, which are in `facts`. `deployments` has the facts of
+    all deployments.
     """
     case = Case(plan, facts, design, deployments or {})
     return Audit(findings=by_gravity(finding for finding, _ in _found(case, over_trials=False)))
 
 
 def found_in_trials(case: Case) -> list[tuple[Finding, Concern]]:
-    """Returns the findings of all rules over the trials."""
+    """Returns the findings of all rules over trials."""
     return _found(case, over_trials=True)
 
 
 def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns the findings with the gravest first; findings of one severity keep their order."""
+    """Returns the findings sorted by severity, the gravest first. Findings of the same severity keep their order."""
     return sorted(findings, key=lambda finding: GRAVITY.index(finding.severity))
 
 
 def title(finding: Finding) -> str:
-    """Returns a finding in a few words: the title of its rule, or the rule's name if the rule no longer exists."""
+    """Returns a finding in a few words: the title of its rule. If the rule no longer exists, returns its name."""
     return _TITLES.get(finding.rule, finding.rule.replace("_", " "))
 
 
 def _found(case: Case, *, over_trials: bool) -> list[tuple[Finding, Concern]]:
-    """Returns the findings of the rules over trials, or of those over facts, in the order of the rules' names."""
+    """Returns the findings of the rules over trials or of the rules over facts, in the order of the rules' names."""
     asked = sorted((rule for rule in RULES if rule.over_trials == over_trials), key=lambda rule: rule.name)
     return [finding for rule in asked for finding in rule.findings(case)]

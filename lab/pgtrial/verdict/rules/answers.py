@@ -1,4 +1,5 @@
-"""Rules on replays: whether the arms give the same answers, since a fast wrong answer is no better one."""
+"""Rules on replays that check whether the arms give the same answers. A fast arm that gives wrong answers is not
+better."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from pgtrial.model.units import STATEMENT_LENGTH, grouped, shortened
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, rule
 
 _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "a schema"}
-"""The SQLSTATEs that say that something is missing, and the kind of thing that is missing."""
+"""The SQLSTATEs which say that an object is missing, each with the kind of the object."""
 
 _NOTABLE = 0.001
-"""The share of an arm's statements that fail because something is missing, above which it gets no verdict."""
+"""If more than this share of an arm's statements fail because an object is missing, the arm gets no verdict."""
 
 
 _NAMED = 3
@@ -24,11 +25,11 @@ _NAMED = 3
 
 
 _Pair = tuple[TemplateResult, TemplateResult]
-"""The results of a template in two trials of one block: the baseline's trial, and an arm's."""
+"""The results of a template in two trials of the same block: the trial of the baseline and the trial of an arm."""
 
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:
-    """Returns the templates of both arms, each with its pairs."""
+    """Returns the templates that occur on both arms, each with its pairs of results."""
     trials = [(_templates(base), _templates(other)) for base, other in case.pairs(arm, point)]
     pairs = ((number, (base[number], other[number])) for base, other in trials for number in base.keys() & other.keys())
     return dict(sorted(grouped(pairs).items()))
@@ -44,10 +45,11 @@ def _templates(trial: Trial) -> dict[int, TemplateResult]:
 
 @rule("unequal_rows", "statements do not return the same rows", over_trials=True)
 def unequal_rows(case: Case) -> Iterator[Concern]:
-    """Finds statements without errors that return or change other rows than on the baseline, by their number or values.
+    """Finds statements that run without errors, but return or change other rows than on the baseline. Rows are compared
+    by their number and by a hash of their values.
 
-    If the answers of one arm differ from block to block, there is no finding, because they depend on the order of
-    sessions.
+    If the answers of an arm differ from block to block, there is no finding, because the answers then depend on the
+    order in which sessions run.
     """
     for arm in case.others:
         for point in case.plan.load_points:
@@ -80,24 +82,25 @@ def _differ(base: TemplateResult, other: TemplateResult) -> bool:
 
 
 def _answer(result: TemplateResult) -> tuple[int, str | None]:
-    """Returns the part of a result by which answers are compared: the number of rows and their hash."""
+    """Returns the number and the hash of the rows, by which two answers are compared."""
     return result.rows, result.rows_hash
 
 
 def _is_whole(point: LoadPoint) -> bool:
-    """True if each block replays the same sessions."""
+    """True if each block replays all recorded sessions, and not a sample."""
     return point.replay is not None and point.replay.sample == 1
 
 
 def _varies(pairs: Sequence[_Pair]) -> bool:
-    """True if an arm by itself gives different answers in trials with the same number of statements."""
+    """True if one arm by itself gives different answers in trials with the same number of statements."""
     answers = [{(result.statements, _answer(result)) for result in results} for results in zip(*pairs, strict=True)]
     return any(len(answer) > len({statements for statements, _ in answer}) for answer in answers)
 
 
 @rule("unequal_errors", "statements fail on some arms only", over_trials=True)
 def unequal_errors(case: Case) -> Iterator[Concern]:
-    """Finds errors that were not recorded and that one arm has more of: one concern for each arm, on the worst."""
+    """Finds errors that did not occur in the recording and that occur more often on one arm than on the other. There is
+    one concern for each arm, about the statement with the most errors."""
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
@@ -110,7 +113,8 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
 def new_errors(case: Case) -> Iterator[Concern]:
-    """Finds errors that were not recorded and that all arms have: one concern, with the most frequent statements."""
+    """Finds errors that did not occur in the recording and that occur on all arms. There is one concern, which names
+    the most frequent statements."""
     arms = [case.baseline, *case.others]
     for point in case.plan.load_points:
         failed = {arm: _failures(case, arm, point) for arm in arms}
@@ -140,7 +144,8 @@ def new_errors(case: Case) -> Iterator[Concern]:
 
 
 def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]]:
-    """Counts the statements of an arm that failed and did not fail when recorded, by template and SQLSTATE."""
+    """Counts the statements of an arm that failed although they did not fail in the recording, by template and
+    SQLSTATE."""
     failed: Counter[tuple[int, str]] = Counter()
     for trial in case.completed(arm, point):
         for number, result in _templates(trial).items():
@@ -149,7 +154,8 @@ def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]
 
 
 def _consequences(trials: Iterable[Trial]) -> Counter[tuple[int, str]]:
-    """Counts the later statements of the same transactions that failed after an error, by its template and SQLSTATE."""
+    """Counts the statements that failed because an earlier error had already aborted their transaction, by the template
+    and SQLSTATE of that earlier error."""
     later: Counter[tuple[int, str]] = Counter()
     for trial in trials:
         for number, result in _templates(trial).items():
@@ -168,7 +174,7 @@ def _missing_there(sqlstate: str) -> str:
 
 @dataclass(frozen=True)
 class _Failing:
-    """An SQLSTATE with which statements of a template fail on one arm, and less or not at all on the other."""
+    """An SQLSTATE with which statements of a template fail on one arm more often than on the other."""
 
     arm: str
     other: str

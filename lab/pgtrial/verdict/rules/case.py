@@ -1,4 +1,4 @@
-"""The input of every rule of the audit (`Case`), its output (`Concern`), and the comparisons that rules share."""
+"""The input of every rule of the audit (`Case`), its output (`Concern`), and comparisons that several rules need."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.where_it_ran import THIS_MACHINE
 
 _NOT_COMPARED = ("defaults", "sources", "probes", "data", "answers")
-"""The groups of facts whose differences do not distinguish the arms: `settings` repeats the first two, the third is
-noisy, and the last two have rules of their own (`rows.py`, `scripts.py`)."""
+"""Groups of facts that are not compared between arms. `settings` repeats the first two groups, `probes` is noisy, and
+the last two groups have rules of their own (`rows.py`, `scripts.py`)."""
 
 _SHOWN = 80
 """The number of characters of a value that a message shows."""
@@ -35,14 +35,16 @@ Severity = Literal["withhold", "warning", "info"]
 
 @dataclass(frozen=True)
 class Concern:
-    """A concern that a rule found. `message` and `cure` are one sentence each."""
+    """A problem that a rule has found. `message` says what was found and `cure` what the user can do; each is one
+    sentence."""
 
     arms: Sequence[str]
     message: str
     cure: str
     severity: Severity = "warning"
     cells: Collection[tuple[str, int]] = ()
-    """The arms and load points whose verdicts it withholds, if it withholds any; empty: all load points of `arms`."""
+    """The arms and load points for which the concern withholds the verdict, if it is that severe. If it is empty, the
+    verdicts at all load points of `arms` are withheld."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,14 @@ class Rule:
 
     name: str
     title: str
-    """The finding in a few words. Rules of one name have one title."""
+    """The finding in a few words. Rules with the same name have the same title."""
     find: Callable[[Case], Iterable[Concern]]
     over_trials: bool
     """True if the rule reads the stored trials; other rules read only the facts of the arms."""
 
     def findings(self, case: Case) -> list[tuple[Finding, Concern]]:
-        """Returns what the rule finds in a case: each finding as it is stored, with the concern that it comes from."""
+        """Returns the concerns that the rule has about a case, each with the finding in the form in which it is
+        stored."""
         concerns = list(self.find(case))
         return [
             (
@@ -75,13 +78,13 @@ class Rule:
 
 
 def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
-    """Makes a function a rule. Its findings carry the name."""
+    """Returns a decorator that makes a function into a rule of the audit. The findings of the rule have its name."""
     return lambda find: Rule(name, title, find, over_trials)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact in which an arm differs from the baseline; both values are known."""
+    """A fact that differs between an arm and the baseline, with both values, which are known."""
 
     arm: str
     group: str
@@ -91,56 +94,58 @@ class Difference:
 
     @property
     def key(self) -> str:
-        """Returns the fact's name as studies declare it: `settings.work_mem`, `storage.filesystem`."""
+        """Returns the name of the fact, in the form in which studies declare it: `settings.work_mem`,
+        `storage.filesystem`."""
         return f"{self.group}.{self.name}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """All that is known of a study: its facts, and its stored trials with what was measured in them."""
+    """All that is known of a study: its facts, and its stored trials with their measurements."""
 
     plan: Plan
     facts: Mapping[str, Facts]
     study: Design | None = None
-    """The design of the study; None for rules over trials, which do not read it."""
+    """The design of the study. It is None for rules over trials, which do not read it."""
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
     """The facts of each deployment, by arm."""
     trials: Sequence[Trial] = ()
     audit: Audit | None = None
-    """The stored findings over the facts."""
+    """The stored findings of the rules over facts."""
     seconds: Seconds | None = None
-    """The commits in each second; if None, the steady state is not checked and no change of regime is seen."""
+    """The number of commits in each second. If None, changes of regime and the steadiness of trials are not
+    examined."""
     slices: Slices = field(default_factory=dict)
-    """The slices of trials that alternate; if they are missing, carry-over is not known."""
+    """The slices of trials that alternate. If they are missing, carry-over is not examined."""
     interruptions: Sequence[Interruption] = ()
     voided: Sequence[int] = ()
-    """The blocks that an earlier version of pgtrial set aside."""
+    """The blocks that an earlier version of pgtrial had excluded."""
 
     @cached_property
     def grid(self) -> Grid:
-        """Returns the trials by block, load point and arm; some may be missing."""
+        """Returns the trials by block, load point and arm. Some of them may be missing."""
         return Grid(self.plan, self.trials)
 
     @cached_property
     def speeds(self) -> CellSpeeds:
-        """Returns the speeds of trials that alternated, separately for each arm whose slice came before."""
+        """Returns the speeds of trials that alternated in slices, separately for each arm whose slice came before."""
         return cell_speeds(self.grid, self.slices)
 
     @cached_property
     def shifts(self) -> list[CarryOverShift]:
-        """Returns how far carry-over moves each comparison."""
+        """Returns by how much carry-over changes each comparison."""
         return shifts(self.grid, self.speeds)
 
     @property
     def design(self) -> Design:
-        """Returns the design of the study, for rules over facts. Raises RuntimeError if the case has none."""
+        """Returns the design of the study, for rules over facts. Raises RuntimeError if the case has no design."""
         if self.study is None:
             raise RuntimeError("this case has no study")
         return self.study
 
     @property
     def baseline(self) -> str:
-        """Returns the arm that the others are compared with."""
+        """Returns the arm with which the other arms are compared."""
         return self.plan.baseline
 
     @property
@@ -150,30 +155,32 @@ class Case:
 
     @property
     def others(self) -> list[str]:
-        """Returns all arms but the baseline."""
+        """Returns all arms except the baseline."""
         return [arm for arm in self.plan.arms if arm != self.baseline]
 
     def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
-        """Returns the completed trials in their order, of one arm or all arms, at one load point or all."""
+        """Returns the completed trials in their order, of one arm or of all arms, at one load point or at all load
+        points."""
         place = None if point is None else self.plan.load_points.index(point)
         trials = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
         return sorted((trial for trial in trials if trial.status == "completed"), key=lambda trial: trial.index)
 
     def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:
-        """Returns pairs of completed trials: the baseline's, and the arm's of the same block."""
+        """Returns pairs of completed trials of the same block: the trial of the baseline, and the trial of the arm."""
         base = {trial.block: trial for trial in self.completed(self.baseline, point)}
         return [(base[trial.block], trial) for trial in self.completed(arm, point) if trial.block in base]
 
     def value(self, arm: str, group: str, name: str) -> Any:
-        """Returns a fact of an arm; None if it is unknown. Settings at their default are found, too."""
+        """Returns the value of a fact in an arm; None if it is unknown. Settings that have their default value are
+        included."""
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
     def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
-        """Returns a fact of the baseline and of an arm."""
+        """Returns the value of a fact in the baseline and in an arm."""
         return self.value(self.baseline, group, name), self.value(arm, group, name)
 
     def known(self, group: str, name: str) -> dict[str, Any]:
-        """Returns a fact of every arm that has it, by arm."""
+        """Returns the value of a fact by arm, for every arm in which it is known."""
         values = {arm: self.value(arm, group, name) for arm in self.arms}
         return {arm: value for arm, value in values.items() if value is not None}
 
@@ -182,7 +189,7 @@ class Case:
         return [arm for arm, value in self.known(group, name).items() if value in values]
 
     def on_labs_machine(self, arm: str) -> bool:
-        """True if the arm's server runs on the machine that the lab runs on."""
+        """True if the arm's server runs on the same machine as pgtrial."""
         return bool(self.value(arm, "client", "connection") == THIS_MACHINE)
 
     def declared(self, arm: str, *keys: str) -> bool:
@@ -190,12 +197,14 @@ class Case:
         return any(key in self.plan.declared.get(arm, []) for key in keys)
 
     def declared_below(self, arm: str, *prefixes: str) -> bool:
-        """True if the study declares a difference of this arm in a key with one of the prefixes."""
+        """True if the study declares that this arm differs from the baseline in a key that begins with one of the
+        prefixes."""
         return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Returns every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
+        """Returns every fact that differs between an arm and the baseline, whether or not the study declares the
+        difference, in the order of the groups."""
         return [
             Difference(arm, group, name, base, value)
             for arm in (self.arms if self.baseline in self.facts else ())
@@ -204,13 +213,14 @@ class Case:
         ]
 
     def is_unset(self, difference: Difference) -> bool:
-        """True if a setting of this name is set neither in the arm nor in the baseline."""
+        """True if the differing setting was set neither in the arm nor in the baseline, so that only the defaults
+        differ."""
         arms = (self.baseline, difference.arm)
         return not any(difference.name in self.facts[arm].facts.get("settings", {}) for arm in arms)
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
-    """Returns a fact; None if it is unknown. Settings at their default are found, too."""
+    """Returns the value of a fact; None if it is unknown. Settings that have their default value are included."""
     groups = facts.facts
     if group == "settings" and name not in groups.get("settings", {}):
         return groups.get("defaults", {}).get(name)
@@ -218,7 +228,8 @@ def known_value(facts: Facts, group: str, name: str) -> Any:
 
 
 def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
-    """Yields group, name and values of every fact that can distinguish servers, in the order of the groups."""
+    """Yields the group, the name and the values of every fact that can distinguish servers, in the order of the
+    groups."""
     for group in facts[0].facts:
         if group not in _NOT_COMPARED:
             parts = ("settings", "defaults") if group == "settings" else (group,)
@@ -227,13 +238,14 @@ def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("source", "device", "mount_point"))
-"""Facts that are only names and say nothing about speed. A volume that the lab creates again has other names."""
+"""Facts that are only names and do not affect the speed. If pgtrial creates a volume again, its names change."""
 
 
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
-    """Returns the facts of an arm that have changed since they were collected, as seen before a block.
+    """Returns the facts of an arm that have changed since they were first collected. `now` has the facts before the
+    given block.
 
-    A fact that is unknown at one of the two times has not changed.
+    A fact that is unknown at one of the two times does not count as changed.
     """
     latest = {change.key: change.now for change in known.changed}
     changed = []
@@ -246,14 +258,14 @@ def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
 
 
 def unlike(first: float | None, second: float | None, factor: float, by: float = 0.0) -> bool:
-    """True if both values are known and differ by more than a factor and by more than an amount."""
+    """True if both values are known, their ratio is above `factor`, and their difference is above `by`."""
     if not first or not second:
         return False
     return max(first, second) > factor * min(first, second) and abs(first - second) > by
 
 
 def is_frequent(odd: int, of: int) -> bool:
-    """True if odd trials, or odd pairs of a comparison, are more than the rare accidents that every study has."""
+    """True if more trials (or pairs of trials) are odd than the rare accidents that are tolerated in every study."""
     return odd > TOLERATED * of
 
 
@@ -264,6 +276,6 @@ def listed(names: Iterable[str]) -> str:
 
 
 def as_shown(value: Any) -> str:
-    """Returns a value as a message shows it."""
+    """Returns a value in the form in which messages show it, shortened if it is long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shortened(text or "''", _SHOWN)

@@ -1,4 +1,5 @@
-"""Rules on clocks that differ: those of servers' hosts, from the facts, and of a fleet's machines, from the trials."""
+"""Rules on clocks that are wrong. The clocks of the servers' hosts are in the facts, and the clocks of a fleet's
+machines in the trials."""
 
 from __future__ import annotations
 
@@ -9,17 +10,19 @@ from pgtrial.model.units import grouped
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 
 _UNSURE_US = 5_000.0
-"""The error of an offset, in microseconds, above which machines do not count as starting together."""
+"""If the offset of a clock is known only with a larger error than this, in microseconds, machines do not count as
+starting together."""
 
 _WRONG_US = 3_600e6
-"""The offset, in microseconds, that is too large for drift: a wrong time zone, or a flat battery."""
+"""An offset above this, in microseconds, cannot be drift. Its cause is a wrong time zone or a flat battery."""
 
 _SYNCHRONISE = "Synchronise the clocks (chrony, ntpd, systemd-timesyncd)"
 
 
 @rule("clock_offset", "a clock is off")
 def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
-    """Finds clocks of servers' hosts that are off. Timestamps of those hosts are compared with those of the lab."""
+    """Finds servers whose host has a wrong clock. Timestamps of that host are compared with those of the machine on
+    which pgtrial runs."""
     offsets = case.known("probes", "clock_offset_us")
     wrong = {arm: offset for arm, offset in offsets.items() if abs(offset) > _WRONG_US}
     if wrong:
@@ -45,10 +48,10 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
 
 @rule("clock_offset", "a clock is off", over_trials=True)
 def clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
-    """Finds clocks of the fleet's machines that are off.
+    """Finds machines of the fleet with wrong clocks.
 
-    A machine starts its load by its own clock, corrected by its offset. An error of the offset is an error of the
-    start. The timestamps in the machine's logs are not corrected.
+    A machine starts its load by its own clock, corrected by the measured offset. If the offset is not known exactly,
+    the start is wrong by the same error. The timestamps in the machine's logs are not corrected.
     """
     fleet = [trial.machines for trial in case.trials if trial.machines]
     shares = [share for machines in fleet for share in machines]

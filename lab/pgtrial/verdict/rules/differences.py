@@ -1,4 +1,5 @@
-"""Rules on undeclared differences between the arms, and between the deployments of one arm."""
+"""Rules on differences between the arms that the study does not declare, and on differences between the deployments of
+one arm."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, comp
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
-"""The patterns of facts that may change as a consequence of a fact that a key of the study file sets, by that fact."""
+"""For each fact that a key of the study file sets: the patterns of other facts that may change as a consequence."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset(
     {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}
@@ -29,7 +30,8 @@ def _keys(differences: Sequence[Difference]) -> str:
 
 @rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
-    """Finds differences that are not declared and do not follow from a declared one: one concern for each fact."""
+    """Finds differences that the study does not declare and that do not follow from a declared difference. There is one
+    concern for each fact."""
     undeclared = (difference for difference in _without_own_rule(case) if _origin(case, difference) is None)
     for key, of_key in grouped((difference.key, difference) for difference in undeclared).items():
         values = {case.baseline: of_key[0].baseline_value} | {one.arm: one.value for one in of_key}
@@ -43,7 +45,8 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 
 @rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
-    """Finds differences that follow from one that the study declares: one concern for each declared difference."""
+    """Finds differences that follow from a difference that the study declares. There is one concern for each declared
+    difference."""
     origins = [(difference, _origin(case, difference)) for difference in _without_own_rule(case)]
     following = (
         ((difference.arm, origin), difference) for difference, origin in origins if origin not in (None, difference.key)
@@ -59,7 +62,7 @@ def following_differences(case: Case) -> Iterator[Concern]:
 
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
-    """Finds differences of storage between arms that swap their storage locations at random from block to block.
+    """Finds differences of storage between arms that exchange their storage locations at random from block to block.
 
     The facts of an arm were collected in a single trial, and describe only the location that the arm had in that trial.
     """
@@ -76,8 +79,8 @@ def swapped_places(case: Case) -> Iterator[Concern]:
 
 @rule("data_checksums", "data checksums differ")
 def data_checksums(case: Case) -> Iterator[Concern]:
-    """Finds different data checksums, which cost time. Since PostgreSQL 18 they are on by default, so versions
-    differ."""
+    """Finds arms with different data checksums, which cost time. Since PostgreSQL 18 they are on by default, so that
+    versions differ in them."""
     for difference in case.differences:
         if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
             yield Concern(
@@ -91,7 +94,7 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 
 @rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
-    """Finds different locales, whose collations differ in speed and in the order of rows."""
+    """Finds arms with different locales. Their collations differ in speed and in the order of rows."""
     of_locale = (
         difference for difference in case.differences if difference.group == "server" and difference.name in LOCALE
     )
@@ -108,7 +111,8 @@ def locale(case: Case) -> Iterator[Concern]:
 
 
 def _origin(case: Case, difference: Difference) -> str | None:
-    """Returns the declared key that a difference is or follows from, or None if it is undeclared."""
+    """Returns the declared key that explains a difference: the key of the difference itself, or a key from which it
+    follows. Returns None if no declared key explains it."""
     arm = difference.arm
     for key in (difference.key, *_possible_origins(case, difference)):
         if case.declared(arm, key):
@@ -118,16 +122,18 @@ def _origin(case: Case, difference: Difference) -> str | None:
 
 
 def _parents(case: Case, difference: Difference) -> list[str]:
-    """Returns the settings from which the servers of both arms derive this one; none if an arm has set it itself."""
+    """Returns the settings from which the servers of both arms derive the default of this setting. The result is empty
+    if an arm has set the setting itself."""
     if not case.is_unset(difference):
         return []
     return sorted(f"settings.{name}" for name in KNOWN.members(KNOWN.parents.get(difference.name, frozenset())))
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
-    """Returns the declared keys that a difference may follow from, the one with the most special pattern first."""
+    """Returns the declared keys from which a difference may follow. The key with the most specific pattern comes
+    first."""
     set_by_study = any(difference.name in case.design.servers[arm].settings for arm in (case.baseline, difference.arm))
-    # the version of the server does not explain a setting that the study sets
+    # if the study sets a setting, the version of the server does not explain its value
     if difference.group in ("settings", "server") and set_by_study:
         return []
     matching = [
@@ -141,14 +147,16 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
 
 
 def _of_volume(key: str, difference: Difference) -> bool:
-    """True if a key is about a volume, from which everything may follow, and the difference is on the same volume."""
+    """True if a key describes a volume and the difference is on the same volume. A volume may explain all differences
+    of storage on it."""
     if key in _FOLLOWS or not key.startswith("storage.") or difference.group != "storage":
         return False
     return difference.name.startswith("wal_") or not key.startswith("storage.wal_")
 
 
 def _of_the_place(case: Case, difference: Difference) -> bool:
-    """True if a difference of storage comes from the storage locations that two arms swap at random between trials."""
+    """True if a difference of storage exists only because two arms exchange their storage locations at random between
+    trials."""
     swapped = difference.group == "storage" and case.design.listed_places(case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
@@ -170,7 +178,8 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
 
 @rule("unlike_deployments", "deployments of one arm differ")
 def unlike_deployments(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each fact in which an arm's deployments differ; unknown values are no difference."""
+    """Yields one concern for each fact that differs between the deployments of an arm. Unknown values do not count as
+    different."""
     for arm, deployments in case.deployments.items():
         for group, name, values in compared(deployments):
             known = [place for place, value in enumerate(values) if value is not None]
@@ -187,7 +196,8 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
 
 @rule("changed_in_between", "something had changed when the study went on")
 def changed_in_between(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each fact that changed between two runs of a study, with all arms that had this change."""
+    """Yields one concern for each fact that changed between two runs of the same study. The concern names all arms with
+    this change."""
     changes = [
         ((change.block + 1, change.key, as_shown(change.before), as_shown(change.now)), arm)
         for arm in case.arms

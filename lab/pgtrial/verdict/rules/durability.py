@@ -1,5 +1,5 @@
-"""Rules on durability: settings, tables and volumes that may lose acknowledged transactions, and flushes that are too
-fast."""
+"""Rules on durability. They find settings, tables and volumes that may lose acknowledged transactions, and flushes that
+are faster than a device can store data."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
-"""The mount options without barriers, with which a flush may end in the device's volatile cache. PostgreSQL does not
-depend on ext4's data= mode."""
+"""Mount options that switch off barriers. A flush may then end in the volatile cache of the device. The option data= of
+ext4 does not matter to PostgreSQL."""
 
 _VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
 
 _FASTEST_PER_S = 20_000
-"""The flushes per second on one thread that no device reaches without a protected cache: the fastest flash needs some
-50 us to program a page."""
+"""More flushes per second than this, by a single thread, cannot come from a device without a protected cache, since the
+fastest flash takes some 50 us to program a page."""
 
 _FASTEST_US = 30.0
 
 _UNEQUAL = 10.0
-"""The factor from which flush rates are unequal. On shared storage two measurements within a minute may differ by as
-much as a factor of five."""
+"""Flush rates count as unequal if their ratio is at least this factor. On shared storage, two measurements within a
+minute may differ by a factor of five."""
 
 
 _UNLOGGED = "server.unlogged_tables"
@@ -32,9 +32,11 @@ _UNLOGGED = "server.unlogged_tables"
 
 @dataclass(frozen=True)
 class _Aspect:
-    """An aspect of durability: the key that declares it, its value in an arm, and how that value weakens durability.
+    """A property on which the durability of an arm depends, with its value in the arm and with the key of the study
+    file that declares it.
 
-    `weakness` is empty for what is as safe as PostgreSQL's default, None if the value is unknown.
+    `weakness` describes how the value weakens durability. It is empty if the value is as safe as PostgreSQL's default,
+    and None if the value is unknown.
     """
 
     key: str
@@ -44,7 +46,7 @@ class _Aspect:
 
 
 def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
-    """Returns all that the durability of an arm depends on, by the key that declares it."""
+    """Returns all properties on which the durability of an arm depends, by the key that declares them."""
     aspects = [*_settings(case, arm), *_database(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
@@ -53,9 +55,10 @@ def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
 
 
 def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
-    """Yields the settings that durability depends on.
+    """Yields the settings on which durability depends.
 
-    Without standbys, every synchronous_commit but `off` waits for the local flush; with standbys the waits differ.
+    Without standbys, synchronous_commit waits for the local flush unless it is `off`. With standbys, its values differ
+    in what they wait for.
     """
     standbys = case.value(arm, "settings", "synchronous_standby_names")
     for name in ("fsync", "full_page_writes", "synchronous_commit"):
@@ -65,7 +68,7 @@ def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
 
 
 def _database(case: Case, arm: str) -> Iterator[_Aspect]:
-    """Yields the unlogged tables, which a crash empties."""
+    """Yields the list of unlogged tables as a property; such tables are empty after a crash."""
     names = case.value(arm, "server", "unlogged_tables")
     if names is None:
         yield _Aspect(_UNLOGGED, "the list of unlogged tables", None, None)
@@ -74,9 +77,9 @@ def _database(case: Case, arm: str) -> Iterator[_Aspect]:
 
 
 def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
-    """Yields the mount options, the kind of the file system, and ZFS's sync property of a volume.
+    """Yields the mount options, the kind of the file system, and the property `sync` of ZFS for a volume.
 
-    With sync=disabled, ZFS ends a flush at once (zfsprops(7)).
+    With sync=disabled, ZFS reports a flush as done without writing anything (zfsprops(7)).
     """
     options, kind, parameters = (
         _stored(case, arm, place, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
@@ -91,15 +94,15 @@ def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
 
 
 def _stored(case: Case, arm: str, place: str, name: str) -> Any:
-    """Returns a fact of the WAL's storage; that of the data directory if the WAL has no place of its own."""
+    """Returns a fact of the storage of the WAL, or of the data directory if the WAL is stored there too."""
     value = case.value(arm, "storage", f"{place}{name}")
     return value if value is not None else case.value(arm, "storage", name)
 
 
 @rule("durability", "durability differs")
 def unequal_durability(case: Case) -> Iterator[Concern]:
-    """Finds arms that are more or less durable than the baseline. The verdict is withheld unless the study declares
-    it."""
+    """Finds arms that are more or less durable than the baseline. If the study does not declare the difference, the
+    verdict is withheld."""
     reference = _aspects(case, case.baseline)
     for arm in case.others:
         for key, aspect in _aspects(case, arm).items():
@@ -126,15 +129,16 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
 
 
 def _how(key: str) -> str:
-    """Returns the end of a sentence that tells to declare a difference by `less_durable`, if no other key of the study
-    file declares it; else an empty text."""
+    """Returns the end of a sentence which says that `less_durable` declares the difference. The text is empty if
+    another key of the study file declares it."""
     by_key = key in (_UNLOGGED, "settings.synchronous_commit")
     return ": less_durable = true in the table of the arm" if by_key else ""
 
 
 @rule("not_durable", "the arms are not durable")
 def not_durable(case: Case) -> Iterator[Concern]:
-    """Finds studies whose arms all may lose acknowledged transactions. That is fair, but no server for production."""
+    """Finds studies in which all arms may lose acknowledged transactions. The comparison is fair, but such a server is
+    not suitable for production."""
     by_arm = [_aspects(case, arm) for arm in case.arms]
     for key, aspect in by_arm[0].items() if by_arm else ():
         if all(aspects[key].weakness for aspects in by_arm):
@@ -147,7 +151,7 @@ def not_durable(case: Case) -> Iterator[Concern]:
 
 @rule("suspicious_durability", "flushes may not reach the disk")
 def suspicious_flush(case: Case) -> Iterator[Concern]:
-    """Finds flushes that end before a device can have stored anything, so that a cache must have answered instead."""
+    """Finds flushes that are faster than a device can store data, so that a volatile cache must have answered."""
     arms = [arm for arm in case.arms if _is_too_fast(case, arm)]
     if arms:
         rate, time_us = (_commit_fact(case, arms[0], "probes", name) for name in ("flushes_per_s", "flush_us"))
@@ -162,15 +166,15 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_flush", "volumes flush at different rates")
 def unequal_flush(case: Case) -> Iterator[Concern]:
-    """Finds flush rates that differ by more than noise. The verdict is withheld if the faster one is too fast to be
-    durable."""
+    """Finds flush rates that differ by more than noise. If the faster rate is too fast for a durable device, the
+    verdict is withheld."""
     for arm in case.others:
         base, other = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
         if not other or not base or max(other, base) < _UNEQUAL * min(other, base):
             continue
         declared = case.declared_below(arm, "storage", "server.dsn", "server.host")
         if declared or _on_one_volume(case, arm) or case.design.listed_places(case.baseline, arm):
-            continue  # what is compared, noise, or swapped by the coin; the other rule reports what is too fast
+            continue  # declared, noise, or exchanged at random; suspicious_flush reports rates that are too fast
         faster = arm if other > base else case.baseline
         grave = _is_too_fast(case, faster)
         yield Concern(
@@ -184,7 +188,8 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
 
 
 def _on_one_volume(case: Case, arm: str) -> bool:
-    """True if both arms flush the same volume of the lab's machine. Unequal measurements of it are then only noise."""
+    """True if both arms store their data on the same volume of the machine on which pgtrial runs. If their flush rates
+    differ, this is only noise."""
     base, other = (
         [_commit_fact(case, of, "storage", name) for name in ("source", "mount_point", "mount_options")]
         for of in (case.baseline, arm)
@@ -195,7 +200,7 @@ def _on_one_volume(case: Case, arm: str) -> bool:
 
 def _is_too_fast(case: Case, arm: str) -> bool:
     rate, time_us = (_commit_fact(case, arm, "probes", name) for name in ("flushes_per_s", "flush_us"))
-    # of file systems in memory the rules on durability know it
+    # file systems in memory are reported by the rules on durability
     volatile = _commit_fact(case, arm, "storage", "filesystem") in _VOLATILE_FILESYSTEMS
     if rate is None or time_us is None or volatile or _is_protected(case, arm):
         return False
@@ -203,12 +208,14 @@ def _is_too_fast(case: Case, arm: str) -> bool:
 
 
 def _is_protected(case: Case, arm: str) -> bool:
-    """True if the disks of a physical machine report no volatile cache; a virtual disk may report anything."""
+    """True if the arm's machine is not virtual and its disks report that they have no volatile cache. The report of a
+    virtual disk may be wrong."""
     caches = _commit_fact(case, arm, "storage", "disk_write_caches")
     return bool(caches == ["write through"] and case.value(arm, "os", "virtualisation") == "none")
 
 
 def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
-    """Returns a fact of the volume that a commit waits for: the WAL's, if the WAL has one of its own."""
+    """Returns a fact of the volume to which a commit flushes: the volume of the WAL, if the WAL has a volume of its
+    own."""
     place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
     return case.value(arm, group, f"{place}{name}")

@@ -1,4 +1,4 @@
-"""A rule on failures: an arm that fails more of its transactions is not faster because of that."""
+"""A rule on failures: an arm that fails more of its transactions must not win because of that."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("unequal_failures", "the arms fail different shares of their transactions", over_trials=True)
 def unequal_failures(case: Case) -> Iterator[Concern]:
-    """Finds unequal shares of failures. Only committed transactions count for speed, so these can reverse a comparison.
+    """Finds unequal shares of failed transactions. Only committed transactions count for the speed, so that failures
+    can reverse a comparison.
 
-    A verdict stands if speed and failures agree: the arm is slower and fails more, or it is faster and fails less.
+    The verdict is kept if speed and failures point in the same direction: the arm is slower and fails more, or it is
+    faster and fails less.
     """
     slower = worse_arms(case)
     for arm in case.others:
@@ -37,12 +39,12 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
 
 
 def worse_arms(case: Case) -> set[str]:
-    """Returns the arms that are decided to be slower than the baseline by the study's primary metric."""
+    """Returns the arms that a look has found to be worse than the baseline by the study's primary metric."""
     return {one.arm for one in comparisons(case.grid) if _is_worse(one, case.grid.primary.scale)}
 
 
 def _is_worse(comparison: Comparison, scale: Scale) -> bool:
-    """True if the arm is worse by the study's primary metric. For times and costs, that means that they are larger."""
+    """True if the arm is worse by the study's primary metric. For times and costs, larger values are worse."""
     seen = comparison.at_look
     if not comparison.decided or seen is None:
         return False

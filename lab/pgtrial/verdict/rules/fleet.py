@@ -1,4 +1,4 @@
-"""Rules over the trials of a fleet: machines that are slow, far, late or lost."""
+"""Rules over the trials of a fleet. They find machines that are slow, far away, late or lost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.verdict.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01
-"""The share of the measured part by which the starts of machines may differ."""
+"""The starts of the machines may lie apart by this share of the measured part."""
 
 
 @rule("slow_machine", "a machine of the fleet is slow", over_trials=True)
 def slow_machine(case: Case) -> Iterator[Concern]:
-    """Finds slow machines. Their clients do less than those of the others, in all arms: no arm gets the whole load."""
+    """Finds slow machines. Their clients make fewer transactions than those of other machines, equally for all arms, so
+    that no arm gets the whole load."""
     for part in machine_parts(case.completed()):
         if part.slower_by is not None:
             yield Concern(
@@ -29,7 +30,8 @@ def slow_machine(case: Case) -> Iterator[Concern]:
 
 @rule("far_machine", "a machine of the fleet is far away", over_trials=True)
 def far_machine(case: Case) -> Iterator[Concern]:
-    """Finds distant machines. Each statement waits for a round trip: their clients do less, with other latencies."""
+    """Finds machines that are far from a server. Each statement waits for a round trip, so that their clients make
+    fewer transactions and measure other latencies."""
     ways = machine_ways(case.completed(), case.plan.arms)
     times = {(way.machine, way.arm): way.round_trip_us for way in ways}
     further: dict[str, dict[str, float]] = {}
@@ -52,7 +54,8 @@ def far_machine(case: Case) -> Iterator[Concern]:
 
 @rule("lost_machine", "a machine of the fleet was lost", over_trials=True)
 def lost_machine(case: Case) -> Iterator[Concern]:
-    """Finds lost machines. A trial that lost a machine has failed and gets the worst rank, whatever the arm did."""
+    """Finds machines that were lost during a trial. Such a trial counts as failed and gets the worst rank, although the
+    arm is not to blame."""
     lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
     if not lost:
         return
@@ -71,7 +74,8 @@ def lost_machine(case: Case) -> Iterator[Concern]:
 
 @rule("uneven_start", "machines of the fleet began apart", over_trials=True)
 def uneven_start(case: Case) -> Iterator[Concern]:
-    """Finds starts that lie apart. A part of the load is then missing at both ends of the measured part."""
+    """Finds trials in which the machines started at different times. At the beginning and at the end of the measured
+    part, a part of the load is then missing."""
     fleet = [trial for trial in case.trials if trial.machines]
     apart = [seconds for trial in fleet if (seconds := _apart_s(trial)) > _UNEVEN * _measured_s(case, trial)]
     if is_frequent(len(apart), len(fleet)):
@@ -90,5 +94,6 @@ def _apart_s(trial: Trial) -> float:
 
 
 def _measured_s(case: Case, trial: Trial) -> float:
-    """Returns the planned length in seconds, or the measured one for tasks, which run to their end."""
+    """Returns the planned length of a trial in seconds. For tasks, which run until they are done, it is the measured
+    length."""
     return case.plan.duration_s or (trial.measured.duration_s if trial.measured else 0.0)

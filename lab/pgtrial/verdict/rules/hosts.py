@@ -1,5 +1,5 @@
-"""Rules on hosts: unequal or emulated hardware, a load on a server's host, other work there, a host without a
-server."""
+"""Rules on hosts: hosts with unequal or emulated hardware, a load that runs on a server's host, other work on a host,
+and a named host on which the server does not run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule,
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))
 _MEMORY = 1.1
-"""The factor from which memory is unequal. Systems report the memory of one machine with some percent of difference."""
+"""Sizes of memory count as unequal if their ratio is above this factor. Operating systems report the memory of the same
+machine with some percent of difference."""
 
 _TCG = "QEMU TCG CPU"
-"""The name that QEMU's software emulation gives the processor of its machines of kind `max`."""
+"""The processor name that QEMU's software emulation reports for machines of the type `max`."""
 
 _EMULATORS = frozenset({"qemu", "bochs"})
-"""The names of emulators in systemd-detect-virt(1), where QEMU with hardware support is `kvm`."""
+"""The names of emulators in systemd-detect-virt(1). QEMU with hardware support is called `kvm` there."""
 
 
 @rule("unequal_hosts", "hosts differ")
 def unequal_hosts(case: Case) -> Iterator[Concern]:
-    """Finds declared hosts with unequal hardware. A study declares that its hosts differ, but seldom asks about
-    hardware."""
+    """Finds hosts with unequal hardware. The study declares that the arms run on different hosts, but it seldom wants
+    to compare their hardware."""
     for arm in case.others:
         unlike_parts = [*_unlike_parts(case, arm)] if case.declared(arm, "server.host") else []
         if unlike_parts:
@@ -49,7 +50,8 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
 
 @rule("another_host", "the named host runs no server of pgtrial")
 def another_host(case: Case) -> Iterator[Concern]:
-    """Finds named hosts on which the server does not run, whose facts and counters mislead."""
+    """Finds hosts that the study names although the server does not run there. The facts and counters of such a host
+    are misleading."""
     for arm in case.where("server", "process_seen", False):
         server = case.design.servers[arm]
         login = server.ssh if isinstance(server, Given) else None
@@ -64,7 +66,8 @@ def another_host(case: Case) -> Iterator[Concern]:
 
 @rule("emulated_machine", "the machine is emulated")
 def emulated_machine(case: Case) -> Iterator[Concern]:
-    """Finds emulated machines: translated instructions behave unlike a processor in caches, page walks and clock."""
+    """Finds emulated machines. Translated instructions behave differently from those of a processor in caches, page
+    walks and clock."""
     models = case.known("cpu", "model")
     detected = case.where("os", "virtualisation", *_EMULATORS)
     arms = [arm for arm in case.arms if arm in detected or _TCG in models.get(arm, "")]
@@ -82,8 +85,9 @@ def emulated_machine(case: Case) -> Iterator[Concern]:
 
 @rule("client_on_server_host", "the load runs on the server's host")
 def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
-    """Finds servers on the machine of the load, which takes CPU time from them."""
-    # whether a fleet's machine is a server's host is in the trials, unless only this machine reaches the server
+    """Finds servers that run on the machine that makes the load. The load takes CPU time from them."""
+    # if a fleet makes the load, only the trials show whether one of its machines is a server's host; but a server with
+    # a local connection is reached from this machine alone
     lab_makes_load = case.design.spec.fleet is None
     arms = [arm for arm in case.arms if case.on_labs_machine(arm) and (lab_makes_load or _is_local(case, arm))]
     cpus = case.value(arms[0], "cpu", "logical") if arms else None
@@ -106,7 +110,8 @@ def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
 
 @rule("client_on_server_host", "the load runs on the server's host", over_trials=True)
 def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
-    """Finds machines of the fleet on which a server runs; their load takes CPU time from that server."""
+    """Finds machines of the fleet on which a server runs too. The load of such a machine takes CPU time from the
+    server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}
     shared = grouped(
         (arm, name) for arm in case.plan.arms for name, share in machines.items() if _is_host(case, arm, share)
@@ -125,10 +130,10 @@ def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
 
 
 def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
-    """True if a machine of the fleet is the host of an arm, by its name or address, or because both are the lab's
-    machine.
+    """True if a machine of the fleet is the host of an arm's server: by its name or address, or because both are the
+    machine on which pgtrial runs.
 
-    Local connections are left out, because the rule over the facts reports them.
+    Servers with a local connection are left out, because the rule over the facts reports them.
     """
     names = {
         name
@@ -142,7 +147,7 @@ def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
 
 
 def _is_local(case: Case, arm: str) -> bool:
-    """True if the connection cannot come from another machine than the lab's."""
+    """True if the connection to the server can only come from the machine on which pgtrial runs."""
     return case.value(arm, "network", "path") in ("unix socket", "loopback")
 
 
@@ -152,27 +157,27 @@ _NOISE = {
         "{share:.0%} of the CPU time was taken by the hypervisor for other machines",
         "Use a machine whose CPUs are not shared, or measure at a quieter time.",
     ),
-    # below this limit lies the kernel's own work for server and load
+    # the kernel's own work for server and load is below this limit
     "foreign": (
         0.10,
         "{share:.0%} of the CPU time went to programs that are no part of the study",
         "Stop what else runs there (top tells what), or measure at a quieter time.",
     ),
-    # all processes at once waited for memory, which a server with enough of it never does
+    # all processes waited for memory at the same time, which never happens on a server with enough memory
     "stalled": (
         0.05,
         "for {share:.0%} of the time everything waited for memory",
         "Give the machine more memory, or the server and the data less of it.",
     ),
 }
-"""The kinds of noise. Each has the share above which a trial is noisy (of the CPU time or, for stalls, of the time),
-and the words of the finding and the cure."""
+"""The kinds of noise. Each has three values: the share of the CPU time (for stalls, of the time) above which a trial
+counts as noisy, the words of the finding, and its cure."""
 
 
 @rule("noisy_host", "other work used the host", over_trials=True)
 def noisy_host(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each kind of noise. The random order spreads it over the arms, and it widens the
-    interval."""
+    """Yields one concern for each kind of noise from other work on a host. The random order of the trials spreads such
+    noise over the arms, and it makes the intervals wider."""
     for kind, (limit, words, cure) in _NOISE.items():
         known = [(trial.arm, share) for trial in case.completed() if (share := _shares(trial).get(kind)) is not None]
         noisy = [(arm, share) for arm, share in known if share > limit]
@@ -188,7 +193,7 @@ def noisy_host(case: Case) -> Iterator[Concern]:
 
 
 def _shares(trial: Trial) -> dict[str, float]:
-    """Returns the known shares of noise in a completed trial, by kind."""
+    """Returns the shares of noise in a completed trial, by kind, as far as they are known."""
     host = trial.server_deltas.get("host", {})
     shares = {}
     cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
@@ -196,7 +201,7 @@ def _shares(trial: Trial) -> dict[str, float]:
         shares["stolen"] = host["cpu_steal_s"] / cpu
     if cpu and busy is not None and server is not None and trial.client is not None:
         ours = server
-        if "lab_cpu_s" in host:  # the lab is where the server runs
+        if "lab_cpu_s" in host:  # pgtrial runs on the server's host
             ours += host["lab_cpu_s"] + _loads_cpu_s(trial.client, trial.machines)
         shares["foreign"] = max(0.0, busy - ours) / cpu
     if host.get("elapsed_s") and "memory_stall_s" in host:
@@ -205,8 +210,8 @@ def _shares(trial: Trial) -> dict[str, float]:
 
 
 def _loads_cpu_s(client: ClientUse, machines: Sequence[MachineShare]) -> float:
-    """Returns the CPU time of the load on the lab's machine: all except that of fleet machines known to be
-    elsewhere."""
+    """Returns the CPU time in seconds that the load used on the machine on which pgtrial runs. Machines of the fleet
+    that are known to be other machines are left out."""
     if not any(share.with_lab is False for share in machines):
         return client.cpu_user_s + client.cpu_system_s
     beside_lab = [share for share in machines if share.with_lab is not False]

@@ -1,4 +1,4 @@
-"""Rules on conditions that disturb or distort any measurement, whether or not the arms differ in them."""
+"""Rules on conditions that disturb or distort any measurement, even if all arms have them in common."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("thp", "transparent huge pages are always on")
 def transparent_huge_pages(case: Case) -> Iterator[Concern]:
-    """Finds transparent huge pages set to `always`: the kernel then merges pages of the server, which causes stalls.
+    """Finds transparent huge pages that are set to `always`. The kernel then merges pages of the server's memory, which
+    causes stalls.
 
-    Without explicit huge pages this concerns all memory; with them, only that outside the shared memory.
+    Without explicit huge pages this concerns all memory of the server. With explicit huge pages it concerns only the
+    memory outside the shared memory.
     """
     arms = case.where("memory", "thp", "always")
-    # before PostgreSQL 17 only the setting `on` makes huge pages certain
+    # before PostgreSQL 17 it is certain only with the setting `on` that huge pages are used
     explicit = [arm for arm in arms if _huge_pages_are(case, arm, "on")]
     others = [arm for arm in arms if arm not in explicit]
     cure = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as PostgreSQL's documentation advises."
@@ -46,7 +48,8 @@ def _huge_pages_are(case: Case, arm: str, state: str) -> bool:
 
 @rule("debug_build", "a debug build")
 def debug_build(case: Case) -> Iterator[Concern]:
-    """Finds servers with assertions or unoptimised code, whose speed is not that of PostgreSQL."""
+    """Finds servers that were built with assertions or without optimisation. Their speed says little about
+    PostgreSQL."""
     for arm in case.arms:
         marks = [*_debug_marks(case, arm)]
         if marks:
@@ -66,14 +69,14 @@ def _debug_marks(case: Case, arm: str) -> Iterator[str]:
 
 
 def _optimisation(case: Case, arm: str) -> str | None:
-    """Returns the compiler's option of optimisation that counts, such as -O2."""
+    """Returns the compiler's optimisation option that is in force, such as -O2; None if the build names none."""
     flags = (case.value(arm, "server", "build_flags") or "").split()
     return next((flag for flag in reversed(flags) if flag.startswith("-O")), None)
 
 
 @rule("small_build", "a build for small size")
 def small_build(case: Case) -> Iterator[Concern]:
-    """Finds servers that were compiled for small size, as some packagers do, which costs speed."""
+    """Finds servers that were compiled for small size (-Os), as some packagers do. This makes them slower."""
     arms = [arm for arm in case.arms if _optimisation(case, arm) == "-Os"]
     if arms:
         unequal = len(arms) < len(case.arms)
@@ -88,7 +91,8 @@ def small_build(case: Case) -> Iterator[Concern]:
 
 @rule("pending_restart", "a changed setting is not in force")
 def pending_restart(case: Case) -> Iterator[Concern]:
-    """Finds changed settings that wait for a restart: they are in the file and not in force."""
+    """Finds settings that were changed in the configuration file, but are not in force until the server is
+    restarted."""
     for arm, names in case.known("server", "pending_restart").items():
         if names:
             yield Concern(
@@ -99,12 +103,12 @@ def pending_restart(case: Case) -> Iterator[Concern]:
 
 
 _POWER_PLANS = ("Balanced", "Power saver")
-"""The power plans of Windows that make the CPU frequency follow the load."""
+"""The power plans of Windows with which the CPU frequency follows the load."""
 
 
 @rule("governor", "the CPU frequency follows the load")
 def frequency_governor(case: Case) -> Iterator[Concern]:
-    """Finds governors that follow the load, which make the CPU frequency a part of the measurement."""
+    """Finds CPU frequency governors that follow the load, so that the CPU frequency changes during the measurement."""
     arms = case.where("cpu", "governor", "powersave", "ondemand", "conservative", "schedutil", *_POWER_PLANS)
     if arms:
         governor = case.value(arms[0], "cpu", "governor")
@@ -121,8 +125,8 @@ def frequency_governor(case: Case) -> Iterator[Concern]:
 
 @rule("fixed_layout", "memory is not laid out at random")
 def fixed_layout(case: Case) -> Iterator[Concern]:
-    """Finds kernels without address randomisation: one layout of memory then serves a whole study, and may favour an
-    arm (Mytkowicz 2009)."""
+    """Finds kernels without address space randomisation. All trials of the study then have the same memory layout,
+    which may favour an arm by chance (Mytkowicz 2009)."""
     arms = case.where("os", "address_randomisation", "0")
     if arms:
         yield Concern(
@@ -136,8 +140,8 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
 
 @rule("not_permitted", "the server did not permit some steps", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
-    """Finds steps of pgtrial, such as a checkpoint before the measured part, that a server did not permit: one concern
-    for each step, with all arms whose trials ran without it."""
+    """Finds steps that pgtrial could not execute because a server did not permit them, such as a checkpoint before the
+    measured part. There is one concern for each step, with all arms whose trials ran without it."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):
         arms = [arm for arm in case.plan.arms if any(thing in trial.not_permitted for trial in case.completed(arm))]
         if arms:
@@ -153,14 +157,15 @@ def not_permitted(case: Case) -> Iterator[Concern]:
 
 
 def is_debugging(name: str, value: Any) -> bool:
-    """True if a setting with this value, as SHOW prints it, serves to find errors and costs time."""
+    """True if a setting with this value (as SHOW prints it) serves to find errors and costs time."""
     pattern = KNOWN.costly.get(name)
     return pattern is not None and isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 @rule("debug_setting", "a debug setting is on")
 def debug_settings(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each debug setting that is on; a declared one is what the study compares."""
+    """Yields one concern for each debugging setting that is on. If the study declares the setting, it is what the study
+    compares, and there is no concern."""
     for name in KNOWN.costly:
         values = case.known("settings", name)
         arms = [arm for arm, value in values.items() if is_debugging(name, value)]

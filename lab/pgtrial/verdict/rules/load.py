@@ -1,4 +1,5 @@
-"""Rules on the load: the client was the limit, transactions started late, the rate was not kept."""
+"""Rules on the load. They find trials in which the load engine was the bottleneck, transactions started late, or the
+rate was not kept."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from pgtrial.verdict.percentiles import percentile_of
 from pgtrial.verdict.rules.case import Case, Concern, Severity, listed, rule
 
 _KEPT = 0.99
-"""The share of the asked rate that an arm has to serve, with a tolerance of three standard deviations of the Poisson
-count."""
+"""An arm keeps the rate if it serves at least this share of the transactions. A further three standard deviations of
+the Poisson count are tolerated."""
 
 _LAG = "schedule-lag"
 _ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
@@ -26,7 +27,8 @@ _ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hi
 
 @rule("busy_client", "the client was a limit", over_trials=True)
 def busy_client(case: Case) -> Iterator[Concern]:
-    """Finds trials in which the engine reports that it was the limit, so that a faster server would look no faster."""
+    """Finds trials in which the load engine reports that it was the bottleneck itself, so that a faster server would
+    not look faster."""
     yield from _spoilt(
         case,
         lambda trial: _warning(trial, of_schedule=False),
@@ -39,10 +41,10 @@ def busy_client(case: Case) -> Iterator[Concern]:
 
 @rule("schedule_lag", "transactions started late", over_trials=True)
 def schedule_lag(case: Case) -> Iterator[Concern]:
-    """Finds trials in which the engine reports that it began transactions late although a client was free.
+    """Finds trials in which the load engine reports that it began transactions late although a client was free.
 
-    More clients cannot help then. The engine compares its delay with the median response time; the study may compare a
-    far longer time, beside which the delay is small.
+    More clients cannot help then. The engine compares its delay with the median response time. If the study compares a
+    far longer time, the delay is negligible and there is no concern.
     """
     yield from _spoilt(
         case,
@@ -65,8 +67,8 @@ def schedule_lag(case: Case) -> Iterator[Concern]:
 
 @rule("rate_not_kept", "the rate was not kept", over_trials=True)
 def rate_not_kept(case: Case) -> Iterator[Concern]:
-    """Finds trials that did not keep the rate. Beyond its capacity, an arm's queue grows for as long as the trial
-    lasts."""
+    """Finds trials in which the rate was not kept. If the rate is above the capacity of an arm, its queue grows as long
+    as the trial lasts, so that response times mean nothing."""
     yield from _spoilt(
         case,
         _behind,
@@ -78,9 +80,9 @@ def rate_not_kept(case: Case) -> Iterator[Concern]:
 
 @rule("ceiling", "the search ended at the highest rate allowed", over_trials=True)
 def ceiling(case: Case) -> Iterator[Concern]:
-    """Finds searches that ended at the highest rate allowed.
+    """Finds searches for a capacity that ended at the highest rate that the study allows.
 
-    If both arms of a comparison reach that rate, nothing is known of their difference, and there is no verdict.
+    If both arms of a comparison reach this rate, nothing is known about their difference, and there is no verdict.
     """
     for place, point in enumerate(case.plan.load_points):
         most = point.capacity.at_most if point.capacity is not None else None
@@ -99,7 +101,7 @@ def ceiling(case: Case) -> Iterator[Concern]:
 
 
 def _reach(trials: Sequence[Trial], rate: float) -> bool:
-    """True if more trials than are tolerated found the capacity at this rate."""
+    """True if the search ended at this rate in more trials than are tolerated."""
     return sum((trial.capacity or 0.0) >= rate for trial in trials) > TOLERATED * len(trials)
 
 
@@ -112,9 +114,10 @@ def _spoilt(
     allowed: bool = False,
     severity: Severity = "withhold",
 ) -> Iterator[Concern]:
-    """Yields one concern if more trials than are tolerated are spoilt for a reason at a load point; all trials count.
+    """Yields one concern if, at some load point, `reason_of` returns a reason for more trials than are tolerated.
+    Failed trials count too.
 
-    If the baseline is spoilt, the finding is about the baseline alone, since then every comparison is spoilt.
+    If trials of the baseline are spoilt, the concern names only the baseline, since every comparison is then spoilt.
     """
     grid, plan = case.grid, case.plan
     cells: list[tuple[str, int, list[str], int]] = []
@@ -139,20 +142,23 @@ def _spoilt(
 
 
 def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
-    """Returns the first warning that the engine gave about itself in a trial; None if there is none. With
-    `of_schedule`, only warnings that it began transactions late count, otherwise only all others."""
+    """Returns the first warning in which the load engine says that it was a bottleneck itself in a trial; None if there
+    is none. With `of_schedule`, only warnings about transactions that began late are considered; without it, all other
+    warnings."""
     warnings = trial.client.warnings if trial.client else []
     return next((warning.message.rstrip(".") for warning in warnings if (warning.kind == _LAG) == of_schedule), None)
 
 
 _DELAY = re.compile(r"began ([\d.]+) ms late")
-"""The delay that the engine's warning states."""
+"""Matches the delay in the load engine's warning."""
 _TOLERATED_DELAY = 0.1
-"""The share of the compared time that a delay may have. The engine tolerates the same share of the median."""
+"""A delay is tolerated up to this share of the time that the study compares. The load engine tolerates the same share
+of the median response time."""
 
 
 def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
-    """Returns the engine's warning that it began transactions late; None if that is little beside the compared time."""
+    """Returns the load engine's warning that it began transactions late. Returns None if the delay is small in
+    comparison with the time that the study compares."""
     warning = _warning(trial, of_schedule=True)
     delay = _DELAY.search(warning) if warning is not None else None
     compared_us = _time_us(plan, trial, metric)
@@ -162,15 +168,18 @@ def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
 
 
 def _lateness_of_other(plan: Plan, metric: str, trial: Trial) -> str | None:
-    """Returns the engine's warning if it concerns this metric alone and not the primary one; else None."""
+    """Returns the load engine's warning about late transactions if it matters for this metric and not for the primary
+    metric; otherwise None."""
     concerns_all = _lateness(plan, trial, plan.primary_metric) is not None
     return None if concerns_all else _lateness(plan, trial, metric)
 
 
 def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
-    """Returns the response time of a trial that a metric compares, microseconds.
+    """Returns the time in microseconds that a metric compares in a trial: a percentile or the mean of the response
+    time.
 
-    The metric None stands for the usual one. Returns None if the metric is no response time, or the time is not known.
+    If `metric` is None, the default metric is meant. Returns None if the metric is not a response time, or if the time
+    is not known.
     """
     if metric is not None and metric in PERCENTILES:
         return percentile_of(plan, metric).value(trial)
@@ -180,7 +189,7 @@ def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
 
 
 def _behind(trial: Trial) -> str | None:
-    """Returns the served and the asked transactions in words, if a trial did not keep its rate.
+    """Returns the served and the scheduled transactions in words if a trial did not keep its rate; otherwise None.
 
     Failed transactions count as served.
     """

@@ -1,4 +1,5 @@
-"""Rules on declared metrics: whether the primary claims stand, and which metrics only repeat the throughput."""
+"""Rules on the metrics that a study declares: whether claims on the primary metric are reliable, and which metrics only
+repeat the throughput."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("metric_does_not_stand", "the primary metric does not stand", over_trials=True)
 def metric_does_not_stand(case: Case) -> Iterator[Concern]:
-    """Finds primary metrics that do not stand, such as a percentile without enough slower transactions."""
+    """Finds primary metrics on which a claim is not reliable, such as a percentile with too few slower transactions."""
     plan, grid = case.plan, case.grid
     if not plan.metrics:
         return
@@ -36,7 +37,8 @@ def metric_does_not_stand(case: Case) -> Iterator[Concern]:
 
 @rule("closed_loop", "metrics that follow from the throughput", over_trials=True)
 def closed_loop(case: Case) -> Iterator[Concern]:
-    """Finds metrics that only repeat the throughput, since in a closed loop a client waits for its last transaction."""
+    """Finds metrics that only repeat the throughput. In a closed loop a client starts a transaction when its last one
+    has ended, so that the response time follows from the throughput."""
     names = case.plan.repeated_metrics
     if names and case.trials:
         yield Concern(

@@ -1,4 +1,4 @@
-"""Rules on the network between load and servers, over facts and over trials."""
+"""Rules on the network between the load and the servers. Some read the facts, others the trials."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ _ROUTE = ("path", "interface", "mtu")
 COMPARED = (*_ROUTE, "tls")
 
 _UNEQUAL = 1.5
-"""The factor from which two figures are unequal that the lab measured once each."""
+"""Two figures that pgtrial measured once each count as unequal if their ratio is above this factor."""
 
 _UNEQUAL_IN_TRIALS = 1.2
-"""The factor from which two medians over the trials are unequal."""
+"""Two medians over the trials count as unequal if their ratio is above this factor."""
 
 _NO_WAY = ("unix socket", "loopback")
-"""The paths without a network. A round trip there is the work of server and client, and slow servers take longer."""
+"""Paths without a network. The time of a round trip on them is the work of the server and the client, so that it is
+longer for slow servers."""
 
 _NOTICEABLE_ELSEWHERE_US = 10.0
-"""The difference of round trips, in microseconds, below which it is noise even over a network, where the trials show
-how much noise there is."""
+"""Smaller differences of round trips than this, in microseconds, count as noise. This limit is for servers that are
+reached over a network, where the spread over the trials shows how much noise there is."""
 
 
 @rule("unequal_network_path", "network paths differ")
 def unequal_network_path(case: Case) -> Iterator[Concern]:
-    """Finds unequal network paths, whose round trips are a part of every transaction and so of the comparison.
+    """Finds unequal network paths. Their round trips are a part of every transaction, and so of the comparison.
 
-    The facts are about the lab's paths. Those of a fleet are in the trials; if the fleet is on other machines, the
-    lab's paths are not those of the load, except for the encryption, which both request in the same way.
+    The facts describe the paths from the machine on which pgtrial runs. If a fleet on other machines makes the load,
+    its paths are different ones, which the trials describe. Only the encryption is then the same, because both request
+    it in the same way.
     """
     fleet = case.design.spec.fleet
     elsewhere = fleet is not None and fleet.address != LOCAL
@@ -65,7 +67,8 @@ def _differences(case: Case, arm: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
-    """Yields the probes that differ. If a fleet is on the lab's machine, the trials have the load's own round trips."""
+    """Yields the measured properties of the path that differ, in words. If a fleet runs on pgtrial's own machine, round
+    trips are left out, since the trials have the round trips of the load itself."""
     if _without_way(case, arm):
         return
     if round_trips and _unequal_round_trips(case, arm):
@@ -77,13 +80,14 @@ def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
 
 
 def _without_way(case: Case, arm: str) -> bool:
-    """True if both servers are reached by the same path within the lab's machine."""
+    """True if both servers are reached by the same path, and this path does not leave the machine on which pgtrial
+    runs."""
     base, other = case.both(arm, "network", "path")
     return base == other and base in _NO_WAY
 
 
 def _unequal_round_trips(case: Case, arm: str) -> bool:
-    """True if the round trips that the lab probed when it collected the facts differ notably."""
+    """True if the round trips that pgtrial measured when it collected the facts differ notably."""
     return unlike(*case.both(arm, "probes", "round_trip_median_us"), _UNEQUAL, NOTICEABLE_US)
 
 
@@ -91,12 +95,13 @@ def _unequal_round_trips(case: Case, arm: str) -> bool:
 def unequal_round_trips(case: Case) -> Iterator[Concern]:
     """Finds unequal round trips in the trials, since the path to a server may change during a study.
 
-    The round trips are those from a fleet's machines if they are known for both arms, or else the lab's.
+    The round trips from the fleet's machines are compared if they are known for both arms, and otherwise the round
+    trips from the machine on which pgtrial runs.
     """
     for arm in case.others:
         by_fleet = all(_of_the_load(case, name) for name in (case.baseline, arm))
         known = [(_of_the_load if by_fleet else _of_the_lab)(case, name) for name in (case.baseline, arm)]
-        # the rule over the facts has already reported a difference of the lab's round trips
+        # the rule over the facts has already reported a difference of the round trips from pgtrial's own machine
         if not all(known) or (not by_fleet and (_without_way(case, arm) or _unequal_round_trips(case, arm))):
             continue
         base, other = map(median, known)
@@ -120,7 +125,7 @@ def _of_the_load(case: Case, arm: str) -> list[float]:
 
 
 def _noise_us(case: Case, arm: str, known: Sequence[Sequence[float]]) -> float:
-    """Returns the difference from the baseline that noise explains, microseconds."""
+    """Returns the largest difference from the baseline, in microseconds, that noise can explain."""
     if set(case.both(arm, "client", "connection")) != {"over the network"}:
         return NOTICEABLE_US
     spread = max(robust_sd(times, median(times)) for times in known)

@@ -1,4 +1,4 @@
-"""A rule on the order of trials, which finds that somebody may have chosen blocks after seeing their results."""
+"""A rule on the order of trials. It finds signs that somebody may have chosen blocks after seeing their results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("measured_again", "blocks were measured again after later ones", over_trials=True)
 def measured_again(case: Case) -> Iterator[Concern]:
-    """Finds blocks with a trial that began after a trial of a later block. A study runs its blocks in order, so such a
-    block had been measured before. Studies by the rule P8 have no such finding, so that their stored results do not
-    change."""
+    """Finds blocks with a trial that began after a trial of a later block. Because a study runs its blocks in order,
+    such a block must have been measured before and then removed. There are no such findings for studies that were
+    planned with the older rule P8, so that their stored results do not change."""
     if case.plan.spending is None:
         return
     begun = grouped((trial.block, datetime.fromisoformat(trial.started)) for trial in case.trials)

@@ -1,5 +1,5 @@
-"""Rules on planning: whether an arm makes a plan for each execution where another one keeps a plan for all values, and
-whether plans depend on the sample of ANALYZE."""
+"""Rules on planning: whether one arm makes a plan for each execution while another arm uses one generic plan, and
+whether plans depend on the random sample of ANALYZE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("planned_each_time", "one arm makes a plan for each execution", over_trials=True)
 def planned_each_time(case: Case) -> Iterator[Concern]:
-    """Yields a concern for each arm that makes a plan for each execution, since planning is then compared too."""
+    """Yields a concern for each arm that makes a plan for each execution while the other arm of the comparison does
+    not. The time for planning is then a part of the comparison."""
     for arm in case.others:
         base, other = (load_statements(case.completed(name)) for name in (case.baseline, arm))
         pairs = {text: pair for text, pair in plan_pairs(base, other).items() if pair.kinds_differ}
@@ -43,17 +44,18 @@ def planned_each_time(case: Case) -> Iterator[Concern]:
 
 
 _NAMED = 60
-"""The number of characters of a statement that a message shows."""
+"""How many characters of a statement a message shows."""
 
 _MOST = 0.5
-"""The share of a transaction's time from which planning is where the time goes."""
+"""If planning takes more than this share of a transaction's time, the message says that the time goes into planning."""
 
 
 def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> str:
-    """Returns how much planning weighs in a transaction.
+    """Returns words that say how much planning contributes to the time of a transaction.
 
-    The time for a plan is the shortest of a few, so it is compared with the shortest transactions: both grow alike
-    where many clients share few CPUs. The shortest transaction of several scripts may be one without these statements.
+    The planning time is the shortest of a few measurements, and is therefore compared with the shortest transactions;
+    both grow in the same way if many clients share few CPUs. If the load has several scripts, the shortest transaction
+    may be one without these statements, so such trials are left out.
     """
     shortest_ms = [
         trial.measured.latency_us.min / 1000
@@ -67,8 +69,8 @@ def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> 
 
 @rule("plans_vary", "plans depend on the sample of ANALYZE", over_trials=True)
 def plans_vary(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm whose plans depend on the sample of ANALYZE. That chance is in the arm's trials,
-    and so in the interval of the verdict."""
+    """Yields one concern for each arm whose plans depend on the random sample of ANALYZE. This randomness is included
+    in the arm's trials, and therefore in the interval of the verdict."""
     for arm in case.plan.arms:
         named = [
             f"{shortened(text, _NAMED)}: {listed(_share(text, plan) for plan in plans)}"
@@ -90,18 +92,20 @@ def plans_vary(case: Case) -> Iterator[Concern]:
 
 
 _MOST_NAMED = 5
-"""The number of statements that a message names."""
+"""How many statements a message names."""
 
 
 def _share(text: str, plan: PlanInTrials) -> str:
-    """Returns text such as `Hash Join in 7 of 12 trials (304 ms)`; only suites have the time of each statement."""
+    """Returns a plan and its frequency in words, such as `Hash Join in 7 of 12 trials (304 ms)`. The time is left out
+    except for suites, since only suites measure each statement."""
     times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
     time = f" ({three_digits(median(times))} ms)" if times else ""
     return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"
 
 
 def _time_ms(trial: Trial, query: str) -> float | None:
-    """Returns the time of a suite's query in a trial, the geometric mean of its runs; None: the trial has none."""
+    """Returns the time of a suite's query in a trial, which is the geometric mean of its runs, in milliseconds. Returns
+    None if the trial has no such time."""
     if trial.suite is None:
         return None
     times = (one.time_us(trial.suite.limit_s) for one in trial.suite.queries if one.query == query)

@@ -1,4 +1,5 @@
-"""Rules on the quality of the answers, if a pack measures one: it is good enough, and the same for all arms."""
+"""Rules on the quality of the answers, if a pack measures it (such as the recall of a search): whether it is good
+enough, and whether it is equal on all arms."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _ROUNDING = 1e-9
 
 @rule("unequal_quality", "the answers are not equally good", over_trials=True)
 def unequal_quality(case: Case) -> Iterator[Concern]:
-    """Finds arms whose answers are worse, or better, than the baseline's; worse answers may be the reason for speed."""
+    """Finds arms whose answers are worse, or better, than the baseline's. An arm may be faster because its answers are
+    worse."""
     for arm, cells in _by_arm(case):
         odd = [
             cell
@@ -39,8 +41,8 @@ def unequal_quality(case: Case) -> Iterator[Concern]:
 
 @rule("quality_not_reached", "the answers are not good enough", over_trials=True)
 def quality_not_reached(case: Case) -> Iterator[Concern]:
-    """Finds arms that do not reach the quality that the study asks for, so that their speed answers another
-    question."""
+    """Finds arms that do not reach the quality that the study asks for. A comparison of their speed would answer
+    another question."""
     for arm, cells in _by_arm(case):
         odd = [cell for cell in cells if not cell.quality.reaches(cell.value)]
         if odd:
@@ -58,7 +60,7 @@ def quality_not_reached(case: Case) -> Iterator[Concern]:
 
 @dataclass(frozen=True)
 class _Cell:
-    """The median quality of an arm's trials at a load point, and that of the baseline's trials."""
+    """The median quality of an arm's trials at a load point, and the median quality of the baseline's trials there."""
 
     point: int
     quality: Quality
@@ -67,9 +69,9 @@ class _Cell:
 
 
 def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
-    """Returns for each arm the load points at which a quality is measured.
+    """Returns, for each arm, the load points at which the quality is measured.
 
-    An arm whose trials all failed has none; other rules judge it by its failures.
+    An arm whose trials all failed is left out; other rules judge it by its failures.
     """
     cells: dict[str, list[_Cell]] = {}
     for point, load_point in enumerate(case.plan.load_points):
@@ -88,7 +90,8 @@ def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
 
 
 def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:
-    """Returns a concern that withholds the comparisons of an arm, and names the first of its load points."""
+    """Returns a concern that withholds the verdicts on an arm at the load points of `odd`. Its message names the first
+    of these load points."""
     place = case.plan.load_points[odd[0].point].label
     place += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
     cells = [(arm, cell.point) for cell in odd]

@@ -1,8 +1,8 @@
 """A rule on transactions that were rolled back although the script or the program of the load reports no failure.
 
-A client program that catches its errors, and a script of sysbench's that calls `pcall`, count failures as work done.
-The server has counted them as rolled back, and the engine has seen the errors of a script. An exception that a function
-catches itself is neither: the transaction goes on.
+If a client program catches its errors, or a sysbench script calls `pcall`, a failed transaction counts as work done.
+But the server has counted it as rolled back, and for a script the load engine has seen the error. An exception that a
+function inside the database catches is not a failure, since the transaction goes on.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 from pgtrial.verdict.rules.failures import worse_arms
 
 _NOTABLE = 0.001
-"""The share of hidden failures, or the difference of two shares, up to which there is no finding. The lab's own
-sessions and the transactions at the edges of the measured part may account for that much."""
+"""A share of hidden failures, or a difference of two shares, up to this value gives no finding. pgtrial's own sessions
+and the transactions at both ends of the measured part may explain that much."""
 _ERRORS = 4.0
-"""The number of standard errors of the mean difference over the blocks that a difference must exceed as well."""
+"""A difference must also exceed this number of standard errors, which are computed from the differences of the
+blocks."""
 _LEAK_S = 1.0
-"""The seconds of warm-up that the server's counters may hold besides the measured part
+"""The server's counters may include this many seconds of the warm-up in addition to the measured part
 (`evidence/observe/views.py`)."""
 
 _CURE = (
@@ -34,12 +35,12 @@ _CURE = (
 
 @rule("hidden_failures", "transactions failed that the load does not report", over_trials=True)
 def hidden_failures(case: Case) -> Iterator[Concern]:
-    """Finds arms whose unreported failures differ by over 0.1% of the transactions and four standard errors over
-    blocks.
+    """Finds arms whose unreported failures differ from the baseline's by more than 0.1% of the transactions, and by
+    more than four standard errors over the blocks.
 
-    A verdict stands if the arm with more of them is the slower one. Replays and suites know each statement's errors,
-    and have rules of their own. If client programs share a server, nobody knows whose transactions were rolled back;
-    then more than 0.1% of rolled-back transactions withhold the verdict.
+    The verdict is kept if the arm with more of these failures is also the slower one. Replays and suites know the
+    errors of each statement and have rules of their own. If client programs share a server, it is not known whose
+    transactions were rolled back; the verdict is then withheld if more than 0.1% of the transactions were rolled back.
     """
     for number, point in enumerate(case.plan.load_points):
         if point.kind.knows_each_statement:
@@ -80,7 +81,8 @@ def _on_shared_server(case: Case, number: int, point: LoadPoint) -> Iterator[Con
 
 
 def _share(trial: Trial) -> float | None:
-    """Returns the share of a trial's transactions that failed unreported, or had such statements; None if unknown."""
+    """Returns the share of a trial's transactions that failed without being reported or, for a script of the user's own
+    in Lua, that had failed statements. Returns None if it is not known."""
     phase = trial.served
     if phase is None or phase.retries is None:
         return None
@@ -91,12 +93,14 @@ def _share(trial: Trial) -> float | None:
 
 
 def _is_own_lua(point: LoadPoint) -> bool:
-    """True if a script of the user's own handles errors; the engine has counted them."""
+    """True if the load is a Lua script of the user, which may handle errors itself. The load engine has counted these
+    errors."""
     return point.sysbench and point.workload.endswith(".lua")
 
 
 def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> float | None:
-    """Returns the share of transactions that the server rolled back and the load neither reported nor tried again."""
+    """Returns the share of transactions that the server rolled back, and that the load neither reported as failed nor
+    tried again."""
     database = deltas.get("database", {})
     committed, rolled_back = database.get("xact_commit"), database.get("xact_rollback")
     if phase is None or phase.retries is None or committed is None or rolled_back is None or not phase.duration_s:
@@ -106,7 +110,8 @@ def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> fl
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float | None:
-    """Returns by how much the arm's share is larger on average over the blocks; None if that is not notable."""
+    """Returns by how much the arm's share is larger than the baseline's, on average over the blocks. Returns None if
+    the difference is not notable."""
     if len(pairs) < 2:
         return None
     differences = [ours - base for base, ours in pairs]

@@ -1,4 +1,4 @@
-"""Rules on rows: whether the arms have the same data, and whether their statements find rows in it."""
+"""Rules on rows: whether the arms have the same data, and whether statements find rows on both arms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pgtrial.model.units import STATEMENT_LENGTH, plural, shortened
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 _FEWEST_CALLS = 300
-"""The number of calls in each arm below which it may be chance that a statement has found no rows."""
+"""With fewer calls than this in one of the arms, it may be chance that a statement found no rows there."""
 _FINDS = 0.01
-"""The number of rows for each call from which a statement counts as one that finds rows."""
+"""A statement counts as one that finds rows if it returns at least this number of rows for each call, on average."""
 
 _SAME_ROWS = (
     "Load one dump into all arms ([load] data, or pg_restore into given servers), or have the SQL that makes the rows "
@@ -25,9 +25,10 @@ _SAME_ROWS = (
 
 @rule("unequal_data", "the arms do not have the same rows")
 def unequal_data(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about the first table whose rows are not those of the baseline.
+    """Yields one concern for each arm, about the first table whose rows differ from the baseline's.
 
-    If the load itself changes the table on given servers, which keep the changes, it is only a warning.
+    On given servers the load may change a table, and the servers keep the changes. A difference in such a table is only
+    a warning.
     """
     places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
     base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
@@ -43,7 +44,8 @@ def unequal_data(case: Case) -> Iterator[Concern]:
 
 @rule("rows_not_compared", "rows could not be compared")
 def rows_not_compared(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about the first table whose rows could not be read and so were not compared."""
+    """Yields one concern for each arm, about the first table whose rows were not compared because pgtrial could not
+    read them."""
     for arm in case.arms:
         tables = _tables(case.facts[arm])
         unread = {name: reason for name, rows in tables.items() if (reason := why_not_compared(rows)) is not None}
@@ -59,7 +61,7 @@ def rows_not_compared(case: Case) -> Iterator[Concern]:
 
 
 def why_not_compared(rows: TableRows) -> str | None:
-    """Returns why rows of a table were not compared; None if all that pgtrial looks at were."""
+    """Returns the reason why the rows of a table were not compared; None if they were."""
     if rows.unread is not None:
         return rows.unread
     return "policies of row-level security may hide some from the load's role" if rows.has_policies else None
@@ -67,9 +69,10 @@ def why_not_compared(rows: TableRows) -> str | None:
 
 @rule("rows_in_one_arm", "a statement finds rows in one arm only", over_trials=True)
 def rows_in_one_arm(case: Case) -> Iterator[Concern]:
-    """Finds statements that find rows in one arm and never in the other, which then has nothing to do.
+    """Finds statements that find rows in one arm but never in the other, so that the other arm has less work to do.
 
-    Replays and suites have rules of their own, since they know the rows of each statement (`answers.py`, `suites.py`).
+    Replays and suites have rules of their own, because they know the rows of each statement (`answers.py`,
+    `suites.py`).
     """
     for arm in case.others:
         for number, point in enumerate(case.plan.load_points):
@@ -94,7 +97,7 @@ def rows_in_one_arm(case: Case) -> Iterator[Concern]:
 
 
 def _counted(case: Case, arm: str, point: LoadPoint) -> dict[str, tuple[int, int]]:
-    """Returns the calls and the rows of each statement, over the trials of an arm."""
+    """Returns the numbers of calls and of rows of each statement, over all trials of an arm."""
     counted: dict[str, tuple[int, int]] = {}
     for trial in case.completed(arm, point):
         for text, one in trial.statement_rows.items():
@@ -114,7 +117,8 @@ def _tables(facts: Facts) -> dict[str, TableRows]:
 
 
 def _differ(base: TableRows, other: TableRows | None) -> bool:
-    """True if rows that both places let pgtrial read are not the same, or the table is in one of them alone."""
+    """True if pgtrial could read the rows on both servers and they differ, or if the other server does not have the
+    table."""
     if other is None:
         return True
     return None not in (base.digest, other.digest) and (base.rows, base.digest) != (other.rows, other.digest)
@@ -122,7 +126,7 @@ def _differ(base: TableRows, other: TableRows | None) -> bool:
 
 @dataclass(frozen=True)
 class _Unlike:
-    """The tables of the baseline, and those of an arm or of one of its deployments."""
+    """The tables of the baseline, and the tables of an arm or of one of its deployments."""
 
     baseline: str
     arm: str
@@ -132,7 +136,7 @@ class _Unlike:
 
     @property
     def place(self) -> str:
-        """Returns the arm, or the deployment of the arm, that has the tables, in words."""
+        """Returns the arm or the deployment that has the tables, in words."""
         return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
 
 
@@ -148,7 +152,7 @@ def _told(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
 
 
 def _words(of: _Unlike, name: str) -> str:
-    """Returns in words how a table differs from the baseline's."""
+    """Returns in words how a table differs from the same table of the baseline."""
     base, other = of.base[name], of.tables.get(name)
     if other is None:
         return f"there is no table {name} in {of.place}"

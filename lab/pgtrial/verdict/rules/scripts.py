@@ -1,5 +1,5 @@
-"""Rules on arms with scripts of their own, or with SQL of their own that runs before the load: whether statements find
-the same rows."""
+"""Rules on arms that have a script of their own, or SQL of their own that runs before the load. They check whether the
+statements of all arms find the same rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _CURE = (
 
 @rule("other_answers", "the arms do not find the same rows")
 def other_answers(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm that found other rows than the baseline before the first trial."""
+    """Yields one concern for each arm whose statements found other rows than those of the baseline when they were tried
+    before the first trial."""
     has_scripts = bool(case.plan.load_points[0].of_arms)
     for arm in case.arms:
         facts = case.facts[arm].facts.get("answers")

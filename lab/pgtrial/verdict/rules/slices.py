@@ -1,4 +1,5 @@
-"""A rule on trials that alternate: a slice may disturb the next one, which moves a comparison (carry-over)."""
+"""A rule on trials that alternate in slices. A slice may disturb the next slice, which changes the comparison
+(carry-over)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("carry_over", "slices disturb those after them", over_trials=True)
 def carry_over(case: Case) -> Iterator[Concern]:
-    """Yields one warning for each comparison that carry-over moves by more than the margin, if its interval excludes
-    0."""
+    """Yields one warning for each comparison that carry-over changes by more than the margin, if the interval of this
+    change excludes 0."""
     for shift in case.shifts:
         moved = shift.difference
         if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= case.plan.margin:

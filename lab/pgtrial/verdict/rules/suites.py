@@ -1,4 +1,5 @@
-"""Rules on suites: whether queries give the same answers and none fails, and whether caches were as asked for."""
+"""Rules on suites: whether queries give the same answers, whether queries fail, and whether caches were empty if the
+study asked for it."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ from pgtrial.model.units import shortened
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
 _SHOWN = 100
-"""The number of characters of a server's message that a message shows."""
+"""How many characters of a server's message are shown."""
 _NAMED = 5
-"""The number of queries that a message names."""
+"""How many queries a message names."""
 
 _BLOCK_BYTES = 8192
 _LEAST_READ = 1.0
-"""The fewest blocks that a query reads into empty shared buffers. The catalogs alone are more."""
+"""The smallest number of blocks that a query reads if shared buffers are empty. Reading the system catalogs alone takes
+more than this."""
 _LEAST_SHARE = 0.1
-"""The smallest share of these blocks that the host reads from its devices if its cache was empty."""
+"""If the kernel's cache was empty, the host reads at least this share of the query's blocks from its devices."""
 
 
 def _results(case: Case, arm: str) -> dict[str, list[QueryResult]]:
@@ -31,7 +33,7 @@ def _results(case: Case, arm: str) -> dict[str, list[QueryResult]]:
 
 
 def _answers(results: Sequence[QueryResult]) -> list[QueryAnswer]:
-    """Returns the different answers of a query in all trials."""
+    """Returns the different answers that a query gave in all trials."""
     return list(dict.fromkeys(answer for result in results for answer in result.answers))
 
 
@@ -42,7 +44,8 @@ def _named(queries: Sequence[str]) -> str:
 
 @rule("unequal_results", "queries do not return the same rows", over_trials=True)
 def unequal_results(case: Case) -> Iterator[Concern]:
-    """Finds queries whose rows differ from the baseline's, although each arm by itself always returns the same rows."""
+    """Finds queries that return other rows than on the baseline, although each arm by itself always returns the same
+    rows."""
     unchecked = {name for point in case.plan.load_points if point.suite is not None for name in point.suite.unchecked}
     base = _results(case, case.baseline)
     for arm in case.others:
@@ -72,7 +75,7 @@ def unequal_results(case: Case) -> Iterator[Concern]:
 
 @rule("unsteady_results", "results of queries change from run to run", over_trials=True)
 def unsteady_results(case: Case) -> Iterator[Concern]:
-    """Finds queries with several answers on one arm, whose results are therefore not compared."""
+    """Finds queries that give several different answers on one arm. Their results cannot be compared between arms."""
     unchecked = {name for point in case.plan.load_points if point.suite is not None for name in point.suite.unchecked}
     odd: dict[str, list[str]] = {}
     for arm in [case.baseline, *case.others]:
@@ -91,7 +94,8 @@ def unsteady_results(case: Case) -> Iterator[Concern]:
 
 @rule("failed_queries", "queries fail", over_trials=True)
 def failed_queries(case: Case) -> Iterator[Concern]:
-    """Finds queries that end with an error on an arm: one concern for each arm, with the most frequent query."""
+    """Finds queries that end with an error on an arm. There is one concern for each arm, about the query that fails
+    most often."""
     for arm in [case.baseline, *case.others]:
         failed = {
             query: failing
@@ -113,7 +117,7 @@ def failed_queries(case: Case) -> Iterator[Concern]:
 
 @rule("over_limit", "queries were cancelled at the limit", over_trials=True)
 def over_limit(case: Case) -> Iterator[Concern]:
-    """Finds queries that were cancelled at the time limit on an arm, so that the limit is taken as their time."""
+    """Finds queries that were cancelled at the time limit on an arm. The limit then counts as their time."""
     for arm in [case.baseline, *case.others]:
         cut = sorted(query for query, results in _results(case, arm).items() if any(r.over_limit for r in results))
         limits = [point.suite.limit_s for point in case.plan.load_points if point.suite is not None]
@@ -128,7 +132,8 @@ def over_limit(case: Case) -> Iterator[Concern]:
 
 @rule("caches_not_empty", "queries found their data in memory", over_trials=True)
 def caches_not_empty(case: Case) -> Iterator[Concern]:
-    """Finds trials whose caches had to be empty and were not, by the blocks that their queries read."""
+    """Finds trials whose caches should have been empty and were not. The number of blocks that the queries read from
+    outside the caches shows this."""
     suite = case.plan.load_points[0].suite
     if suite is None or suite.cache == "warm":
         return

@@ -1,4 +1,5 @@
-"""Rules on the tables: their size against other arms and caches, dead rows, and maintenance during the trials."""
+"""Rules on tables: their size in comparison with other arms and with caches, dead rows, and maintenance during the
+trials."""
 
 from __future__ import annotations
 
@@ -13,22 +14,24 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule,
 
 _LARGER = 1.05
 _LARGER_BYTES = 2**20
-"""The factor and the bytes below which a difference of size is a few pages in small tables."""
+"""The factor and the number of bytes that a difference of size must exceed. Smaller differences are a few pages in
+small tables."""
 
 _DEAD = 0.05
-"""The share of dead rows before the load that is tolerated; autovacuum by default begins at 0.2."""
+"""This share of dead rows before the load is tolerated. Autovacuum by default begins at 0.2."""
 
 _CACHES = {
     "shared_buffers": ("shared_buffers", ("settings.shared_buffers",)),
     "memory": ("the memory that the server may use", ("memory.", "limits.", "server.dsn", "server.host")),
 }
-"""The name of each cache in messages, and the keys whose declaration means that the study compares this cache."""
+"""For each cache, its name in messages, and the keys of the study file that change the size of the cache. If the study
+declares a difference in one of these keys, it compares the cache."""
 
 
 @rule("tables_of_others", "tables that pgtrial has not made")
 def tables_of_others(case: Case) -> Iterator[Concern]:
-    """Finds tables that pgtrial has not made. Nothing resets them, so each trial starts from the state that the last
-    one left."""
+    """Finds tables that pgtrial has not made. Nothing resets them, so that each trial starts from the state in which
+    the previous trial left them."""
     tables = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
     if tables:
         names = sorted({name for names in tables.values() for name in names})
@@ -44,7 +47,8 @@ def tables_of_others(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_tables", "bloat differs", over_trials=True)
 def unequal_tables(case: Case) -> Iterator[Concern]:
-    """Finds tables of unequal size, by bloat or by another way of storing: more pages to read and to cache."""
+    """Finds tables of unequal size, because of bloat or because they are stored in another way. The larger tables have
+    more pages to read and to cache."""
     for arm in case.others:
         sizes = [(point, _size(case, case.baseline, point), _size(case, arm, point)) for point in _points(case)]
         odd = [
@@ -72,7 +76,7 @@ def unequal_tables(case: Case) -> Iterator[Concern]:
 
 
 def _points(case: Case) -> list[LoadPoint]:
-    """Returns one load point for each size of the data, since the tables depend on nothing else in a load point."""
+    """Returns one load point for each size of the data. The tables depend on nothing else in a load point."""
     return list({_data(point): point for point in reversed(case.plan.load_points)}.values())
 
 
@@ -83,21 +87,23 @@ def _data(point: LoadPoint) -> tuple[object, ...]:
 
 
 def _size(case: Case, arm: str, point: LoadPoint) -> float | None:
-    """Returns the size of an arm's tables and indexes, bytes: the median over its trials with this size of the data."""
+    """Returns the size of an arm's tables and indexes in bytes. It is the median over the arm's trials with the data of
+    this load point."""
     trials = [trial for trial in case.completed(arm) if _data(trial.load_point) == _data(point)]
     sizes = _sizes(trial.relations_before for trial in trials)
     return median(sizes) if sizes else None
 
 
 def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float]:
-    """Returns the bytes of tables and indexes in each of the trials that recorded them."""
+    """Returns the total size of tables and indexes in bytes, for each trial that recorded it."""
     names = ("bytes_table", "bytes_indexes")
     return [sum(counts.get(name, 0) for counts in one.values() for name in names) for one in relations if one]
 
 
 @rule("data_larger_than_cache", "the data fit the cache of some arms only", over_trials=True)
 def data_larger_than_cache(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm and cache, about the first load point where the data fits in one arm only."""
+    """Yields one concern for each arm and cache if the data fits into the cache of one arm only. The concern is about
+    the first load point at which this is so."""
     for arm in case.others:
         for cache, (name, declaring) in _CACHES.items():
             sizes = next(filter(None, (_against(case, arm, point, cache) for point in case.plan.load_points)), None)
@@ -114,10 +120,11 @@ def data_larger_than_cache(case: Case) -> Iterator[Concern]:
 
 
 def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
-    """Returns data and cache of both arms in words, if the data fits the cache of one of them only.
+    """Returns the sizes of the data and of the cache in both arms in words, if the data fits into the cache of one arm
+    only; otherwise None.
 
-    If the data of one arm just fits and that of the other just does not, the caches are equally full; that is no
-    difference.
+    If the data just fits in one arm and just does not fit in the other, both caches are equally full, and this does not
+    count as a difference.
     """
     words: list[str] = []
     filled: list[float] = []
@@ -133,7 +140,7 @@ def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
 
 
 def _cache(case: Case, arm: str, cache: str) -> float | None:
-    """Returns the size of a cache in an arm, bytes; None if it is not known."""
+    """Returns the size of a cache of an arm in bytes; None if it is not known."""
     if cache == "shared_buffers":
         return setting_bytes(case.value(arm, "settings", "shared_buffers"))
     sizes = [case.value(arm, "memory", "total_mb"), case.value(arm, "limits", "memory_mb")]
@@ -143,8 +150,8 @@ def _cache(case: Case, arm: str, cache: str) -> float | None:
 
 @rule("dead_tuples", "trials began with dead rows", over_trials=True)
 def dead_tuples(case: Case) -> Iterator[Concern]:
-    """Finds trials that began with dead rows. They make trials slower, by chance those of one arm more than
-    another's."""
+    """Finds trials that began with dead rows. Dead rows make a trial slower, and by chance one arm may have more of
+    such trials than another."""
     worst_shares = {}
     for arm in case.plan.arms:
         shares = [share for trial in case.completed(arm) if (share := _dead(trial)) is not None]
@@ -175,7 +182,7 @@ _Counter = tuple[str, tuple[str, ...]]
 
 @rule("unequal_checkpoints", "numbers of checkpoints differ", over_trials=True)
 def unequal_checkpoints(case: Case) -> Iterator[Concern]:
-    """Finds unequal numbers of checkpoints, each of which costs writes, and full-page images in the WAL after it."""
+    """Finds unequal numbers of checkpoints. Each checkpoint costs writes, and full-page images in the WAL after it."""
     yield from _unequal(
         case,
         ("checkpointer", ("num_timed", "num_requested")),
@@ -188,7 +195,8 @@ def unequal_checkpoints(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_autovacuum", "numbers of autovacuum runs differ", over_trials=True)
 def unequal_autovacuum(case: Case) -> Iterator[Concern]:
-    """Finds unequal numbers of autovacuum runs, which are a difference between trials and not between the arms."""
+    """Finds unequal numbers of autovacuum runs. They are a difference between the trials that is not caused by the
+    arms."""
     yield from _unequal(
         case,
         ("maintenance", ("autovacuums", "autoanalyzes")),
@@ -199,7 +207,8 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
 
 
 def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
-    """Yields a concern for each arm in which unequal pairs are frequent, about the load point with most of them."""
+    """Yields one concern for each arm in which the counters of many pairs of trials differ. The concern is about the
+    load point with the largest share of such pairs."""
     for arm in case.others:
         points = []
         for point in case.plan.load_points:
@@ -222,7 +231,7 @@ def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...
 
 
 def _known_pairs(case: Case, arm: str, point: LoadPoint, counter: _Counter) -> list[tuple[float, float]]:
-    """Returns both counts of each pair of trials that has them."""
+    """Returns both counts of each pair of trials, for the pairs in which both trials have a count."""
     counts = [(_count(base, counter), _count(other, counter)) for base, other in case.pairs(arm, point)]
     return [(base, other) for base, other in counts if base is not None and other is not None]
 

@@ -1,8 +1,8 @@
-"""Rules that check whether the load used the setting or the object in which the arms differ, by the counters of the
-trials and the plans of the statements.
+"""Rules that check whether the load used the setting or the object in which the arms differ. The evidence comes from
+the counters of the trials and from the plans of the statements.
 
-The file use.toml lists the counters and plans in which each fact shows. A fact that has no entry there, or whose
-evidence was not recorded, gives no finding. Before the first trial only plans are known.
+The file use.toml lists, for each fact, which counters and plans show that a load uses it. There is no finding for a
+fact without an entry in this file, or if its evidence was not recorded. Before the first trial only plans are known.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 
 class Evidence(Record):
-    """An entry of use.toml. It shows that a fact was used if all conditions that it names hold."""
+    """An entry of use.toml. The load has used a fact if all conditions of the entry hold."""
 
     absent: str
-    """The reason to state if the conditions do not hold, as the end of a sentence."""
+    """The reason that a message states if the conditions do not hold. It is the end of a sentence."""
     counters: Sequence[str] = ()
     per_transaction: float = 0.0
     per_trial: float = 0.0
@@ -54,9 +54,11 @@ USES = _Uses.model_validate(table("use.toml", __package__))
 
 
 def evidence_of(key: str) -> list[Evidence]:
-    """Returns the evidence that a load used this fact; none if use.toml has no entry for it.
+    """Returns the evidence which shows that a load used this fact. The result is empty if use.toml has no entry for the
+    fact.
 
-    The entry is that of the fact's own name or else that of the longest pattern.
+    If several entries match, the entry with the fact's own name is used, and otherwise the entry with the longest
+    pattern.
     """
     patterns = [pattern for pattern in USES.uses if fnmatchcase(key, pattern)]
     best = max(patterns, key=lambda pattern: (pattern == key, len(pattern)), default=None)
@@ -68,7 +70,8 @@ UNUSED = "unused_difference"
 
 @rule(UNUSED, "the load never used what differs", over_trials=True)
 def unused_difference(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm with declared differences that show neither in its load nor in the baseline's."""
+    """Yields one concern for each arm with declared differences that neither its own load nor the baseline's load has
+    used."""
     for arm in case.others:
         use = _in_trials(case, arm)
         unused = unused_words(use, case.plan.declared.get(arm, [])) if use is not None else None
@@ -92,12 +95,13 @@ _FORMER_CURES = {
     True: "Choose a load that uses it; a difference that is found all the same has another cause.",
     False: "Nothing to do: a difference that is found has another cause than this.",
 }
-"""The advice for trials of versions of pgtrial that did not record plans for known parameter values. Their stored
-verdicts must be reproduced word for word."""
+"""The advice for trials of older versions of pgtrial, which did not record plans for known parameter values. The stored
+verdicts of such trials must be reproduced word for word."""
 
 
 def _has_counters_of_rows(case: Case) -> bool:
-    """True if the trials are of a version that counts rows and takes plans for known values."""
+    """True if the trials were run by a version of pgtrial that counts rows and records plans for known parameter
+    values."""
     return any("tables" in deltas for trial in case.trials for deltas in (trial.server_deltas, trial.shared_deltas))
 
 
@@ -108,12 +112,13 @@ _ALL_THE_SAME = (
 
 
 def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[Claim]) -> list[Finding]:
-    """Returns the findings as they stand beside these claims.
+    """Returns the findings in the form in which they fit the claims.
 
-    A finding that a load never used what differs gets another cure if a claim on that arm found a difference.
+    If a finding says that a load never used the difference, but a claim on the same arm found a difference, the finding
+    gets another advice.
 
-    Verdicts by the rule P8 leave such a finding out, unless their trials are older than the recording of plans for
-    known values.
+    Studies that were planned with the older rule P8 leave such a finding out, unless their trials are older than the
+    recording of plans for known parameter values.
     """
     decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
 
@@ -131,7 +136,8 @@ def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[
 
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
 def other_defaults(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about settings that nobody has set and that follow from no other setting."""
+    """Yields one concern for each arm, about settings whose defaults differ, which nobody has set, and which do not
+    follow from another setting."""
     defaults = [
         (difference.arm, difference)
         for difference in case.differences
@@ -155,7 +161,8 @@ def other_defaults(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
 def unequal_jit(case: Case) -> Iterator[Concern]:
-    """Finds servers that cannot compile just in time, which depends on the build and shows in no version or setting."""
+    """Finds servers that cannot compile plans just in time. This depends on how PostgreSQL was built, and no version or
+    setting shows it."""
     using = [arm for arm in case.plan.arms if _compiles_just_in_time(case.completed(arm))]
     unable = [arm for arm in case.where("settings", "jit", "on") if _is_without_llvm(case, arm)]
     if using and unable:
@@ -172,7 +179,8 @@ def _compiles_just_in_time(trials: Sequence[Trial]) -> bool:
 
 
 def _is_without_llvm(case: Case, arm: str) -> bool:
-    """True if the server was built by `configure` without LLVM. For other builds that is not known."""
+    """True if the server was configured and built without LLVM. For servers that were not built by `configure` this is
+    not known, and the result is false."""
     options = case.value(arm, "server", "build_configure") or ""
     return "--" in options and "llvm" not in options
 
@@ -184,11 +192,11 @@ class Unused:
     names: str
     """The names of the differences, each with the reasons why it counts as unused."""
     everything: bool
-    """True if the arms declare no other difference."""
+    """True if the load uses none of the declared differences."""
 
     @property
     def what(self) -> str:
-        """Returns `what differs`, or `a part of what differs`."""
+        """Returns `what differs` if the load uses no declared difference at all, otherwise `a part of what differs`."""
         return "what differs" if self.everything else "a part of what differs"
 
 
@@ -202,15 +210,16 @@ def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
 
 
 _FEWEST_SESSIONS = 60
-"""The number of samples of a session from which a statement that was not seen counts as not sent. A statement that
-takes 5% of the time is missed in 5% of such samples."""
+"""If a session was sampled at least this often, a statement that was not seen counts as not sent. A statement that
+takes 5% of the time is missed in only 5% of cases with so many samples."""
 
 _OPAQUE = re.compile("Result|Function Scan|Call")
-"""The first node of a plan that does not show what a function does."""
+"""Matches the first node of plans that call a function, so that the plan does not show what the function does."""
 
 
 def _in_trials(case: Case, arm: str) -> LoadUse | None:
-    """Returns what the trials of the baseline and of an arm show; None if one of the two has no completed trial."""
+    """Returns the evidence from the trials of the baseline and of an arm; None if one of the two arms has no completed
+    trial."""
     of_arms = [case.completed(name) for name in (case.baseline, arm)]
     trials = [trial for of_arm in of_arms for trial in of_arm]
     if not all(of_arms):
@@ -233,7 +242,7 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
 def _are_all_seen(trials: Sequence[Trial]) -> bool:
     """True if the plans of all statements that take a notable part of the time are known."""
     if any(trial.statements_left_out or trial.load_point.of_arms for trial in trials):
-        return False  # plans of statements that only one arm sends do not show a difference between servers
+        return False  # if only one arm sends a statement, its plan cannot show a difference between the servers
     sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
     return not sampled or sum(sampled) >= _FEWEST_SESSIONS
 
@@ -243,20 +252,21 @@ class LoadUse:
     """The evidence of a load on the baseline and on another arm: its statements, plans, counters and facts."""
 
     base: Mapping[str, LoadStatement]
-    """The statements of the load on the baseline with their plans, by their text without values."""
+    """The statements of the load on the baseline with their plans, by the text of the statement without values."""
     other: Mapping[str, LoadStatement]
     all_seen: bool
-    """True if the load has no other statements that take a notable part of the time."""
+    """True if all statements that take a notable part of the time are in `base` and `other`."""
     trials: int = 0
     counted: Sequence[tuple[Mapping[str, Mapping[str, float]], Phase | None]] = ()
-    """The counters of the servers, by view and counter, each with the phase that they cover."""
+    """The counters of the servers, by view and counter, each with the phase of the trial that they cover."""
     tables: Sequence[Mapping[str, Mapping[str, float]]] = ()
-    """The counters of the data's tables in each trial, by table and counter."""
+    """The counters of the tables in each trial, by table and counter."""
     facts: Callable[[str, str], tuple[Any, Any]] | None = None
-    """Returns a fact of the two arms, by group and name; None before facts are collected."""
+    """Returns the values of a fact in the two arms, by its group and name. It is None before facts are collected."""
 
     def unused(self, key: str) -> list[str]:
-        """Returns why the load did not use a fact in which the arms differ; empty if it did, or if that is unknown."""
+        """Returns the reasons why the load did not use a fact in which the arms differ. The result is empty if the load
+        used the fact, or if this is not known."""
         evidences = evidence_of(key)
         if self.uses(key) or any(self._shows(one) is None for one in evidences if not one.confirms):
             return []
@@ -267,7 +277,7 @@ class LoadUse:
         return any(self._shows(one) for one in evidence_of(key))
 
     def _shows(self, evidence: Evidence) -> bool | None:
-        """Returns whether all conditions hold; None if that depends on one that is unknown."""
+        """Returns whether all conditions of an evidence hold; None if this depends on a condition that is not known."""
         conditions = [
             self._counts(evidence) if evidence.counters else True,
             self._reads_rows(evidence.rows_read_sequentially) if evidence.rows_read_sequentially else True,
@@ -304,9 +314,11 @@ class LoadUse:
         return [*self.base.values(), *self.other.values()]
 
     def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
-        """Returns True if some statement shows a condition, and else False if all statements and plans are known.
+        """Returns True if `shows` is true, that is, if some statement meets a condition. Otherwise returns False if all
+        statements (and with `plans` also their plans) are known.
 
-        None means that a statement that was not seen, or whose plan is not known, may show it.
+        Otherwise returns None, because a statement that was not seen, or whose plan is not known, may meet the
+        condition.
         """
         explained = not plans or all(map(_is_explained, self._statements))
         are_known = bool(self.base and self.other) and self.all_seen and explained
@@ -340,6 +352,7 @@ class LoadUse:
 
 
 def _is_explained(statement: LoadStatement) -> bool:
-    """True if the known plan of a statement is the one that the server takes, and shows all that the statement does."""
+    """True if the known plan of a statement is the plan that the server uses, and shows everything that the statement
+    does."""
     is_known = bool(statement.plan) and statement.chosen != "unknown" and not statement.hides_statements
     return is_known and not _OPAQUE.match(statement.plan[0])
