@@ -1,1 +1,1 @@
-"""The evidence on the arms and their trials: facts that are collected, and observations during the trials."""
+"""Collects the facts of the arms before their trials, and observes servers and hosts during the trials."""

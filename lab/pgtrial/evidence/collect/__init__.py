@@ -1,1 +1,1 @@
-"""Collectors of facts, which describe what an arm is."""
+"""Collects the facts of an arm: the hardware, the operating system, the storage, the server and its settings."""

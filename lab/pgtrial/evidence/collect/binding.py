@@ -1,6 +1,7 @@
-"""Collects what a server of pgtrial's own was bound to at its start: CPUs, memory nodes, and environment variables.
+"""Collects the CPUs and memory nodes to which a server that pgtrial started is bound, and the names of its environment
+variables.
 
-An arm's keys `cpus`, `numa` and `environment` ask for this; the facts show whether the server got it.
+The keys `cpus`, `numa` and `environment` of an arm ask for a binding; these facts show whether it is in force.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _BINDING = "bind:"
 
 @collector("cpu", host=True, server=True, files=[_ALL_CPUS])
 def cpus(subject: Subject) -> dict[str, Any]:
-    """Returns `cpus`: the CPUs on which the server may run, in the kernel's notation; null if it may run on all."""
+    """Returns the fact `cpus`: the CPUs on which the server may run, in the kernel's notation; None if it may run on
+    all CPUs."""
     if subject.server_process is None or not subject.ours:
         return {}
     allowed = subject.host.fields(f"/proc/{subject.server_process}/status").get("Cpus_allowed_list")
@@ -25,10 +27,11 @@ def cpus(subject: Subject) -> dict[str, Any]:
 
 @collector("server", host=True, server=True)
 def binding(subject: Subject) -> dict[str, Any]:
-    """Returns `numa`, the nodes to which the server's memory is bound (null if to none), and `environment`, the names
-    of its variables. Their values may be secrets.
+    """Returns two facts: `numa`, the NUMA nodes to which the server's memory is bound (None if it is not bound), and
+    `environment`, the names of the server's environment variables, without their values, which may be secrets.
 
-    The variables are those of the postmaster: the other processes overwrite theirs with the title that ps shows.
+    The variables are read from the postmaster, since other server processes overwrite theirs with the title that ps
+    shows.
     """
     if subject.server_process is None or not subject.ours:
         return {}
@@ -41,6 +44,6 @@ def binding(subject: Subject) -> dict[str, Any]:
 
 
 def _nodes(files: Files, process: int) -> str | None:
-    """Returns the nodes of the memory policy of a process: that of its first mapping in numa_maps(5)."""
+    """Returns the NUMA nodes to which the memory of a process is bound: those of its first mapping in numa_maps(5)."""
     words = (files.output("head", "-n", "1", f"/proc/{process}/numa_maps") or "").split()
     return next((word.removeprefix(_BINDING) for word in words if word.startswith(_BINDING)), None)

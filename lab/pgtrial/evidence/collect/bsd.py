@@ -17,7 +17,8 @@ _EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
 
 @collector("hardware", systems=_SYSTEMS)
 def hardware(subject: Subject) -> Group:
-    """Returns the DMI facts from the kernel's environment; on a Mac the model stands for the product."""
+    """Returns the facts of the machine from the kernel's environment (kenv). On a Mac, the product is the model that
+    sysctl names."""
     if subject.host.uname.system == "Darwin":
         return {"vendor": "Apple", "product": _sysctl(subject.host).get("hw.model")}
     return hardware_of(parse_kenv(subject.host.output("kenv") or ""))
@@ -29,12 +30,13 @@ def parse_kenv(text: str) -> Values:
 
 
 def hardware_of(kenv: Values) -> Group:
-    """Returns the facts from the smbios.* variables that the loader sets (kenv(1), on FreeBSD and DragonFly)."""
+    """Returns the facts from the smbios.* variables, which the boot loader sets on FreeBSD and DragonFly (kenv(1))."""
     return {name: kenv.get(variable) or None for name, variable in NAMES["kenv"].items()}
 
 
 def cpu_of(values: Values) -> Group:
-    """Returns the facts of the processors by the names that they have on Linux; absent values are unknown."""
+    """Returns the facts of the processors, under the same names as on Linux. The fact is None if its variable is
+    missing."""
     return {
         "model": values.get("machdep.cpu.brand_string") or values.get("hw.model"),
         "logical": number(values.get("hw.logicalcpu") or values.get("hw.ncpu")),
@@ -88,8 +90,8 @@ def _mb(text: str | None) -> int | None:
 
 
 def _sysctl(files: Files) -> Values:
-    """Returns the known variables of sysctl. They are asked for one by one, since some systems' sysctl ends at the
-    first unknown name."""
+    """Returns the variables that the names.toml lists for this system, as far as sysctl knows them. sysctl is called
+    once for each, since on some systems it stops at the first unknown name."""
     return parse_fields(files.output("sh", "-c", _EACH, "sh", *NAMES["sysctl"][files.uname.system]) or "")
 
 
@@ -103,5 +105,5 @@ memory = _told("memory", memory_of)
 
 @collector("os", systems=_SYSTEMS)
 def system(subject: Subject) -> Group:
-    """Returns the release, the hypervisor, the jail and the clock."""
+    """Returns the facts of the operating system: its release, the hypervisor, the jail and the clock."""
     return system_of(subject.host.uname.system, _sysctl(subject.host))

@@ -1,4 +1,4 @@
-"""Collects the facts of an arm while its server runs, with every collector."""
+"""Runs all collectors, and returns the facts of an arm, whose server must be running, or of a machine."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ GROUPS = (
     "client",
     "probes",
 )
-"""The groups of facts, in the order in which people read them. `settings` has the settings that are not at their
-default in this arm, `sources` where their values come from, and `defaults` all other settings. `probes` are measured,
-so their values vary."""
+"""The groups of facts, in the order in which reports show them. `settings` has the settings that somebody has set,
+`sources` where their values come from, and `defaults` all other settings. The facts in `probes` are measurements, so
+they vary from one collection to the next."""
 
 _FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, durability, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
-"""All collectors of the modules above. Their order is the order of the facts in a group."""
+"""All collectors of these modules. Within a group, facts have the order of their collectors."""
 
 
 def collect(
@@ -61,13 +61,14 @@ def collect(
     account: str | None = None,
     measure: bool = False,
 ) -> Facts:
-    """Returns the facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
+    """Returns the facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if the server does not
+    answer.
 
-    `data_directory` is given for a server of the lab's own; it belongs to `account` if the lab is root. Other servers
-    are asked for theirs. `machine` is where the server runs. Without it, it is this machine if the data directory is
-    the lab's own or the server is found here. Facts of the machine are collected if it can be accessed; otherwise their
-    groups are empty. With `measure`, probes measure for some seconds. Raises HostTrouble if the machine is gone or
-    refuses access.
+    `data_directory` is given only for a server that pgtrial started; if pgtrial runs as root, the directory belongs to
+    `account`. Other servers are asked for their data directory. `machine` is the machine of the server. If it is not
+    given, it is this machine if pgtrial started the server or if the server's process is found here. Without access to
+    the server's machine, the groups of facts about the machine are empty. With `measure`, collectors also run
+    measurements for some seconds. Raises HostTrouble if the machine is not reachable or refuses access.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(target.connect())
@@ -83,20 +84,23 @@ def collect(
 
 
 def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
-    """Returns the facts of this machine, without a server; storage is that of `directory`, where probes may write."""
+    """Returns the facts of this machine, without a server. The storage is that of `directory`, in which measurements
+    may write."""
     subject = Subject(None, directory, LOCAL, ours=True, measure=measure)
     return Facts(arm="this machine", collected=_now(), facts=facts_of(subject))
 
 
 def _shown_directory(connection: Session, machine: AnyMachine | None) -> Path | None:
-    """Returns the data directory as the server names it, if the machine has it; on Windows that is not checked here."""
+    """Returns the data directory that the server reports, if it exists on the machine; on Windows this is not
+    checked."""
     shown = None if machine is None else shown_directory(connection)
     there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))
     return shown if there else None
 
 
 def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Returns the facts that all collectors find, by group. Raises HostLost if the machine is gone."""
+    """Runs all collectors and returns their facts, by group. Raises HostLost if the machine is not reachable any
+    more."""
     subject = replace(
         subject,
         announced_files=tuple(pattern for collector in COLLECTORS for pattern in collector.files),

@@ -1,5 +1,5 @@
-"""Collects the unlogged tables of the load's database, which may lose acknowledged transactions whatever the settings
-are."""
+"""Collects the unlogged tables in the database of the load. A server with such tables may lose acknowledged
+transactions, whatever its settings are."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _UNLOGGED = """SELECT format('%I.%I', n.nspname, c.relname)
 
 @collector("server", server=True)
 def unlogged_tables(subject: Subject) -> dict[str, Any]:
-    """Returns the tables of the database that write no WAL: a crash of the server empties them."""
+    """Returns the fact `unlogged_tables`: the names of the tables that write no WAL, which are empty after a crash of
+    the server."""
     rows = subject.rows(_UNLOGGED)
     return {"unlogged_tables": None if rows is None else sorted(str(name) for (name,) in rows)}

@@ -1,6 +1,8 @@
-"""Reads for the collectors the small files of a machine's kernel and the output of its tools; absent ones are None.
+"""Reads small files of a machine's kernel and the output of its tools, for the collectors. The value is None if a file
+or a tool is missing.
 
-On a remote machine this takes few round trips: all files and tools that collectors announce are fetched at once.
+For a remote machine this takes only a few round trips, since one request fetches all files and tools that the
+collectors announce.
 """
 
 from __future__ import annotations
@@ -21,15 +23,16 @@ from pgtrial.machines.windows import WindowsHost
 from pgtrial.model.resources import filled, resource, table
 
 NAMES: dict[str, Any] = table("names.toml", __package__)
-"""The names that operating systems and their tools have for the facts, and the meaning of their words and numbers."""
+"""The contents of names.toml: the names under which operating systems and their tools report the facts, and the meaning
+of their words and numbers."""
 
 Command = tuple[str, ...]
 
 _TOOL_TIMEOUT_S = 60.0
 _RECORD = "\x1e"
 _FIELD = "\x1f"
-"""The characters that separate records, and the fields of a record. No path of a kernel and no tool's output has
-them."""
+"""The characters that separate records and the fields of a record. They occur in no path of a kernel and in no tool's
+output."""
 
 _UNAME = r"""
 printf '\036uname\n'
@@ -39,16 +42,17 @@ _TOOL = r"""
 said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
 """
 _PATHS = resource("paths.sh", __package__)
-"""The script that lists paths. Without IFS a pattern stays one word, and is still expanded."""
+"""The script that lists the paths that match patterns. It unsets IFS, so that a pattern with spaces stays one word but
+is still expanded."""
 
 _IN_TIME = filled(resource("in_time.sh", __package__), patience_s=f"{_TOOL_TIMEOUT_S:.0f}")
-"""The script that runs a tool and ends it in time on the host itself, if the host has a command for that; macOS has
-none."""
+"""The script that runs a tool. If the host has the command `timeout`, it limits the time of the tool on the host
+itself; macOS has no such command."""
 
 
 @dataclass(frozen=True)
 class Uname:
-    """The output of uname(1), by the names of Python's platform; empty strings for unknown values."""
+    """The output of uname(1), under the names of Python's module platform. Unknown values are empty."""
 
     system: str = ""
     release: str = ""
@@ -58,8 +62,8 @@ class Uname:
 
 
 class Files:
-    """The files and tools of a machine; this base class is a machine that has neither. No method raises if a file or a
-    tool is absent."""
+    """Reads the files and tools of a machine. This base class represents a machine without any. Methods return None or
+    nothing, and do not raise an error, if a file or a tool is missing."""
 
     local = False
     """True for the machine that the lab runs on."""
@@ -69,30 +73,30 @@ class Files:
 
     @property
     def uname(self) -> Uname:
-        """Returns the operating system's names."""
+        """The names of the operating system, as uname(1) reports them."""
         return Uname()
 
     def read(self, path: str | Path) -> str | None:
-        """Returns the text of a file without surrounding space, or None."""
+        """Returns the text of a file without surrounding white space; None if the file is missing."""
         return None
 
     def exists(self, path: str | Path) -> bool:
-        """True if there is a file or directory at the path, as far as pgtrial may see it."""
+        """True if a file or directory exists at the path and pgtrial has the right to see it."""
         return False
 
     def glob(self, pattern: str | Path) -> list[Path]:
-        """Returns the paths that match an absolute pattern of the shell, in order."""
+        """Returns the sorted paths that match an absolute pattern of the shell."""
         return []
 
     def resolve(self, path: str | Path) -> Path:
-        """Returns the path without links, as far as pgtrial may see it."""
+        """Returns the path with symbolic links resolved, as far as pgtrial has the right to see them."""
         return Path(path)
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Reads all files that match the patterns in advance, together."""
+        """Reads all files that match the patterns in one request, so that `read` finds them later."""
 
     def _run(self, command: Command) -> str | None:
-        """Runs a tool and returns its output, or None."""
+        """Runs a tool and returns its output; None if it is missing or fails."""
         return None
 
     def fields(self, path: str | Path) -> dict[str, str]:
@@ -100,9 +104,9 @@ class Files:
         return parse_fields(self.read(path) or "")
 
     def output(self, *command: str | Path) -> str | None:
-        """Returns the output of a tool, in English; None if the tool is absent, fails, or takes too long.
+        """Returns the output of a tool, in English; None if the tool is missing, fails, or takes too long.
 
-        Each command runs only once.
+        Each command runs only once; later calls return the same output.
         """
         words = tuple(str(word) for word in command)
         if words not in self._said:
@@ -111,11 +115,12 @@ class Files:
 
 
 class MachineFiles(Files):
-    """The files and tools of a machine with a shell. Methods raise HostTrouble if it is gone or refuses access.
+    """Reads the files and tools of a machine with a shell. Methods raise HostTrouble if the machine is not reachable or
+    refuses access.
 
-    The first request fetches the files that match `patterns`, the targets of `directories`, and the output of `tools`;
-    any other file or tool costs a round trip. `directories` are never read as files, even if the servers' account has
-    put a file or a pipe in their place.
+    The first request fetches the files that match `patterns`, the real paths of `directories`, and the output of
+    `tools`. Any other file or tool costs a round trip. The `directories` are never read as files, even if the servers'
+    account has replaced them by a file or a pipe.
     """
 
     def __init__(
@@ -130,18 +135,18 @@ class MachineFiles(Files):
         self._machine = machine
         self._known: list[str] = []
         self._seen: dict[Path, Path | None] = {}
-        """The paths that were listed on the machine: a directory with its path without links, a file with None."""
+        """The paths that were found on the machine: for a directory its path with links resolved, for a file None."""
         self._texts: dict[Path, str | None] = {}
-        """The texts of files that were read; None for files that are not there."""
+        """The texts of files that were read; None for files that do not exist."""
         self._resolved: dict[Path, Path] = {}
-        """The paths that were resolved one by one, because no listing had them."""
+        """The paths that were resolved by requests of their own, since no earlier listing contained them."""
         self._first = [*patterns, *(escape(str(path)) for path in directories)]
         self._directories = frozenset(directories)
         self._tools = list(tools)
 
     @cached_property
     def uname(self) -> Uname:
-        """Returns the operating system's names, which the first request fetches."""
+        """The names of the operating system, which the first request fetches."""
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
@@ -149,7 +154,7 @@ class MachineFiles(Files):
         return Uname(*("" if line == "unknown" else line for line in lines[:5]))
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Reads all files that match the patterns in advance, in two round trips."""
+        """Reads all files that match the patterns in two round trips, so that `read` finds them later."""
         self._look_first()
         self._look([str(pattern) for pattern in patterns])
 
@@ -191,18 +196,17 @@ class MachineFiles(Files):
         return done.stdout.strip() or None if done.status == 0 else None
 
     def _look_first(self) -> None:
-        """Sends the first request, unless it was sent. It fetches all announced files and tools together with the
-        system's names."""
+        """Sends the first request, if it was not sent before. It fetches all announced files and tools, and the names
+        of the operating system."""
         _ = self.uname
 
     def _covered(self, path: Path) -> bool:
-        """True if the patterns that were listed so far match the path, so that it does not exist unless a listing had
-        it."""
+        """True if an earlier listing covered the path: then the path exists only if the listing contained it."""
         return any(_matches(path, pattern) for pattern in self._known)
 
     def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
-        """Lists the paths that match in one round trip, and reads their texts in another. Returns the records of
-        `script` by name."""
+        """Lists the paths that match the patterns in one round trip, and reads their texts in another. Returns the
+        records that `script` printed, by name."""
         done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
         named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
         records = {name: text for name, _, text in named}
@@ -216,28 +220,30 @@ class MachineFiles(Files):
 
 
 def _matches(path: Path, pattern: str) -> bool:
-    """True if a path matches an absolute pattern of the shell, in which no star stands for a slash.
+    """True if a path matches an absolute pattern of the shell, in which `*` does not match a slash.
 
-    `Path.match` is too slow: it splits both each time, some thousand times for the facts of a server.
+    `Path.match` would be too slow: it splits path and pattern each time, and the facts of a server need some thousand
+    calls.
     """
     text = str(path)
     return text.count("/") == pattern.count("/") and fnmatchcase(text, pattern)
 
 
 def number(text: str | None) -> int | None:
-    """Returns the whole number that a text starts with (`2048 kB`), or None."""
+    """Returns the whole number at the beginning of a text such as `2048 kB`; None if there is none."""
     match = re.match(r"-?\d+(?=\s|$)", text or "")
     return int(match[0]) if match else None
 
 
 def scaled(text: str | None, unit: int) -> int | None:
-    """Returns the whole number that a text starts with, divided by `unit`, or None."""
+    """Returns the whole number at the beginning of a text, divided by `unit` and rounded down; None if there is
+    none."""
     value = number(text)
     return None if value is None else value // unit
 
 
 def flag(text: str | None) -> bool | None:
-    """Returns whether a switch is on, which the kernel shows as 1; None if the kernel shows nothing."""
+    """True if the text is "1", by which the kernel shows that a switch is on; None if there is no text."""
     return None if text is None else text == "1"
 
 
@@ -253,8 +259,8 @@ _READ: dict[str, Callable[[str | None], Any]] = {
 
 
 def read_facts(files: Files, table: Mapping[str, tuple[str, str]], home: Path = Path("/")) -> dict[str, Any]:
-    """Returns the facts of a table, which has for each fact a file and the way to read it. Relative paths are below
-    `home`."""
+    """Returns the facts that a table describes. For each fact the table has a file and the way to read it; relative
+    paths are below `home`."""
     return {fact: _READ[how](files.read(home / path)) for fact, (path, how) in table.items()}
 
 
@@ -269,13 +275,14 @@ def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
 
 
 POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command")
-"""The words of a PowerShell command before its script."""
+"""The beginning of a command that runs a script of PowerShell."""
 
 
 class WindowsFiles(Files):
-    """The tools of a Windows host; its files are not read. Raises HostTrouble if the host is gone or refuses access.
+    """Runs tools on a Windows host, whose files are not read. Raises HostTrouble if the host is not reachable or
+    refuses access.
 
-    Only scripts of PowerShell cost a round trip.
+    Only scripts of PowerShell are run, with one round trip each.
     """
 
     def __init__(self, host: WindowsHost) -> None:
@@ -284,7 +291,7 @@ class WindowsFiles(Files):
 
     @property
     def uname(self) -> Uname:
-        """Returns the system's name, which is known without a request; CIM has the other facts."""
+        """The name of the system, which is known without a request. Other facts of the system come from CIM."""
         return Uname("Windows")
 
     def _run(self, command: Command) -> str | None:

@@ -1,4 +1,5 @@
-"""The durability probe: measures how fast the data volume (and that of the WAL) reports that 8 kB are safe."""
+"""Measures how fast the volume of the data directory, and that of the WAL, flushes a write of 8 kB, that is, reports
+that it is on stable storage."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from pgtrial.machines.windows import WindowsHost
 
 @collector("probes", measures=True)
 def flush_rates(subject: Subject) -> Rates:
-    """Returns the rates of the data directory's volume, and with the prefix `wal_` those of pg_wal on another
-    device."""
+    """Returns the flush rate of the data directory's volume and, with the prefix `wal_`, that of pg_wal if it is on
+    another device."""
     files, machine, data = subject.host, subject.machine, subject.data_directory
     if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}
@@ -32,18 +33,18 @@ def flush_rates(subject: Subject) -> Rates:
 
 
 def flush_rate(machine: Machine, directory: Path, program: Path | None = None, account: str | None = None) -> Rates:
-    """Measures the volume of a directory by GNU dd, or else by pg_test_fsync if that is given. The rates are None if
-    neither works.
+    """Measures the flush rate of the volume of a directory with GNU dd, or with pg_test_fsync if that is given and dd
+    does not work. The values are None if neither works.
 
-    dd makes 2,048 flushes at most; pg_test_fsync takes two seconds, which are all processor time if a flush is fast.
-    Leaves nothing in the directory. The commands run as the `account` that owns the directory, because it can exchange
-    the file and its server names the program; None stands for the lab's own account. Raises HostLost if the machine is
-    gone.
+    dd makes at most 2,048 flushes. pg_test_fsync takes two seconds, all of them processor time if flushes are fast. The
+    function leaves no file in the directory. The commands run as `account`, the owner of the directory (None for the
+    lab's own account), because this account could replace the test file, and because its server names the program.
+    Raises HostLost if the machine is not reachable any more.
     """
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     probe = _Probe(machine, file, account)
     measured: Rates = {}
-    with suppress(HostError):  # too slow, or a pipe in the place of the file
+    with suppress(HostError):  # a command was too slow, or somebody replaced the file by a pipe
         try:
             measured = _by_dd(probe) or (_by_pg_test_fsync(probe, program) if program else None) or {}
         finally:
@@ -63,22 +64,22 @@ def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
 
 
 PATIENCE_S = 60.0
-"""How long the probe waits for pg_test_fsync, seconds: enough for a device that stalls while the file is made."""
+"""The time limit for pg_test_fsync, in seconds, which is enough for a device that stalls while the file is created."""
 
 _DD_PATIENCE_S = 120.0
-"""How long the probe waits for dd, seconds: enough for a device that stalls for seconds at each of its first 20
+"""The time limit for dd, in seconds, which is enough for a device that stalls for seconds at each of the first 20
 flushes."""
 
 _PG_TEST_FSYNC = re.compile(r"fdatasync\s+([\d.]+) ops/sec\s+(\d+) usecs/op")
 
 Rates = dict[str, Any]
-"""The result: flushes_per_s, a whole number from 1 on; flush_us, the microseconds of one flush; flush_tool, the
-tool."""
+"""The facts of a measurement: flushes_per_s, which is a whole number if it is at least 1; flush_us, the microseconds of
+one flush; flush_tool, the name of the tool."""
 
 
 def rates_of(flush_s: float, tool: str) -> Rates:
-    """Returns the rates from the seconds of one flush. A device that stalls for seconds has a rate below 1, but not
-    0."""
+    """Returns the facts for the seconds that one flush takes. For a device that stalls for seconds, the rate is below 1
+    but not 0."""
     rate = 1 / flush_s
     return {
         "flushes_per_s": round(rate) if rate >= 1 else float(f"{rate:.2g}"),
@@ -88,7 +89,7 @@ def rates_of(flush_s: float, tool: str) -> Rates:
 
 
 def parse_pg_test_fsync(text: str) -> Rates | None:
-    """Returns the rates in the first line about fdatasync; None if there is none."""
+    """Returns the facts from the line about fdatasync in the output of pg_test_fsync; None if there is none."""
     per_s = _positive(_PG_TEST_FSYNC, text)
     return None if per_s is None else rates_of(1 / per_s, "pg_test_fsync, fdatasync")
 
@@ -97,34 +98,34 @@ _ASK_PG_TEST_FSYNC = """
 sh -c 'echo "$$"; exec "$0" -s 1 -f "$1" 2>/dev/null' "$1" "$2" |
 { read -r pid && sed '/fdatasync .*ops/q' && kill "$pid" 2>/dev/null; true; }
 """
-"""The script that runs pg_test_fsync and ends it after the line about fdatasync: its other methods would take half a
+"""The script that runs pg_test_fsync, and ends it after the line about fdatasync: its other methods would take half a
 minute."""
 
 _ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null && '
 _DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
 _FEW = 20
 _MOST = 2048
-"""The number of writes of 8 kB for which the file has room."""
+"""The largest number of writes of 8 kB, for which the file has space."""
 
 _FLUSHING_S = 0.8
 _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 
 def parse_dd(text: str, count: int) -> Rates | None:
-    """Returns the rates in GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
+    """Returns the facts from the last line of GNU dd: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
     taken_s = _positive(_COPIED, text)
     return None if taken_s is None else rates_of(taken_s / count, "dd, dsync")
 
 
 def _positive(pattern: re.Pattern[str], text: str) -> float | None:
-    """Returns the number that a pattern finds; None if it finds none, or zero."""
+    """Returns the number that the pattern finds in the text; None if it finds no number, or zero."""
     match = pattern.search(text)
     return (float(match[1]) or None) if match else None
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """The file with which a probe measures, and the account that owns its directory and runs the commands."""
+    """The file that a measurement writes, and the account that owns its directory and runs the commands."""
 
     machine: Machine
     file: Path

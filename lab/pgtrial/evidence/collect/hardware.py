@@ -1,4 +1,4 @@
-"""Collects the hardware: maker and model of the machine, its processors (count, frequency, mitigations), its memory."""
+"""Collects the facts of the hardware: the maker and model of the machine, its processors and its memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYSTEM = Path("/sys/devices/system/cpu")
 _NODES = "/sys/devices/system/node/node[0-9]*"
 _GOVERNORS = "cpu[0-9]*/cpufreq/scaling_governor"
 _SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_siblings_list")
-"""The files that name the CPUs of a core, in newer and in older kernels."""
+"""The files that list the CPUs of a core, in newer and in older kernels."""
 
 _CPU_FILES = (
     *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
@@ -25,7 +25,7 @@ _CPU_FILES = (
 
 @collector("cpu", host=True, files=["/proc/cpuinfo", _NODES, *(f"{_SYSTEM}/{name}" for name in _CPU_FILES)])
 def cpu(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the processors that stay the same while a study runs, without momentary frequencies."""
+    """Returns the facts of the processors that do not change while a study runs. Momentary frequencies are left out."""
     files, read = subject.host, subject.host.read
     info = files.fields("/proc/cpuinfo")
     return {
@@ -71,7 +71,7 @@ def _cores(files: Files) -> int | None:
 
 
 def governor(files: Files, system: Path) -> str | None:
-    """Returns the frequency governor, or all that are in use if the processors do not share one."""
+    """Returns the name of the frequency governor; if the processors have different ones, all their names."""
     names = {files.read(path) for path in files.glob(system / _GOVERNORS)}
     return ", ".join(sorted(name for name in names if name is not None)) or None
 
@@ -82,12 +82,13 @@ def _boost(files: Files) -> bool | None:
 
 
 def _list(files: Files, path: Path) -> str | None:
-    """Returns a list of CPUs in the kernel's notation; `none` for an empty list, None if there is no such file."""
+    """Returns a list of CPUs in the kernel's notation; `none` if the list is empty, and None if the file does not
+    exist."""
     return files.read(path) or ("none" if files.exists(path) else None)
 
 
 def _mitigations(files: Files) -> dict[str, str] | None:
-    """Returns the kernel's mitigation of each weakness that this processor has."""
+    """Returns, for each hardware vulnerability that this processor has, the mitigation that the kernel uses."""
     states = {path.name: files.read(path) or "" for path in files.glob(_SYSTEM / "vulnerabilities/*")}
     return {name: state for name, state in states.items() if state != "Not affected"} if states else None
 
@@ -95,18 +96,19 @@ def _mitigations(files: Files) -> dict[str, str] | None:
 _MODEL = "firmware/devicetree/base/model"
 _HARDWARE_FILES = (*(f"class/dmi/id/{file}" for file in NAMES["dmi"].values()), "class/dmi/id", "firmware/efi", _MODEL)
 _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
-"""The texts that makers leave in DMI fields that they did not fill."""
+"""The placeholder texts that makers leave in DMI fields."""
 
 
 @collector("hardware", host=True, files=[f"/sys/{path}" for path in _HARDWARE_FILES])
 def hardware(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the machine; unknown if the kernel shows no DMI, as in small virtual machines."""
+    """Returns the facts of the machine. They are None if the kernel provides no DMI data, as in some virtual
+    machines."""
     return linux_hardware(subject.host, Path("/sys"))
 
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
-    """Returns the facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries,
-    dmi-id)."""
+    """Returns the facts from a sysfs tree mounted at `sys` (see Documentation/ABI/testing/sysfs-firmware-dmi-entries
+    and dmi-id in the kernel's sources)."""
     facts = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()}
     product = facts["product"] or _filled(files.read(sys / _MODEL))
     return facts | {"product": product, "firmware": _firmware(files, sys)}
@@ -135,8 +137,8 @@ _MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table
     files=["/proc/meminfo", *_POOL_FILES, *_MEMORY_FILES],
 )
 def memory(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the memory: sizes in MB, intervals in hundredths of a second, nothing that changes by the
-    minute."""
+    """Returns the facts of the memory that do not change from minute to minute. Sizes are in MB, intervals in
+    hundredths of a second."""
     files = subject.host
     info = files.fields("/proc/meminfo")
     return {
@@ -151,13 +153,14 @@ def memory(subject: Subject) -> dict[str, Any]:
 
 
 def _mb(kilobytes: str | None, size: int | None) -> int | None:
-    """Returns the MB of the kernel's line (`2048 kB`), or else of a size in bytes."""
+    """Returns a size in MB from a line of the kernel (`2048 kB`), or if there is none from a size in bytes."""
     known = scaled(kilobytes, 2**10)
     return size // 2**20 if known is None and size is not None else known
 
 
 def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | None:
-    """Returns the reserved huge pages by their size, such as `2048kB`; None if the kernel lists no sizes."""
+    """Returns the number of reserved huge pages for each page size, such as `2048kB`; None if the kernel lists no
+    sizes."""
     homes = {path.parent.name.removeprefix("hugepages-"): path.parent for path in files.glob(directory / _EACH / _POOL)}
     ordered = {size: homes[size] for size in sorted(homes, key=lambda size: int(size.removesuffix("kB")))}
     return {
@@ -166,7 +169,7 @@ def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | No
 
 
 def _kept_pages(total: str | None, surplus: str | None) -> int | None:
-    """Returns the pages of a pool without surplus pages, which go as soon as their users end, since no setting keeps
-    them."""
+    """Returns the number of pages in a pool of huge pages without surplus pages. The kernel removes surplus pages as
+    soon as their users end, so no setting keeps them."""
     pages = number(total)
     return pages if pages is None else pages - (number(surplus) or 0)

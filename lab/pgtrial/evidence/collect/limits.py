@@ -1,4 +1,5 @@
-"""Collects the limits of the server's control groups, versions 1 and 2; a limit that is not set is "unlimited"."""
+"""Collects the resource limits of the server's control groups (cgroups, versions 1 and 2). A limit that is not set is
+"unlimited"."""
 
 from __future__ import annotations
 
@@ -12,21 +13,22 @@ from pgtrial.evidence.collect.subject import Subject, collector
 UNLIMITED = "unlimited"
 
 _NO_LIMIT_V1 = 2**60
-"""The number of bytes from which a limit means `unlimited` in version 1, which then shows the largest multiple of the
-page size below 2^63."""
+"""The number of bytes from which a limit of version 1 means "unlimited". The kernel then shows the largest multiple of
+the page size below 2^63."""
 
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _CPUSET = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 _THROTTLES_V1 = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 _IO = {"io.max": "", **{f"blkio.throttle.{name}": f"{name} " for name in _THROTTLES_V1}}
-"""The files with limits of input and output, and the prefixes with which their lines are shown."""
+"""The files with limits for input and output. The values are prefixes for their lines, which tell the files apart."""
 _FILES = (*_MEMORY, "memory.swap.max", "cpu.max", "cpu.cfs_*_us", *_CPUSET, *_IO)
 _Limit = float | str | None
 
 
 @collector("limits", host=True)
 def limits(subject: Subject) -> dict[str, Any]:
-    """Returns the limits of the server; without a server, those of the lab itself if the machine is the lab's."""
+    """Returns the limits of the server. Without a server, these are the limits of the lab itself, if the subject is the
+    lab's machine."""
     files, process = subject.host, subject.server_process
     if process is None and not files.local:
         return {}
@@ -35,10 +37,11 @@ def limits(subject: Subject) -> dict[str, Any]:
 
 
 def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
-    """Returns the limits from the lines of /proc/PID/cgroup (cgroups(7)) and the tree mounted at `root`.
+    """Returns the limits of a process from the text of its /proc/PID/cgroup (cgroups(7)) and from the tree of control
+    groups mounted at `root`.
 
-    memory_mb and swap_mb are in MB, cpus is a number of CPUs, cpuset a list in the kernel's notation, and io has the
-    kernel's lines.
+    memory_mb and swap_mb are in MB, cpus is a number of CPUs, cpuset a list of CPUs in the kernel's notation, and io
+    has the lines of the kernel's files.
     """
     places = _places(files, groups, root)
     read = files.read
@@ -52,9 +55,11 @@ def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
 
 
 def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
-    """Returns a function from version 1's name of a controller to the directories of the group and those above it.
+    """Returns a function that takes the name of a controller in version 1, and returns the directories of the process's
+    control group and of the groups above it.
 
-    The innermost directory comes first. A controller without a line of its own is in version 2's tree.
+    The innermost directory comes first. A controller that has no line of its own in `groups` is in the tree of version
+    2.
     """
     paths: dict[str, str] = {}
     for line in groups.splitlines():
@@ -74,7 +79,8 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
             top, path = (root / "unified" if files.exists(root / "unified") else root), paths[""]
         else:
             return []
-        # without a namespace of its own a container sees a path that is not below its mount
+        # in a container without a cgroup namespace of its own, the path is that of the host and does not exist below
+        # the mount
         inner = top / path.lstrip("/") if files.exists(top / path.lstrip("/")) else top
         return [group for group in (inner, *inner.parents) if group == top or top in group.parents]
 
@@ -82,7 +88,7 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
 
 
 def _bytes(text: str | None) -> _Limit:
-    """Returns a limit of memory in MB, from the kernel's text in bytes; None if the kernel shows none."""
+    """Returns a memory limit in MB from the kernel's text in bytes; None if there is no text."""
     if text is None:
         return None
     if text == "max" or (text.isdigit() and int(text) >= _NO_LIMIT_V1):
@@ -100,7 +106,7 @@ def _cpus(files: Files, group: Path) -> _Limit:
 
 
 def _io(files: Files, groups: list[Path]) -> list[str] | str | None:
-    """Returns the limits of input and output of the innermost group that has any."""
+    """Returns the limits for input and output of the innermost group that has any."""
     known = None
     for group in groups:
         texts = {prefix: files.read(group / name) or "" for name, prefix in _IO.items()}

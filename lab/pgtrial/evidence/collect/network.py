@@ -1,4 +1,5 @@
-"""The network between the load and the server: kind, device, MTU, encryption, round trip, bandwidth, and the clock."""
+"""Measures and describes the network between the lab and the server: path, device, MTU, encryption, round trip,
+bandwidth, and the difference of the clocks."""
 
 from __future__ import annotations
 
@@ -17,21 +18,23 @@ _ROW = 8192
 _FIRST_MB = 1
 _MOST_MB = 512
 _SECONDS = 0.5
-"""The planned length of the second stream, seconds; its size follows from the rate of the first one."""
+"""The planned duration of the second transfer, in seconds. Its size follows from the rate of the first one."""
 
 
 @collector("probes", server=True, measures=True)
 def bandwidth(subject: Subject) -> dict[str, Any]:
-    """Returns the MB (millions of bytes) per second from the server to the lab; nothing if both are on one machine."""
+    """Returns the fact `bandwidth_mb_s`: millions of bytes per second from the server to the lab; no fact if both are
+    on one machine."""
     if subject.here:
         return {}
     return {"bandwidth_mb_s": subject.measured(streamed_mb_s)}
 
 
 def streamed_mb_s(connection: Session) -> float:
-    """Returns the MB per second of a COPY of rows of 8 kB. Raises psycopg.Error.
+    """Measures the rate, in MB per second, at which the server sends rows of 8 kB by COPY. Raises psycopg.Error.
 
-    It is a lower bound of the network's bandwidth, because the COPY costs work on both sides, and maybe encryption.
+    The result is a lower bound of the network's bandwidth, because COPY and possibly encryption take time on both
+    sides.
     """
     rate = _stream(connection, _FIRST_MB)
     return round(_stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS)))), 1)
@@ -54,8 +57,8 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 @collector("probes", server=True, measures=True)
 def clock(subject: Subject) -> dict[str, Any]:
-    """Returns the offset of a remote server's clock, microseconds; it is positive if that clock is ahead of the
-    lab's."""
+    """Returns the facts about the clock of a remote server: its offset in microseconds, which is positive if the clock
+    is ahead of the lab's, and the possible error."""
     if subject.here:
         return {}
     offset, error = subject.measured(clock_offset) or (None, None)
@@ -63,14 +66,15 @@ def clock(subject: Subject) -> dict[str, Any]:
 
 
 def clock_offset(connection: Session) -> tuple[int, int]:
-    """Returns the offset and its largest error, microseconds, by the shortest of some round trips.
+    """Returns the offset of the server's clock and the largest possible error, in microseconds, from the shortest of
+    several round trips.
 
-    The host reads its clock between the request and its answer, so the error against the middle of the two is at most
-    half of the round trip (RFC 5905, section 8). Raises psycopg.Error.
+    The server reads its clock at some time between request and answer. Compared with the middle between the two, the
+    error is at most half of the round trip (RFC 5905, section 8). Raises psycopg.Error.
     """
     tries = []
     for _ in range(_CLOCK_READINGS):
-        # in this order: a delay of the lab between the two calls goes into the error and not into the offset
+        # the order matters: a delay of the lab between the two calls increases the error, but not the offset
         begin, sent = time.perf_counter(), time.time()
         row = connection.execute(_CLOCK, prepare=False).fetchone()
         half = (time.perf_counter() - begin) / 2
@@ -86,7 +90,8 @@ _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid(
 
 @collector("network", server=True)
 def network(subject: Subject) -> dict[str, Any]:
-    """Returns the path of the lab's own connection to the server, which is also that of the engine's connections."""
+    """Returns the facts about the lab's own connection to the server: its path, network device, MTU and encryption.
+    Connections of an engine on this machine take the same path."""
     address = peer_address(subject.session)
     interface = None if address is None else _interface(address, subject.session.info.port)
     stats = psutil.net_if_stats().get(interface or "")
@@ -108,14 +113,15 @@ def _path(address: str | None, *, here: bool) -> str:
 
 
 def _interface(address: str, port: int) -> str | None:
-    """Returns the network device of the route to an address: the one whose address the system would send from."""
+    """Returns the network device through which packets to an address leave: the device that has the address from which
+    the system would send."""
     devices = own_addresses()
     if address in devices:  # packets to any own address go through the loopback device
         return next((name for known, name in devices.items() if ipaddress.ip_address(known).is_loopback), None)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, port))  # of a datagram socket: chooses the route, sends nothing
+            probe.connect((address, port))  # connecting a datagram socket only chooses the route, and sends nothing
             return devices.get(probe.getsockname()[0])
     except OSError:
         return None
@@ -131,7 +137,8 @@ def _tls(subject: Subject) -> str | None:
 
 @collector("probes", server=True, measures=True)
 def round_trip(subject: Subject) -> dict[str, Any]:
-    """Returns the microseconds of a SELECT 1, including the lab's own work: an upper bound of the network's share."""
+    """Returns the facts about the time of a SELECT 1, in microseconds. It includes the lab's own work, and is thus an
+    upper bound of the network's round trip."""
     times = subject.measured(lambda connection: round_trips(connection, _ROUND_TRIPS))
     return {
         "round_trip_min_us": round(min(times), 1) if times else None,
@@ -143,7 +150,8 @@ _TIMES = 20
 
 
 def round_trips(connection: Session, count: int) -> list[float]:
-    """Returns the microseconds of `count` SELECT 1, including the lab's own work. Raises psycopg.Error."""
+    """Runs SELECT 1 `count` times, and returns the time of each in microseconds, which includes the lab's own work.
+    Raises psycopg.Error."""
     times = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -153,5 +161,5 @@ def round_trips(connection: Session, count: int) -> list[float]:
 
 
 def median_round_trip(connection: Session) -> float:
-    """Returns the median of 20 round trips, microseconds. Raises psycopg.Error."""
+    """Returns the median of 20 round trips in microseconds. Raises psycopg.Error."""
     return round(median(round_trips(connection, _TIMES)), 1)

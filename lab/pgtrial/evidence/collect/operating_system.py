@@ -1,4 +1,5 @@
-"""Collects the operating system of the server's and the lab's machine: kernel, distribution, virtualisation, clock."""
+"""Collects the facts of the operating system, on the server's machine and on the lab's: kernel, distribution,
+virtualisation, container and clock."""
 
 from __future__ import annotations
 
@@ -49,8 +50,9 @@ def operating_system(subject: Subject) -> dict[str, Any]:
 
 
 def _virtualisation(files: Files) -> str | None:
-    """Returns the hypervisor by the best name that can be found, or `none`; None if that is not known."""
-    detected = files.output(*_DETECT_VIRT)  # fails, and prints none, if there is no hypervisor
+    """Returns the name of the hypervisor from the most reliable source that is available; `none` if there is no
+    hypervisor, and None if that is not known."""
+    detected = files.output(*_DETECT_VIRT)  # this command prints "none" and fails if there is no hypervisor
     if detected is not None:
         return detected
     hypervisor = files.read("/sys/hypervisor/type")
@@ -66,7 +68,8 @@ def _virtualisation(files: Files) -> str | None:
 
 
 def _distribution(files: Files) -> str | None:
-    """Returns PRETTY_NAME of os-release(5), which is `Linux` by default; None if there is no such file."""
+    """Returns PRETTY_NAME from the file os-release(5), or `Linux` if the file has none; None if there is no such
+    file."""
     text = next(filter(None, map(files.read, _OS_RELEASE)), None)
     if text is None:
         return None
@@ -76,12 +79,13 @@ def _distribution(files: Files) -> str | None:
 
 def _parameters(files: Files) -> list[str] | None:
     line = files.read("/proc/cmdline")
-    # the words after -- are for the first process
+    # the words after -- are arguments of the first process
     return None if line is None else [word for word in line.split(" -- ")[0].split() if _TELLING.fullmatch(word)]
 
 
 def _container(files: Files) -> str | None:
-    """Returns the container engine, by the files that engines create, or by the first process's control group.
+    """Returns the name of the container engine, from files that engines create or from the control group of the first
+    process.
 
     None if that is not known.
     """
@@ -106,7 +110,7 @@ def _preemption(files: Files) -> str | None:
 
 @collector("client")
 def lab_machine(subject: Subject) -> dict[str, Any]:
-    """Returns the operating system of the lab's machine, which is the same for all subjects."""
+    """Returns the facts of the lab's own operating system, whatever the subject is."""
     return _named(MachineFiles(LOCAL))
 
 

@@ -1,4 +1,5 @@
-"""Collects the server: version, build, locale, extensions, settings, provider; and the engine that makes the load."""
+"""Collects the facts of the server (version, build, locale, extensions, settings, provider) and of the client that
+makes the load."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from pgtrial.store.machine_key import not_told
 
 
 class Signs(Record):
-    """The names of settings, roles and functions that only one provider's servers have. A server with one of them is
-    that provider's."""
+    """The names of settings, roles and functions by which the servers of one provider can be recognised. One of these
+    names is enough."""
 
     provider: str
     settings: frozenset[str] = frozenset()
@@ -38,7 +39,8 @@ SIGNS = [Signs(**signs) for signs in NAMES["signs"]]
 
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
-    """Returns the provider whose signs are among the names of a server; None if no known provider's are."""
+    """Returns the provider to which one of a server's names of settings, roles or functions belongs; None if they
+    belong to no known provider."""
     matching = (
         signs for signs in SIGNS if settings & signs.settings or roles & signs.roles or functions & signs.functions
     )
@@ -47,7 +49,8 @@ def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str
 
 @collector("server", server=True)
 def provider(subject: Subject) -> dict[str, Any]:
-    """Returns the managed service that the server belongs to; null for the user's own servers and unknown services."""
+    """Returns the fact `provider`: the managed service that the server belongs to; None for the user's own servers and
+    for unknown services."""
     names_of = {}
     for kind, query in _QUERIES.items():
         names = sorted(set().union(*(getattr(signs, kind) for signs in SIGNS)))
@@ -64,25 +67,26 @@ _QUERIES = {
 
 @collector("server", server=True)
 def seen_on_its_host(subject: Subject) -> dict[str, Any]:
-    """Returns, for a server that is not the lab's, as `process_seen` whether the host has the process that serves the
-    lab."""
+    """Returns the fact `process_seen`, if pgtrial did not start the server: true if the server's process that serves
+    this session exists on the machine that the study names as its host."""
     if subject.ours or subject.machine in (None, LOCAL):
         return {}
     return {"process_seen": subject.server_process is not None}
 
 
 _PROGRAM = resource("program.sh", __package__)
-"""The script that prints the path of a process's program and its digest, with the tools of each system: procstat is
-FreeBSD's, and on macOS ps prints the path."""
+"""The script that prints the path of a process's program file and its digest, with the tools of each operating system:
+on FreeBSD procstat prints the path, and on macOS ps."""
 
 
 @collector("server", server=True)
 def server(subject: Subject) -> dict[str, Any]:
-    """Returns the facts that initdb and the build decided. The build is unknown to roles that may not call
-    pg_config."""
+    """Returns the facts that initdb and the build of the server determine. Facts of the build are None if the role has
+    no right to call pg_config()."""
     pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
     return {
-        "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
+        "version": (_setting(subject, "server_version") or "").split(" ")[0]
+        or None,  # without the words that a packager added
         "version_full": subject.value("SELECT version()"),
         **{name: pg_config.get(key) for name, key in NAMES["build"].items()},
         **_program(subject),
@@ -95,7 +99,8 @@ def server(subject: Subject) -> dict[str, Any]:
 
 @collector("client", files=[BOOT_ID])
 def client(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the machine and the program that make the load."""
+    """Returns the facts of the client that makes the load: versions of pgtrial and its engine, and the CPUs of this
+    machine."""
     return {
         "pgtrial": __version__,
         "engine": _engine_version(),
@@ -105,7 +110,8 @@ def client(subject: Subject) -> dict[str, Any]:
 
 
 def _program(subject: Subject) -> dict[str, Any]:
-    """Returns the server's program file and its digest, since two builds of one version may differ in nothing else."""
+    """Returns the path and the digest of the server's program file. Two builds of one version may differ only in the
+    digest."""
     if subject.server_process is None:
         return {}
     lines = (subject.host.output("sh", "-c", _PROGRAM, "sh", str(subject.server_process)) or "").splitlines()
@@ -117,7 +123,7 @@ def _setting(subject: Subject, name: str) -> Any:
 
 
 def _locale(subject: Subject) -> dict[str, Any]:
-    # the column of the provider's locale has another name in each version; the row as JSON has any of them
+    # the column with the provider's locale has a different name in each version, so the row is read as JSON
     row = subject.value("SELECT to_json(d) FROM pg_database d WHERE datname = current_database()") or {}
     providers = {"c": "libc", "i": "icu", "b": "builtin"}
     return {
@@ -137,7 +143,7 @@ def _extensions(subject: Subject) -> list[str] | None:
 
 
 def _client_cpus() -> int | None:
-    """Returns the number of CPUs that the load may use."""
+    """Returns the number of CPUs of this machine that a load may use."""
     with suppress(AttributeError, psutil.Error):  # macOS has no CPU affinity
         return len(psutil.Process().cpu_affinity() or []) or None
     return os.cpu_count()
@@ -152,20 +158,22 @@ def _engine_version() -> str | None:
 _SETTINGS = """SELECT name, pg_catalog.current_setting(name, true), source, vartype FROM pg_catalog.pg_settings
     ORDER BY name"""
 _EMPTY = (None, "", "(disabled)")
-"""The texts of settings without a value. `(disabled)` is archive_command's if archive_mode is off."""
+"""The values of settings that are not set. archive_command is `(disabled)` if archive_mode is off."""
 _UNSET = ("default", "override", "session")
-"""The sources of settings that nobody set. `session` is a setting of this connection, and no property of the arm."""
+"""The sources, in pg_settings, of settings that nobody has set. `session` means that this connection has set it, which
+is not a property of the arm."""
 _LABS_OWN = ("client", "client_encoding")
-"""The source and the name of the setting that the lab's connections ask for. All other settings with the source
-`client` come from the arm's connection parameters."""
+"""The source and name of the one setting that the lab's connections themselves ask for. All other settings with the
+source `client` come from the connection parameters of the arm."""
 
 
 def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
-    """Returns name, value and source of the settings that somebody set, or (not `chosen`) of all others.
+    """Returns name, value and source: with `chosen`, of the settings that somebody has set, otherwise of all others.
 
-    Settings that only name places of the server are left out. The values are those of the load's sessions, whose role
-    and database may have settings of their own; a value that this role may not see is the one that the lab's role sees.
-    A text that may hold a secret is stored as a digest, which shows whether two arms differ in it, and not the text.
+    Settings that only name paths of the server are left out. The values are those of the load's sessions, whose role
+    and database may have settings of their own. If the load's role has no right to see a value, it is the value in the
+    lab's session. A value that may be a secret is replaced by a digest, which still shows whether two arms differ in
+    it.
     """
     shown = {row[0]: row for row in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []}
     if (of_load := subject.load_connection) is not None:
@@ -181,18 +189,18 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
 
 @collector("settings")
 def settings(subject: Subject) -> dict[str, Any]:
-    """Returns the settings that are not at their default, as SHOW prints them."""
+    """Returns the settings that somebody has set, with their values as SHOW prints them."""
     return {name: value for name, value, _ in _settings(subject, chosen=True)}
 
 
 @collector("defaults")
 def defaults(subject: Subject) -> dict[str, Any]:
-    """Returns the settings that nobody set, as SHOW prints them: defaults, and values that the server computes
-    itself."""
+    """Returns the settings that nobody has set, with their values as SHOW prints them: defaults, and values that the
+    server computes."""
     return {name: value for name, value, _ in _settings(subject, chosen=False)}
 
 
 @collector("sources")
 def sources(subject: Subject) -> dict[str, Any]:
-    """Returns the source of each setting in `settings`, as pg_settings names it."""
+    """Returns where the value of each setting in `settings` comes from, in the words of pg_settings.source."""
     return {name: source for name, _, source in _settings(subject, chosen=True)}

@@ -1,8 +1,9 @@
-"""Collects the storage of the data directory (and of WAL, if elsewhere): mount, device, and the file system's
-parameters.
+"""Collects the facts of the storage of the data directory, and of the WAL if that is elsewhere: mount, block device,
+and parameters of the file system.
 
-The parameters come from the file systems' own tools; all others are unknown. The facts of block devices are those that
-Linux shows in /sys: the disk's queue, and the stack of RAID, volumes and loop devices over disks.
+The parameters come from the tools of ext, XFS, btrfs and ZFS; for other file systems they are unknown. The facts of
+block devices are those that Linux shows in /sys: the queue of the disk, and the stack of RAID, volumes and loop devices
+above the disks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OF_BLOCK_DEVICES = (
     *("/queue/rotational", "/queue/scheduler", "/queue/write_cache", "/queue/nr_requests"),
     *("/queue/read_ahead_kb", "/queue/discard_max_bytes", "/queue/*_block_size"),
 )
-"""The files that are read of each block device."""
+"""The files that are read for each block device, relative to its directory in /sys."""
 _FILES = (_MOUNTINFO, "/sys/dev/block/*", *(f"/sys/class/block/*{file}" for file in _OF_BLOCK_DEVICES))
 _EXT_MOMENTARY = ("needs_recovery", "orphan_present")
 Parameters = dict[str, str]
@@ -32,8 +33,8 @@ Parameters = dict[str, str]
 
 @collector("storage", host=True, files=_FILES)
 def storage(subject: Subject) -> dict[str, Any]:
-    """Returns the storage of the data directory, and with the prefix `wal_` that of pg_wal if it is a link
-    elsewhere."""
+    """Returns the facts of the storage of the data directory and, with the prefix `wal_`, of the storage of pg_wal if
+    that is a link to another directory."""
     files, directory = subject.host, subject.data_directory
     if directory is None:
         return {}
@@ -43,14 +44,15 @@ def storage(subject: Subject) -> dict[str, Any]:
 
 
 def wal_elsewhere(files: Files, data_directory: Path) -> Path | None:
-    """Returns the directory of WAL if pg_wal is a link. None otherwise, and for a data directory that cannot be
-    accessed."""
+    """Returns the directory to which pg_wal is a link; None if it is not a link, or if pgtrial has no access to the
+    data directory."""
     wal = files.resolve(data_directory / "pg_wal")
     return wal if wal != files.resolve(data_directory) / "pg_wal" else None
 
 
 def describe(files: Files, directory: Path) -> dict[str, Any]:
-    """Returns file system, mount options and block device under a path; unknown values are None."""
+    """Returns the facts of the file system that contains a directory, with its mount options and block device. Unknown
+    facts are None."""
     volume = volume_of(files, directory)
     if volume is None:
         return {"filesystem": None, "mount_options": None}
@@ -66,7 +68,8 @@ def describe(files: Files, directory: Path) -> dict[str, Any]:
 
 
 def _device(files: Files, volume: Mounted) -> dict[str, Any]:
-    """Returns the facts of the disk, and of the stack of devices that it may be; none if the system has no /sys."""
+    """Returns the facts of the disk, and of the stack of devices if it is not a plain disk; no facts if the system has
+    no /sys."""
     if not volume.device:
         return {}
 
@@ -79,7 +82,8 @@ def _device(files: Files, volume: Mounted) -> dict[str, Any]:
 
 
 def parameters_of(files: Files, kind: str | None, mount_point: str | None, source: str | None) -> Parameters | None:
-    """Returns the file system's own parameters; None if its kind has none or its tool prints none."""
+    """Returns the parameters of a file system; None if pgtrial knows no tool for its kind, or if the tool prints
+    none."""
     if mount_point is None or source is None:
         return None
     match kind:
@@ -96,8 +100,8 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
 
 
 def parse_dumpe2fs(text: str) -> Parameters:
-    """Returns from the output of `dumpe2fs -h` what mkfs and tune2fs decided, without counts, dates and marks of a
-    mount."""
+    """Returns the parameters in the output of `dumpe2fs -h` that mkfs and tune2fs have set. Counts, dates and flags of
+    the current mount are left out."""
     fields = parse_fields(text)
     parameters = {name: fields[label] for label, name in NAMES["ext"].items() if label in fields}
     if "features" in parameters:
@@ -108,7 +112,8 @@ def parse_dumpe2fs(text: str) -> Parameters:
 def parse_xfs_info(text: str) -> Parameters:
     """Returns the parameters in the output of `xfs_info`.
 
-    Its lines are sections (`data     =`) of name=value; a line that begins with `=` continues a section.
+    A section begins with its name (`data =`), and has entries name=value; a line that begins with `=` continues a
+    section.
     """
     parameters: Parameters = {}
     section = ""
@@ -121,15 +126,15 @@ def parse_xfs_info(text: str) -> Parameters:
 
 
 def parse_btrfs_df(text: str) -> Parameters:
-    """Returns the profile of each kind of block group in the output of `btrfs filesystem df`, without the sizes
-    (`Data, single: total=...`)."""
+    """Returns the RAID profile of each type of block group in the output of `btrfs filesystem df`, whose lines are
+    `Data, single: total=...`. Sizes are left out."""
     return {kind.lower(): profile for kind, profile in re.findall(r"^(\w+), (\w+):", text, flags=re.MULTILINE)}
 
 
 def parse_zfs_get(text: str) -> Parameters:
     """Returns the properties in the tab-separated output of `zfs get -H -p -o property,value`.
 
-    A property that this version lacks has the value `-` there, and is left out.
+    A property that this version of ZFS does not have is printed with the value `-`, and is left out.
     """
     pairs = (line.split("\t") for line in text.splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1] != "-"}
@@ -140,25 +145,27 @@ def _parse(text: str | None, parse: Callable[[str], Parameters]) -> Parameters |
 
 
 def volume_of(files: Files, path: Path) -> Mounted | None:
-    """Returns the mount that holds a path."""
+    """Returns the mount that contains a path; None if it is not known."""
     return mount_of(files.resolve(path), files.read(_MOUNTINFO) or files.output("mount") or "")
 
 
 _DEEPEST = 8
-"""The number of levels after which a stack is cut. Real stacks have fewer; a loop device on itself would have no
-end."""
+"""The number of levels at which a stack of devices is cut off. Real stacks have fewer levels, but a loop device on
+itself would be endless."""
 
 _MAPPERS = {"LVM": "LVM", "CRYPT": "encrypted", "mpath": "multipath", "CACHE": "cache", "VDO": "VDO"}
-"""The kind of a device mapper's device, by the first part of its uuid (`LVM-...`, `CRYPT-LUKS2-...`)."""
+"""The kind of a device-mapper device, by the beginning of its uuid (`LVM-...`, `CRYPT-LUKS2-...`)."""
 
 Holder = Callable[[Path], str | None]
-"""Returns the number major:minor of the device that holds a file, or None."""
+"""A function that returns the device number, major:minor, of the device that contains a file; None if it is not
+known."""
 
 
 def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
-    """Returns the directory in /sys of the disk under a mount. For a partition, that is the disk that it lies on.
+    """Returns the directory in /sys of the disk on which a file system is mounted. If the file system is on a
+    partition, this is the disk with the partition.
 
-    The disk is found by the mount's device number, or else by its source (file systems of several devices).
+    The disk is found by the mount's device number or, for file systems on several devices, by the mount's source.
     """
     link = sys / "dev/block" / device
     if not files.exists(link) and source.startswith("/dev/"):
@@ -167,14 +174,15 @@ def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
 
 
 def _disk(files: Files, sys: Path, link: Path) -> Path | None:
-    """Returns the disk of a device or partition, by the name that /sys/class/block has for it."""
+    """Returns the disk of a device or partition, as its directory in /sys/class/block."""
     place = files.resolve(link)
     homes = [sys / "class/block" / name for name in (place.name, place.parent.name)]
     return next((home for home in homes if files.exists(home / "queue")), None)
 
 
 def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
-    """Returns the facts of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
+    """Returns the facts of one disk, such as its model, cache, scheduler and queue; all are None if there is no
+    disk."""
     if disk is None:
         return dict.fromkeys(["device", *NAMES["disk"]])
     facts = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}
@@ -182,9 +190,11 @@ def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
-    """Returns the levels from the device of the file system down to the disks, and the caches of these disks.
+    """Returns the facts of the stack of devices from that of the file system down to the disks: its levels, the RAID
+    level, and the write caches of the disks.
 
-    `stack` is ["disk"] for a plain disk, ["LVM", "RAID raid1 of 2", "disk", "disk"] for a volume on mirrored disks.
+    For example, `stack` is ["disk"] for a plain disk, and ["LVM", "RAID raid1 of 2", "disk", "disk"] for a volume on
+    two mirrored disks.
     """
     if disk is None:
         return {"stack": None, "raid": None, "disk_write_caches": None}
@@ -205,7 +215,7 @@ def _levels(files: Files, disk: Path, sys: Path, holder: Holder, depth: int) -> 
 
 
 def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
-    """Returns the devices on which a device lies; none for a disk."""
+    """Returns the devices that are directly below a device in the stack; none for a disk."""
     backing = files.read(disk / "loop/backing_file")
     if backing is None:
         below = [_disk(files, sys, path) for path in files.glob(disk / "slaves/*")]
@@ -216,7 +226,8 @@ def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
 
 
 def _named(files: Files, disk: Path) -> str:
-    """Returns the kind of a level, without the names of loop devices and volumes, which say nothing about speed."""
+    """Returns the kind of a device. The names of loop devices and volumes are left out, since they say nothing about
+    speed."""
     raid = files.read(disk / "md/level")
     if raid is not None:
         return f"RAID {raid} of {files.read(disk / 'md/raid_disks') or '?'}"

@@ -1,5 +1,5 @@
-"""The types of the collectors of facts (`Subject`, `Collector`), and functions that find a server's machine and
-process."""
+"""Defines collectors of facts (`Collector`) and the server and machine that they examine (`Subject`), with functions
+that find a server's machine and process."""
 
 from __future__ import annotations
 
@@ -26,37 +26,38 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True)
 class Subject:
-    """The server and the machine of which a collector finds facts.
+    """The server and the machine that collectors examine.
 
-    `connection` is None for a machine without a server, and `data_directory` if it is not known.
+    `connection` is None for a machine without a server. `data_directory` is None if it is not known.
     """
 
     connection: Session | None
     data_directory: Path | None
     machine: AnyMachine | None
-    """The server's machine; None if the lab cannot access it."""
+    """The machine of the server; None if the lab has no access to it."""
 
     ours: bool = False
-    """True if the data directory is the lab's own, so that a probe may write there."""
+    """True if pgtrial created the data directory, so that measurements may write in it."""
 
     account: str | None = None
-    """The account that owns the lab's data directory, and can exchange all files in it; None if it is the lab's
-    account."""
+    """The account that owns a data directory of the lab, and can therefore replace all files in it; None if it is the
+    account that the lab runs as."""
 
     measure: bool = False
-    """True if collectors may measure, which takes seconds and must not disturb a load."""
+    """True if collectors may measure. This takes seconds, and must not happen during a load."""
 
     load_connection: Session | None = None
-    """A session of the load's role, if that is not the role of `connection`."""
+    """A session of the load's role, if `connection` has another role; else None."""
 
     announced_files: tuple[str, ...] = ()
     announced_tools: tuple[tuple[str, ...], ...] = ()
-    """The files that all collectors read, and the commands whose output they ask for."""
+    """The patterns of the files that all collectors read, and the commands whose output they need, so that one request
+    can fetch them."""
 
     @cached_property
     def host(self) -> Files:
-        """Returns the files and tools of the machine. On a remote one, all that collectors announced are fetched at
-        once."""
+        """Reads the files and tools of the machine. On a remote machine, the first request fetches everything that the
+        collectors announced."""
         if self.machine is None:
             return Files()
         if isinstance(self.machine, WindowsHost):
@@ -66,7 +67,7 @@ class Subject:
 
     @property
     def session(self) -> Session:
-        """Returns `connection`, for collectors that need the server. Raises RuntimeError if there is none."""
+        """The session in `connection`, for collectors that need a server. Raises RuntimeError if there is no server."""
         if self.connection is None:
             raise RuntimeError("this subject has no server")
         return self.connection
@@ -78,22 +79,24 @@ class Subject:
 
     @cached_property
     def server_process(self) -> int | None:
-        """Returns the process that serves the connection, if the machine has it and the lab may see it."""
+        """The number of the server process that serves the connection; None if it is not found on the machine."""
         if self.connection is None:
             return None
         return backend_process(self.connection.info.backend_pid, self.host)
 
     def value(self, query: str, *parameters: object) -> Any:
-        """Returns the first column of the first row, or None if the server does not know or the role may not ask."""
+        """Runs a query, and returns the first column of its first row; None if there is no row, no server, or if the
+        server rejects the query."""
         rows = self.rows(query, *parameters)
         return rows[0][0] if rows else None
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]] | None:
-        """Returns all rows, or None if the server does not know or the role may not ask."""
+        """Runs a query, and returns its rows; None if there is no server, or if the server rejects the query."""
         return self.measured(lambda session: session.execute(query.encode(), parameters or None).fetchall())
 
     def measured(self, probe: Callable[[Session], Measured]) -> Measured | None:
-        """Returns the result of a probe on the connection, or None if there is no server, or it refuses or is gone."""
+        """Calls `probe` with the connection, and returns its result; None if there is no server, or if the probe raises
+        an error of PostgreSQL."""
         with suppress(psycopg.Error):
             return None if self.connection is None else probe(self.connection)
         return None
@@ -101,26 +104,27 @@ class Subject:
 
 @dataclass(frozen=True)
 class Collector:
-    """A collector, which finds facts of one group. An unknown value is None, and never guessed."""
+    """A function that finds facts of one group, with what it needs. A fact that cannot be found is None, and never
+    guessed."""
 
     find: Callable[[Subject], dict[str, Any]]
     group: str
     files: Sequence[str] = ()
-    """Patterns of the files that it reads. On a remote host, one request fetches them for all collectors; any other
-    file costs a round trip of its own."""
+    """The patterns of the files that the collector reads. One request fetches the files of all collectors from a remote
+    host; any other file costs a round trip."""
     tools: Sequence[tuple[str, ...]] = ()
-    """The commands whose output it asks for."""
+    """The commands whose output the collector needs."""
     host: bool = False
-    """True if it needs a host that the lab can access."""
+    """True if the collector needs access to the host."""
     systems: Sequence[str] = ()
-    """The operating systems of hosts that it knows, by uname(1); empty: all."""
+    """The operating systems for which the collector works, as uname(1) names them; empty for all."""
     server: bool = False
-    """True if it needs a server."""
+    """True if the collector needs a server."""
     measures: bool = False
-    """True if it measures something, which takes some time."""
+    """True if the collector measures something, which takes some time."""
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
-        """Returns the facts, by their names; none if the subject lacks something that the collector needs."""
+        """Returns the facts by their names; no facts if the subject lacks something that the collector needs."""
         host_lacks = (self.host or self.systems) and subject.machine is None
         if host_lacks or (self.server and subject.connection is None) or (self.measures and not subject.measure):
             return {}
@@ -130,15 +134,15 @@ class Collector:
 
 
 def collector(group: str, **needs: Any) -> Callable[[Callable[[Subject], dict[str, Any]]], Collector]:
-    """Makes a function a collector; `needs` are fields of Collector."""
+    """A decorator that turns a function into a Collector; `needs` are further fields of Collector."""
     return lambda find: Collector(find, group, **needs)
 
 
 def runs_here(connection: Session, target: Target) -> bool:
-    """True if the server certainly runs on the machine that the lab runs on.
+    """True if the server certainly runs on the machine of the lab.
 
-    A Unix socket always ends on this machine. An address of this machine may be the near end of a tunnel or of a
-    container's port; then the server is here if the process that serves the connection is.
+    A Unix socket always leads to this machine. An IP address of this machine may belong to a tunnel or to a container's
+    port; then the server counts as local only if its process is found here.
     """
     if target.host.startswith(("/", "@")):
         return True
@@ -147,8 +151,8 @@ def runs_here(connection: Session, target: Target) -> bool:
 
 
 def is_this_machine(files: Files) -> bool:
-    """True if the files are those of the machine that the lab runs on, however it is reached. The kernel's boot id
-    tells."""
+    """True if the files are those of the lab's own machine, even if they are read over ssh. The kernel's boot id shows
+    this."""
     if files.local:
         return True
     boot = MachineFiles(LOCAL).read(BOOT_ID)
@@ -156,7 +160,8 @@ def is_this_machine(files: Files) -> bool:
 
 
 def backend_process(number: int, files: Files) -> int | None:
-    """Returns the process that serves a connection, if the machine has it; None if it is elsewhere or hidden."""
+    """Returns `number` if a process of PostgreSQL with this number exists on the machine; None if it runs elsewhere or
+    is hidden."""
     if files.uname.system == "Windows":
         name = files.output(*POWERSHELL, f"[Console]::Out.Write((Get-Process -Id {number}).ProcessName)")
     else:
@@ -165,7 +170,7 @@ def backend_process(number: int, files: Files) -> int | None:
 
 
 def peer_address(connection: Session) -> str | None:
-    """Returns the IP address that the connection leads to; None for a Unix socket."""
+    """Returns the IP address of the server that the connection uses; None for a Unix socket."""
     try:
         return str(ipaddress.ip_address(connection.info.hostaddr))
     except ValueError:
@@ -173,7 +178,7 @@ def peer_address(connection: Session) -> str | None:
 
 
 def own_addresses() -> dict[str, str]:
-    """Returns this machine's IP addresses, each with the name of its interface."""
+    """Returns the IP addresses of this machine, each with the name of its network interface."""
     return {
         entry.address.partition("%")[0]: name
         for name, entries in psutil.net_if_addrs().items()
@@ -186,9 +191,10 @@ _SHOWN = "SELECT current_setting('data_directory', true)"
 
 
 def shown_directory(connection: Session) -> Path | None:
-    """Returns the data directory as the server names it; None if the role may not know it (pg_read_all_settings).
+    """Returns the data directory that the server reports; None if the role has no right to see it
+    (pg_read_all_settings).
 
-    Raises psycopg.OperationalError if the server is gone.
+    Raises psycopg.OperationalError if the connection to the server is lost.
     """
     try:
         shown = value(connection, _SHOWN)

@@ -1,5 +1,5 @@
-"""Collects facts of Windows from CIM, by one call of PowerShell. Facts that CIM shows only to administrators are
-unknown to other accounts."""
+"""Collects the facts of Windows from CIM, by one call of PowerShell. Some facts are unknown to accounts without
+administrator rights."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _VOLUME = resource("volume.ps1", __package__)
 _DISK = "$disk = Get-Partition -DriveLetter @letter@ | Get-Disk"
 
 _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")
-"""Words in the maker's or the model's name of a virtual machine. HypervisorPresent is also true on a host of
-Hyper-V."""
+"""Words that occur in the maker's or model's name of virtual machines. The property HypervisorPresent cannot be used,
+since it is also true on a host that runs Hyper-V."""
 
 _WORDS = NAMES["windows"]
 _PLAN = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?:\s*\((.*)\))?")
@@ -31,7 +31,7 @@ _LOCAL_DISK = 3
 
 
 def script(directory: Path | None) -> str:
-    """Returns the script that reads all facts at once."""
+    """Returns the PowerShell script that reads all facts in one call."""
     drive = drive_of(directory)
     if drive is None:
         return reply_script(_PARTS)
@@ -40,7 +40,7 @@ def script(directory: Path | None) -> str:
 
 
 def hardware_of(reply: Reply) -> Group:
-    """Returns the facts of the machine, by the names that they have on Linux."""
+    """Returns the facts of the machine, under the same names as on Linux."""
     return {
         "vendor": _of(reply, "system", "Manufacturer"),
         "product": _of(reply, "system", "Model"),
@@ -52,7 +52,8 @@ def hardware_of(reply: Reply) -> Group:
 
 
 def cpu_of(reply: Reply) -> Group:
-    """Returns the facts of the processors, summed over the sockets; a sum is unknown if a socket does not report it."""
+    """Returns the facts of the processors, summed over the sockets. A sum is None if one of the sockets does not report
+    its number."""
     sockets = rows(reply, "cpu")
     first = sockets[0] if sockets else {}
     cache = whole(first.get("L3CacheSize"))
@@ -69,7 +70,8 @@ def cpu_of(reply: Reply) -> Group:
 
 
 def memory_of(reply: Reply) -> Group:
-    """Returns the memory that Windows may use, page files and modules. It is not known who may lock large pages."""
+    """Returns the facts of the memory that Windows may use, of its page files and modules. The right to lock large
+    pages is not known."""
     size, modules = whole(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
     speeds = {whole(module.get("ConfiguredClockSpeed") or module.get("Speed")) for module in modules}
     return {
@@ -83,7 +85,7 @@ def memory_of(reply: Reply) -> Group:
 
 
 def system_of(reply: Reply) -> Group:
-    """Returns the facts of the operating system. A hypervisor has the name that its maker gives to virtual machines."""
+    """Returns the facts of the operating system. The hypervisor is named as its maker names its virtual machines."""
     return {
         "system": "Windows",
         "distribution": _of(reply, "os", "Caption"),
@@ -95,7 +97,8 @@ def system_of(reply: Reply) -> Group:
 
 
 def storage_of(reply: Reply, directory: Path) -> Group:
-    """Returns the file system and the disk of a directory with a drive letter; a network share has no disk here."""
+    """Returns the facts of the file system and the disk of a directory with a drive letter. A network share has no
+    facts of a disk."""
     disk, drive = part(reply, "disk"), drive_of(directory)
     size = whole(disk.get("Size"))
     media = _named(part(reply, "physical").get("MediaType"), _WORDS["media"])
@@ -119,8 +122,8 @@ def storage_of(reply: Reply, directory: Path) -> Group:
 
 
 def _plan(reply: Any) -> str | None:
-    """Returns the power plan from `Power Scheme GUID: 8c5e7fda-... (High performance)`, in which only the GUID is the
-    same in all languages."""
+    """Returns the power plan from a line such as `Power Scheme GUID: 8c5e7fda-... (High performance)`. It is identified
+    by its GUID, since the rest depends on the language of Windows."""
     match = _PLAN.search(reply) if isinstance(reply, str) else None
     return None if match is None else _WORDS["plans"].get(match[1].lower(), match[2] or match[1].lower())
 
@@ -133,7 +136,8 @@ def _virtualisation(reply: Reply) -> str | None:
 
 
 def _named(value: Any, names: dict[str, str]) -> str | None:
-    """Returns a name, or the name of a number; None for values that Windows itself calls unspecified."""
+    """Returns the name for a value, which PowerShell gives as a name and CIM as a number; None for values that mean
+    "unspecified" or "unknown"."""
     code = whole(value)
     name = _text(value) if code is None else names.get(str(code))
     return None if name in ("Unspecified", "Unknown") else name
