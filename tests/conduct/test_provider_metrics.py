@@ -183,7 +183,7 @@ def test_the_region_is_the_environments_where_the_study_names_none(tmp_path, mon
     store_trials(study)
     measured("ReadIOPS", whole_study(), region="us-east-2")
     (none,) = import_metrics(study, lambda line: None, LATER)
-    assert "no region for the metrics of db-1; set monitoring.region or AWS_REGION" in none
+    assert "no AWS region is known for the metrics of db-1; set monitoring.region or the variable AWS_REGION" in none
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     (silent,) = import_metrics(study, lambda line: None, LATER)
     assert "no values of db-1 in eu-west-1 at the time of 1 trial; check monitoring.cloudwatch" in silent
@@ -194,7 +194,7 @@ def test_the_region_is_the_environments_where_the_study_names_none(tmp_path, mon
 def test_without_credentials_there_is_one_sentence_and_no_request(study):
     (sentence,) = import_metrics(study, lambda line: None, LATER)
     assert sentence == (
-        "arms.rds: no metrics of db-1 from CloudWatch: Unable to locate credentials; "
+        "arms.rds: CloudWatch returned no metrics of db-1: Unable to locate credentials; "
         "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     )
 
@@ -219,7 +219,7 @@ def test_what_amazon_refuses_is_told_with_what_to_do(study, monkeypatch, code, c
 
     monkeypatch.setattr(boto3, "Session", Refusing)
     (sentence,) = import_metrics(study, lambda line: None, LATER)
-    assert sentence.startswith("arms.rds: no metrics of db-1 from CloudWatch: An error occurred")
+    assert sentence.startswith("arms.rds: CloudWatch returned no metrics of db-1: An error occurred")
     assert sentence.endswith(cure)
 
 

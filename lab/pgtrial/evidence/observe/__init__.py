@@ -1,1 +1,1 @@
-"""Observers of servers and hosts, which record second by second what they do during a trial."""
+"""Observes servers and hosts during a trial, and records second by second what they do."""

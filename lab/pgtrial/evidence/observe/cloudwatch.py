@@ -1,7 +1,8 @@
-"""Reads the metrics that Amazon CloudWatch has of an RDS or Aurora instance over a span of time.
+"""Reads the metrics of an RDS or Aurora instance from Amazon CloudWatch, over a given period.
 
-The names are those of AWS/RDS in the Amazon RDS User Guide ("Amazon CloudWatch instance-level metrics") and the Aurora
-User Guide. This module reads nothing from the server and changes nothing in the account: it only calls GetMetricData.
+The names of the metrics are those of the namespace AWS/RDS in the Amazon RDS User Guide ("Amazon CloudWatch
+instance-level metrics") and the Aurora User Guide. This module connects to no server and changes nothing in the
+account: it only calls GetMetricData.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from pgtrial.model.resources import table
 SOURCE = "cloudwatch"
 
 UNITS: dict[str, str] = table("cloudwatch.toml", __package__)
-"""The metrics that are asked for, with their units. The limits of a server come first; an instance has some metrics."""
+"""The metrics to read, with their units. Metrics that show the limits of a server come first. An instance provides only
+some of them."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))
-"""The ages up to which CloudWatch keeps values of each period, in seconds. Older values are kept for an hour each
-(GetMetricData, Period)."""
+"""The ages up to which CloudWatch keeps values at each resolution, in seconds. For older times only one value per hour
+is kept (GetMetricData, Period)."""
 _OLDEST_PERIOD_S = 3600
 
 
 class MetricsError(PgtrialError):
-    """A provider's metrics could not be read. The study does without them; they can be imported later."""
+    """The error for metrics of a provider that could not be read. The study continues without them; they can be
+    imported later."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """The mean of one metric over `span_s` seconds from a moment on (UTC)."""
+    """The mean of one metric over a period of `span_s` seconds, which begins at `since` (UTC)."""
 
     since: datetime
     span_s: int
@@ -41,14 +44,14 @@ class Value:
 
 
 class CloudWatch:
-    """The metrics of an arm's instances. Raises MetricsError if boto3 or a region is missing."""
+    """Reads the metrics of an arm's instances. Raises MetricsError if boto3 is not installed or no region is known."""
 
     def __init__(self, arm: str, instances: Sequence[str], region: str | None):
         self._arm = arm
         self._instances = instances
         self.names = " and ".join(instances)
         try:
-            # only users who import metrics have installed boto3, and only they wait for its import
+            # only users who import metrics need boto3, and its import takes time
             import boto3  # noqa: PLC0415
             from botocore.config import Config  # noqa: PLC0415
             from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
@@ -59,11 +62,12 @@ class CloudWatch:
         self._errors: tuple[type[Exception], ...] = (BotoCoreError, ClientError)
         try:
             session = boto3.Session()
-            # boto3 alone reads AWS_DEFAULT_REGION and the profile, other tools of AWS read AWS_REGION as well
+            # boto3 reads AWS_DEFAULT_REGION and the profile, but not AWS_REGION, which other tools of AWS read
             self.region = region or os.environ.get("AWS_REGION") or session.region_name
             if not self.region:
                 raise MetricsError(
-                    f"arms.{arm}: no region for the metrics of {self.names}; set monitoring.region or AWS_REGION"
+                    f"arms.{arm}: no AWS region is known for the metrics of {self.names}; set monitoring.region or the "
+                    "variable AWS_REGION"
                 )
             config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard"})
             self._client: Any = session.client("cloudwatch", region_name=self.region, config=config)
@@ -71,7 +75,8 @@ class CloudWatch:
             raise self._refused(error) from None
 
     def values(self, deployment: int, begin: datetime, end: datetime, now: datetime) -> list[Value]:
-        """Returns all values of an instance whose time overlaps begin..end, in the shortest period that is kept.
+        """Returns all values of an instance whose period overlaps the time from `begin` to `end`, in the finest
+        resolution that CloudWatch still keeps.
 
         Raises MetricsError.
         """
@@ -100,7 +105,7 @@ class CloudWatch:
             cure = "allow cloudwatch:GetMetricData"
         else:
             cure = "check monitoring.region and the network"
-        return MetricsError(f"arms.{self._arm}: no metrics of {self.names} from CloudWatch: {words}; {cure}")
+        return MetricsError(f"arms.{self._arm}: CloudWatch returned no metrics of {self.names}: {words}; {cure}")
 
 
 def _query(instance: str, place: int, name: str, period: int) -> dict[str, Any]:
@@ -114,6 +119,6 @@ def _period(age: timedelta) -> int:
 
 
 def _floor(moment: datetime, period: int) -> datetime:
-    """Returns the beginning of the period in which a moment lies."""
+    """Returns the beginning of the period that contains a moment; `period` is in seconds."""
     seconds = int(moment.timestamp())
     return datetime.fromtimestamp(seconds - seconds % period, UTC)

@@ -1,4 +1,5 @@
-"""Observes the host of a server: samples during a trial, and counters over its measured part."""
+"""Reads the counters of a server's host (CPU, memory, disk, network): in samples during a trial, and at the begin and
+end of its measured phase."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from pgtrial.machines.windows import AnyMachine, WindowsHost
 
 
 class HostSampler:
-    """Reads the numbers of a server's host, whatever its operating system.
+    """Reads the counters of a server's host, on any operating system that pgtrial can observe.
 
-    `data_directory` is the server's; by default the server names it to the lab's `session`. If a server is not `alone`,
-    others share the host's numbers with it, and only the server's own processes are counted.
+    If `data_directory` is None, the server is asked for it in the lab's `session`. If the server is not `alone` on its
+    host, the counters of the whole host also include other servers: then only the server's own processes are counted.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class HostSampler:
         self._session_s = 0.0
 
     def look(self) -> Snapshot:
-        """Returns the numbers now. Raises HostTrouble."""
+        """Reads the host once, and returns the result. Raises HostTrouble."""
         snapshot = self.system.look()
         self._looks_s += snapshot.look_cpu_s
         self._session_s = snapshot.session_cpu_s or self._session_s
@@ -55,8 +56,8 @@ class HostSampler:
         return replace(snapshot, counters=of_server, gauges={})
 
     def cpu_taken_s(self) -> float:
-        """Returns the CPU seconds that observing has cost the host so far: reading its numbers, and the server process
-        of the lab's session up to the last reading."""
+        """Returns the CPU seconds that observing has cost the host so far: for reading the host, and for the server
+        process of the lab's session, up to the last reading."""
         return self._looks_s + self._session_s
 
 
@@ -68,18 +69,19 @@ def read_host(
     network: bool = False,
     alone: bool = True,
 ) -> Counters:
-    """Returns the counters of the view `host`; empty if the host reports nothing.
+    """Returns the counters of the host, under the key `host`; an empty result if the host reports none.
 
-    The counters are elapsed_s, cpu_s (of all CPUs together), cpu_busy_s, cpu_steal_s, memory_stall_s (all processes
-    waited for memory) and context_switches. For a server of the lab's own, or one that `session` leads to, there are
-    server_cpu_s and the traffic of the data's device; lab_cpu_s if the lab runs on that host; and with `network`, for a
-    load over a network, the bytes of all interfaces. If the server's host cannot be observed (`machine` is None), the
-    lab's host is read. For a server that is not `alone` there are only elapsed_s and server_cpu_s.
+    The counters are elapsed_s, cpu_s (the CPU time of all modes and CPUs together), cpu_busy_s, cpu_steal_s,
+    memory_stall_s (the time in which all processes waited for memory) and context_switches. If the server's processes
+    and its device are known, there are server_cpu_s and the traffic of the device that holds the data; lab_cpu_s if the
+    lab runs on that host; and with `network`, for a load over a network, the bytes of all interfaces. If the server's
+    host cannot be observed (`machine` is None), these are the counters of the lab's host. For a server that is not
+    `alone` there are only elapsed_s and server_cpu_s.
     """
     sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
     try:
         snapshot = sampler.look()
-    except HostTrouble:  # the trial goes on without the numbers
+    except HostTrouble:  # the trial goes on without these counters
         return {}
     counters = snapshot.counters
     if not alone:
@@ -89,7 +91,7 @@ def read_host(
     if not cpu:
         return {}
     host = {"elapsed_s": time.monotonic(), **cpu}
-    if sampler.system.counts_ended:  # the clients' processes end with the load
+    if sampler.system.counts_ended:  # the load's server processes end with it
         host |= counters.get("processes", {})
     if "memory_full_s" in counters.get("pressure", {}):
         host["memory_stall_s"] = counters["pressure"]["memory_full_s"]

@@ -32,32 +32,32 @@ _VIEWS = {
     "cluster": (("heap_blks_scanned", "heap_blks_total"),),
     "basebackup": (("backup_streamed", "backup_total"),),
 }
-"""The counters of progress with their totals, by progress view, the latest phase first."""
+"""For each progress view, the pairs of a counter and its total, those of the latest phase first."""
 
 _AVAILABLE = """SELECT relname FROM pg_catalog.pg_class
     WHERE relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat\\_progress\\_%'"""
 _OF_CLIENTS = "pid IN (SELECT pid FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid())"
-"""The condition for processes of clients. It leaves out autovacuum, and the session that asks."""
+"""SQL condition for the server processes of clients. It excludes autovacuum and the session that runs the query."""
 _QUICKLY = "SET LOCAL statement_timeout = '1s'"
-"""The statement that limits the time of a query, since a job may lock what the query reads."""
+"""The statement that limits the time of a query, since a job may hold locks on which the query would wait."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a command of the server."""
+    """The progress of a command that the server is executing."""
 
     command: str
     """The command in lower case, such as `create index` or `vacuum`."""
     phase: str
     share: float | None
-    """The share of the phase that is done; None if the server does not know it."""
+    """The share of the phase that is complete, from 0 to 1; None if the server does not report it."""
 
 
 class ProgressViews:
-    """The progress views of a server; versions before 9.6 have none, and later ones have more."""
+    """Reads the progress views of a server. Versions before 9.6 have none, and later versions have more of them."""
 
     def __init__(self, session: Session) -> None:
-        """Finds the progress views that the server has. Raises psycopg.Error."""
+        """Finds out which progress views the server has. Raises psycopg.Error."""
         self._session = session
         known = {name for (name,) in session.execute(_AVAILABLE.encode()).fetchall()}
         parts = [
@@ -68,7 +68,8 @@ class ProgressViews:
         self._query = " UNION ALL ".join(parts)
 
     def look(self) -> Progress | None:
-        """Returns the progress of a command; None if no command reports any, or if reading it would have to wait."""
+        """Returns the progress of the command that is running; None if no command reports any, or if reading it would
+        have to wait for a lock."""
         if not self._query:
             return None
         try:
@@ -81,7 +82,7 @@ class ProgressViews:
 
 
 def progress_of(view: str, row: Mapping[str, Any]) -> Progress:
-    """Returns the progress that a row of a progress view shows."""
+    """Returns the progress that is in a row of a progress view."""
     pairs = ((row.get(done), row.get(total)) for done, total in _VIEWS[view])
     share = next((done / total for done, total in pairs if done and total), None)
     command = row.get("command") or view.replace("_", " ")
@@ -90,7 +91,8 @@ def progress_of(view: str, row: Mapping[str, Any]) -> Progress:
 
 
 class PeakMemory:
-    """A context manager that watches the memory of a server's processes until it ends; `bytes` is the peak."""
+    """A context manager that regularly measures the memory of a server's processes, as long as the context lasts.
+    `bytes` is the largest value; None if nothing could be measured."""
 
     def __init__(self, machine: AnyMachine | None, data_directory: Path | None) -> None:
         self.bytes: float | None = None
@@ -111,7 +113,7 @@ class PeakMemory:
             self._thread.join()
 
     def _watch(self, directory: Path) -> None:
-        with suppress(OSError):  # the trial goes on without the number
+        with suppress(OSError):  # the trial goes on without this value
             while True:
                 size = server_memory(directory)
                 if size is not None:

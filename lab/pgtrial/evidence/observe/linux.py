@@ -1,4 +1,5 @@
-"""Reads Linux: numbers from the texts of /proc and /sys, and the kernel that the lab itself runs on."""
+"""Reads the counters of Linux from the files in /proc and /sys: of this machine's kernel directly, and from the texts
+of another machine's files."""
 
 from __future__ import annotations
 
@@ -18,19 +19,21 @@ FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
 
 _MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 _TRAFFIC = {"read_bytes": (2, 512), "reads": (0, 1), "written_bytes": (6, 512), "writes": (4, 1)}
-"""The places of counters in a block device's statistics, and their units. Sectors there have 512 bytes, whatever the
-device's own are (the kernel's block/stat.rst)."""
+"""For each counter of a block device, the position of its field in the device's file stat, and its unit. A sector in
+this file has 512 bytes, whatever the sector size of the device (block/stat.rst in the kernel's documentation)."""
 
 
 class LocalLinux(System):
-    """The Linux kernel that the lab itself runs on. `session` is the process that serves the lab's session."""
+    """Reads the Linux kernel of the lab's own machine. `session` is the number of the server process that serves the
+    lab's session."""
 
     def __init__(self, data_directory: Path | None, session: int | None = None):
         self._data = data_directory
         self._session = session
 
     def look(self) -> Snapshot:
-        """Reads the files one by one. The CPU time that this takes is the lab's own, and the lab counts it."""
+        """Reads the files of the kernel one by one. The CPU time for this is part of the lab process's own time, which
+        the lab counts anyway."""
         postmaster = None if self._data is None else _postmaster(self._data)
         device = "none" if self._data is None else _device(self._data)
         paths = [*FILES, device_file(device)]
@@ -52,7 +55,8 @@ def linux_snapshot(
     look_cpu_s: float = 0.0,
     on_labs_machine: bool,
 ) -> Snapshot:
-    """Returns a snapshot from the texts of files, by path. `device` is the major:minor of the data's device."""
+    """Returns the counters of a host from the texts of its files, by path. `device` is the device number, major:minor,
+    of the disk with the data."""
 
     def text(path: str) -> str:
         return texts.get(path, "")
@@ -77,22 +81,23 @@ def linux_snapshot(
 
 
 def device_file(device: str) -> str:
-    """Returns the file that has the statistics of a block device, by its major:minor."""
+    """Returns the path of the file with the statistics of a block device, for its device number major:minor."""
     return f"/sys/dev/block/{device}/stat"
 
 
 def session_files(process: int) -> tuple[str, str]:
-    """Returns the files that have the CPU time of a process with one thread."""
+    """Returns the paths of the files with the CPU time of a process that has one thread."""
     return f"/proc/{process}/schedstat", f"/proc/{process}/stat"
 
 
 def client_cpu(engine: int) -> float | None:
-    """Returns the CPU seconds of the engine, a process of this machine."""
+    """Returns the CPU seconds that the engine, a process on this machine, has used so far."""
     return process_cpu(read(f"/proc/{engine}/stat"), TICKS_PER_S)
 
 
 def read(path: str) -> str:
-    """Returns the text of a file of this machine's kernel; empty if there is none, or if its process has ended."""
+    """Returns the text of a file in this machine's /proc or /sys; empty if the file does not exist or its process has
+    ended."""
     try:
         with open(path, "rb", buffering=0) as file:
             return (file.readall() or b"").decode(errors="replace")
@@ -101,7 +106,8 @@ def read(path: str) -> str:
 
 
 def _process_files(parent: int) -> list[str]:
-    """Returns the files about a process and its children, or about all processes if the kernel lists no children."""
+    """Returns the paths of the stat files of a process and its children; of all processes if the kernel does not list
+    the children."""
     listed = f"/proc/{parent}/task/{parent}/children"
     if not os.path.exists(listed):
         return glob("/proc/[0-9]*/stat")
@@ -109,7 +115,8 @@ def _process_files(parent: int) -> list[str]:
 
 
 def server_memory(data_directory: Path) -> float | None:
-    """Returns the bytes of memory of a server's processes, shared memory counted once (PSS); None if unknown."""
+    """Returns the memory of a server's processes in bytes, in which shared memory counts once (PSS); None if it is not
+    known."""
     postmaster = _postmaster(data_directory)
     if postmaster is None:
         return None
@@ -120,8 +127,8 @@ def server_memory(data_directory: Path) -> float | None:
 
 
 def proportional(smaps_rollup: str) -> float | None:
-    """Returns the bytes of a process, each page divided by the number of processes that map it; None if it has
-    ended."""
+    """Returns the memory of a process in bytes from the text of its smaps_rollup (PSS: each page is divided by the
+    number of processes that map it); None if the process has ended."""
     for line in smaps_rollup.splitlines():
         name, _, rest = line.partition(":")
         if name == "Pss":
@@ -137,8 +144,8 @@ def _postmaster(data_directory: Path) -> int | None:
 
 
 def _device(directory: Path) -> str:
-    """Returns the major:minor of the device below a directory. The kernel has no statistics for volumes of several
-    devices (btrfs, zfs) and for file systems without a device (overlay, tmpfs)."""
+    """Returns the device number, major:minor, of the device that holds a directory. For file systems on several devices
+    (btrfs, ZFS) and without a device (overlay, tmpfs), the kernel has no statistics under this number."""
     try:
         number = os.stat(directory).st_dev
     except OSError:
@@ -147,9 +154,10 @@ def _device(directory: Path) -> str:
 
 
 def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
-    """Returns the seconds of all CPUs together by mode, and their context switches (proc(5), stat).
+    """Returns the seconds that all CPUs together spent in each mode, and the number of context switches, from the text
+    of /proc/stat (proc(5)).
 
-    The times of guests, which follow those of the modes, are part of user and nice.
+    The fields for guests, which follow those of the modes, are not read, since user and nice include them.
     """
     counters: dict[str, float] = {}
     for line in stat.splitlines():
@@ -163,15 +171,17 @@ def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
 
 
 def memory(meminfo: str) -> dict[str, float]:
-    """Returns the bytes that are available, cached, and waiting to be written."""
+    """Returns the bytes of memory that are available, that cache files, and that wait to be written to disk, from the
+    text of /proc/meminfo."""
     lines = (line.split() for line in meminfo.splitlines())
     return {_MEMORY[name]: int(words[0]) * 1024.0 for line, *words in lines if (name := line.rstrip(":")) in _MEMORY}
 
 
 def pressure(texts: Mapping[str, str]) -> dict[str, float]:
-    """Returns `cpu_some_s`, `io_full_s`, ...: the seconds in which some or all processes waited for a resource.
+    """Returns the seconds in which some or all processes waited for a resource, as `cpu_some_s`, `io_full_s` and so on.
 
-    `texts` has the files of /proc/pressure by path; they count microseconds (the kernel's accounting/psi.rst).
+    `texts` has the texts of the files in /proc/pressure, by path. The files count microseconds (accounting/psi.rst in
+    the kernel's documentation).
     """
     stalls = {}
     for resource, path in _PRESSURES.items():
@@ -184,8 +194,8 @@ def pressure(texts: Mapping[str, str]) -> dict[str, float]:
 
 
 def traffic(stat: str) -> dict[str, float]:
-    """Returns read_bytes, reads, written_bytes and writes of a block device, from its `stat` in /sys; empty if there is
-    no such file."""
+    """Returns read_bytes, reads, written_bytes and writes of a block device from the text of its file stat in /sys;
+    empty if there is no such file."""
     words = stat.split()
     if len(words) < 7:
         return {}
@@ -193,8 +203,8 @@ def traffic(stat: str) -> dict[str, float]:
 
 
 def network(dev: str) -> dict[str, float]:
-    """Returns the `bytes` of all interfaces (/proc/net/dev). Only the sent bytes of the loopback interface count, since
-    it receives them too."""
+    """Returns the bytes that all network interfaces together have sent and received, from the text of /proc/net/dev.
+    For the loopback interface only the sent bytes count, since it receives the same bytes."""
     carried = []
     for line in dev.splitlines():
         name, parted, rest = line.partition(":")
@@ -206,8 +216,8 @@ def network(dev: str) -> dict[str, float]:
 
 
 def process_cpu(stat: str, ticks_per_s: float, *, with_ended: bool = False) -> float | None:
-    """Returns the CPU seconds of a process, user and system (proc(5), pid/stat); `with_ended` adds those of its
-    children that have ended."""
+    """Returns the CPU seconds of a process, in user and system mode, from the text of its /proc/PID/stat (proc(5)).
+    With `with_ended`, they include those of its children that have ended."""
     words = stat.rpartition(")")[2].split()
     if len(words) < 15:
         return None
@@ -215,9 +225,11 @@ def process_cpu(stat: str, ticks_per_s: float, *, with_ended: bool = False) -> f
 
 
 def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> float | None:
-    """Returns the CPU seconds of a server: of the postmaster, of its children, and of children that have ended.
+    """Returns the CPU seconds of a server: of the postmaster, of its child processes, and of child processes that have
+    ended.
 
-    `stats` has the pid/stat of at least these processes. None if that of the postmaster is missing.
+    `stats` has the texts of /proc/PID/stat of at least these processes. Returns None if that of the postmaster is
+    missing.
     """
     of_postmaster, children = None, 0.0
     for stat in stats:
@@ -231,7 +243,8 @@ def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> floa
 
 
 def precise_cpu(schedstat: str, stat: str, ticks_per_s: float) -> float | None:
-    """Returns the CPU seconds of a process of one thread, to the nanosecond if the kernel has pid/schedstat."""
+    """Returns the CPU seconds of a process with one thread: from the text of its schedstat, which counts nanoseconds,
+    or else from that of its stat."""
     words = schedstat.split()
     if words and words[0].isdigit() and int(words[0]):
         return int(words[0]) / 1e9

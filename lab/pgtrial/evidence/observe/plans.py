@@ -1,11 +1,12 @@
-"""The plan of a statement of the load, as the arm's server takes it for the values that the load uses.
+"""Finds the plan that the arm's server uses for a statement of the load, with the values that the load uses.
 
-EXPLAIN executes nothing: each statement is explained in a transaction that only reads and is rolled back.
+The statements are not executed: each is explained by EXPLAIN in a read-only transaction, which is rolled back.
 
-A statement without parameters has one plan. For a prepared one PostgreSQL chooses: the first five executions have plans
-of their own, made for their values (custom plans). The sixth takes one plan for all values (the generic plan) if its
-cost is not above the mean cost of the five, or as `plan_cache_mode` says. EXPLAIN EXECUTE asks the same function of the
-server for the plan, so six of them choose as six executions do.
+A statement without parameters has one plan. For a prepared statement PostgreSQL chooses between two kinds: the first
+five executions get plans that are made for their values (custom plans). The sixth gets one plan for all values (the
+generic plan) if its cost is not higher than the mean cost of the five, or if `plan_cache_mode` asks for it. EXPLAIN
+EXECUTE gets its plan from the same function of the server, so the sixth EXPLAIN EXECUTE shows what the sixth execution
+would use.
 """
 
 from __future__ import annotations
@@ -28,44 +29,45 @@ _VALUES = re.compile(r"'(?:[^']|'')*'|(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b
 _COSTS = re.compile(r"\s*\(cost=[^)]*\)$")
 _PLANNING_TIME = re.compile(r"Planning Time: ([\d.]+) ms")
 _PRUNED = re.compile(r"Subplans Removed|One-Time Filter: false")
-"""The words by which a plan shows that a NULL as a value has removed a part of it."""
+"""Matches the words in a plan which show that a part of it was removed because a value is NULL."""
 _NAME = "pgtrial_explained"
 
 _CHOOSES = 6
-"""The execution at which PostgreSQL decides between custom plans and the generic plan."""
+"""The number of the execution at which PostgreSQL decides between custom plans and the generic plan."""
 _TELLS_PLANNING_TIME = 100_000
-"""The version from which on EXPLAIN tells the planning time without executing the statement."""
+"""The first version in which EXPLAIN shows the planning time without executing the statement."""
 
 _PLAN_CACHE_MODE = 120_000
 _COUNTS_PLANS = 140_000
 _EXPLAINS_GENERIC = 160_000
-"""The versions from which on there are plan_cache_mode, counts of plans in pg_prepared_statements, and
-EXPLAIN (GENERIC_PLAN)."""
+"""The first versions that have plan_cache_mode, the counts of plans in pg_prepared_statements, and EXPLAIN
+(GENERIC_PLAN)."""
 
 
 @dataclass(frozen=True)
 class SentStatement:
-    """A statement, and how the load sends it."""
+    """A statement of the load, with the protocol and the values with which the load sends it."""
 
     text: str
-    """The statement as the server parses it, with `$1` where a parameter stands."""
+    """The statement as the server parses it, with `$1` in place of the first parameter."""
     protocol: str = "simple"
-    """The protocol of pgbench by which the load sends the statement: simple, extended or prepared."""
+    """The protocol, as pgbench names it, with which the load sends the statement: simple, extended or prepared."""
     values: Sequence[Sequence[str]] = ()
-    """The values of the parameters in a few executions; empty: they are not known."""
+    """The values of the parameters in a few executions; empty if they are not known."""
     sent: str | None = None
-    """The whole text of one execution, where the protocol puts the values into it; None: it is not known."""
+    """The whole text of one execution, if the protocol inserts the values into the text; None if it is not known."""
     hides_values: bool = False
     """True if the values are data of the user, which plans must not show."""
 
 
 def without_values(text: str) -> str:
-    """Returns a statement with `?` for its numbers and quoted texts, on one line."""
+    """Returns a statement on one line, with `?` in place of its numbers and quoted texts."""
     return _VALUES.sub("?", " ".join(text.split()))
 
 
 def planned(session: Session, statement: SentStatement) -> LoadStatement:
-    """Returns the statement with its plan; without one if EXPLAIN does not know the statement, or refuses it.
+    """Returns the statement with its plan. The result has no plan if the statement is of a kind that EXPLAIN does not
+    accept, or if EXPLAIN fails.
 
     Raises psycopg.OperationalError if the session is lost.
     """
@@ -89,9 +91,9 @@ _HIDES_STATEMENTS = """SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p
 
 
 def _hides_statements(session: Session, text: str) -> bool:
-    """True if the statement names a function of the database's own, or writes where there are triggers.
+    """True if the statement names a function that a user has defined, or if it writes and the database has triggers.
 
-    These run statements that EXPLAIN does not show.
+    Such functions and triggers may run statements that EXPLAIN does not show.
     """
     words = sorted(set(re.findall(r"\w+", text.lower())))
     return bool(value(session, _HIDES_STATEMENTS, words, _WRITES.search(text) is not None))
@@ -112,8 +114,8 @@ def _planned(session: Session, statement: SentStatement) -> LoadStatement:
 
 
 def _chosen(session: Session, statement: SentStatement) -> LoadStatement:
-    """Returns the statement with the plan that the server takes after a few executions, and with that of the other
-    kind."""
+    """Returns the statement with the plan that the server uses after a few executions, and with the plan that it did
+    not choose."""
     executions = list(islice(cycle(statement.values), _CHOOSES if statement.protocol == "prepared" else 1))
     with _prepared(session, statement.text):
         plans = [_execution(session, values) for values in executions]
@@ -134,7 +136,7 @@ def _chosen(session: Session, statement: SentStatement) -> LoadStatement:
 
 @dataclass(frozen=True)
 class _Execution:
-    """The plan that one execution of the prepared statement takes."""
+    """The plan of one execution of the prepared statement."""
 
     lines: Sequence[str]
     is_generic: bool
@@ -142,9 +144,10 @@ class _Execution:
 
 
 def _execution(session: Session, values: Sequence[str]) -> _Execution:
-    """Returns the plan for these values.
+    """Returns the plan of an execution with these values.
 
-    Before PostgreSQL 14 a generic plan shows by its parameters; one that shows none is taken for a custom plan.
+    Before PostgreSQL 14, a generic plan is recognised by the parameters in it; a plan in which none occurs counts as a
+    custom plan.
     """
     counts = session.info.server_version >= _COUNTS_PLANS
     before = value(session, _GENERIC_PLANS, _NAME) if counts else 0
@@ -161,12 +164,14 @@ _GENERIC_PLANS = "SELECT generic_plans FROM pg_catalog.pg_prepared_statements WH
 
 
 def _for_any_values(session: Session, text: str, parameters: int) -> list[str]:
-    """Returns the generic plan; none where it is known only for NULL, which prunes partitions that values would not."""
+    """Returns the generic plan of a statement. Before PostgreSQL 16, EXPLAIN needs values, and NULL is used: if NULL
+    has removed partitions from the plan, no plan is returned."""
     if session.info.server_version < _PLAN_CACHE_MODE:
         return []
     with _prepared(session, text):
         if session.info.server_version >= _EXPLAINS_GENERIC:
-            # the extended protocol asks for values here; that the text was prepared shows that it is one statement
+            # EXPLAIN (GENERIC_PLAN) needs the simple protocol, which would accept several statements; that the text was
+            # prepared before proves that it is one statement
             rows = session.execute(f"EXPLAIN (GENERIC_PLAN) {text}".encode(), prepare=False).fetchall()
             return _without_costs([str(line) for (line,) in rows])
         session.execute("SET LOCAL plan_cache_mode = force_generic_plan")
@@ -175,7 +180,7 @@ def _for_any_values(session: Session, text: str, parameters: int) -> list[str]:
 
 
 def explain(session: Session, text: str, arguments: Sequence[str]) -> list[str]:
-    """Returns the plan of a statement whose parameters have these literals. Raises psycopg.Error."""
+    """Returns the plan of a statement; `arguments` are the SQL literals of its parameters. Raises psycopg.Error."""
     if not arguments:
         with _reading(session):
             return _explained(session, text)
@@ -185,7 +190,7 @@ def explain(session: Session, text: str, arguments: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _reading(session: Session) -> Iterator[None]:
-    """Opens a transaction that only reads and is rolled back."""
+    """A context with a read-only transaction, which is rolled back at the end."""
     with session.transaction(force_rollback=True):
         session.execute("SET TRANSACTION READ ONLY")
         yield
@@ -193,8 +198,8 @@ def _reading(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _prepared(session: Session, text: str) -> Iterator[None]:
-    """Opens a transaction that only reads, in which the statement is prepared. It is deallocated at the end, because a
-    rollback would leave it prepared."""
+    """A context with a read-only transaction in which the statement is prepared. The statement is deallocated at the
+    end, since a rollback does not remove it."""
     try:
         with _reading(session):
             session.execute(f"PREPARE {_NAME} AS {text}".encode(), binary=True)
@@ -211,17 +216,17 @@ def _explained(session: Session, text: str, options: str = "") -> list[str]:
 
 
 def nodes_of(plan: Sequence[str]) -> list[str]:
-    """Returns the lines of a plan that are about its nodes, without the conditions that they check."""
+    """Returns the lines of a plan that name its nodes, without the lines with their conditions."""
     return [line for line in plan if PLAN_NODE.match(line)]
 
 
 def _without_costs(explained: Sequence[str]) -> list[str]:
-    """Returns the plan without costs and times."""
+    """Returns a plan without costs and times."""
     return [_COSTS.sub("", line) for line in explained if not _PLANNING_TIME.match(line)]
 
 
 def _shown(plan: Sequence[str], statement: SentStatement) -> list[str]:
-    """Returns the plan as it is stored: without the values of the user's data."""
+    """Returns the plan as it may be stored: if the values are data of the user, `?` stands in their place."""
     if not statement.hides_values:
         return list(plan)
     return [line if PLAN_NODE.match(line) else _VALUES.sub("?", line) for line in plan]

@@ -1,7 +1,7 @@
-"""The sampler: a session and a thread of the lab's own that look at the server at a low rate while it serves a load.
+"""Samples a server a few times per second while it serves a load, with a session and a thread of the lab's own.
 
-It never decides about a trial: an error in the sampler ends it, with a note, and the load goes on. The CPU time that it
-takes from the machine that it observes is measured, and kept below a share.
+The sampler never makes a trial fail: an error ends the sampler and leaves a note, and the load goes on. The CPU time
+that the sampler uses on the observed machine is measured and limited to a share of one CPU.
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ from pgtrial.store.tables import OBSERVED_SCHEMA
 
 WAITS_EVERY_S = 0.5
 COUNTERS_EVERY = 2
-"""The number of samples of the sessions for each reading of the counters."""
+"""The number of samples of pg_stat_activity for each reading of the counters."""
 
 MOST_SHARE = 0.01
-"""The largest share of one CPU that the sampler may take. After a sample that cost more, the next one is taken
-later."""
+"""The largest share of one CPU that the sampler may use. After an expensive sample, the sampler waits longer for the
+next one."""
 
 _JITTER = 0.4
-"""The share by which intervals vary at random, because the server's own processes wake up at fixed intervals, and loads
-at a given rate begin transactions at fixed intervals."""
+"""The share by which the intervals between samples vary at random. With fixed intervals, samples could fall into step
+with the server's own processes, or with a load at a given rate."""
 
 _STATEMENT_TIMEOUT = "SET statement_timeout = '5s'"
 _PATIENCE_S = 6.0
-"""How long the end of the load waits for the sampler, seconds: until its last statement has timed out."""
+"""The longest time, in seconds, that the end of a load waits for the sampler: until the sampler's last statement has
+timed out."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """The samples of one load: columns of WAITS_SCHEMA and OBSERVED_SCHEMA, notes, and the cost of the sampling.
+    """The samples of one load, in the columns of WAITS_SCHEMA and OBSERVED_SCHEMA, with notes and the cost of the
+    sampling.
 
-    `cost` is about the measured part: samples, transactions (of the sampler itself), lab_cpu_s, statements_s (the time
-    that its statements took), and server_cpu_s if the server's host can be observed.
+    `cost` covers the measured phase: samples (their number), transactions (those of the sampler itself), lab_cpu_s,
+    statements_s (the time that the sampler's statements took), and server_cpu_s if the server's host can be observed.
     """
 
     waits: pl.DataFrame
@@ -60,25 +62,26 @@ class Observation:
 
 @dataclass(frozen=True)
 class OwnTime:
-    """The time in which one of several alternating loads was active, by time.monotonic()."""
+    """The times in which one of several alternating loads was active, on the clock of time.monotonic()."""
 
     measured_since: float
-    """The time at which the measured part of all loads begins."""
+    """The time at which the measured phase of all loads begins."""
     slices: Sequence[tuple[float, float]]
     """The begin and the end of each slice of this load."""
 
     def holds(self, began: float, ended: float) -> bool:
-        """True if a sample, which takes some time, lies wholly within one of the slices."""
+        """True if a sample that began and ended at these times lies completely within one of the slices."""
         return any(first <= began and ended <= last for first, last in self.slices)
 
 
 def waits_of(
     looks: Iterable[tuple[float, float, Doings]], since: float, duration_s: float, own: OwnTime | None = None
 ) -> pl.DataFrame:
-    """Returns the sessions of each second from `since` on, as the mean of the samples that began in it.
+    """Returns, for each second from `since` on, the sessions of the server by what they were doing, as the mean over
+    the samples that began in this second.
 
-    Each of the `looks` is a sample: the times at which it began and ended, by time.monotonic(), and the sessions that
-    it found. With `own`, samples that do not lie in one of the load's slices do not count.
+    Each element of `looks` is a sample: the times at which it began and ended, on the clock of time.monotonic(), and
+    the sessions that it found. With `own`, samples outside of the load's slices are ignored.
     """
     return mean_waits(
         [
@@ -90,11 +93,12 @@ def waits_of(
 
 
 class Sampler:
-    """A context manager around the load. It connects before the load, since connecting disturbs the server for a
-    moment.
+    """A context manager that samples a server during a load. It connects before the load begins, since a new connection
+    disturbs the server for a moment.
 
-    `machine` is the server's host, if it can be observed, and `data_directory` the server's, if the lab made it.
-    `known` is passed to `Views`. `alone` is true if no other server of the study is loaded at the same time.
+    `machine` is the server's host, if it can be observed; `data_directory` is that of the server, if pgtrial started
+    the server; `known` is passed to `Views`; `alone` is true if the study loads no other server on this host at the
+    same time.
     """
 
     def __init__(
@@ -117,11 +121,11 @@ class Sampler:
         self._measured_since: float | None = None
         self._notes: list[str] = []
         self._sessions: list[tuple[float, float, Doings]] = []
-        """The samples of the sessions: the times at which each began and ended, and the sessions that it found."""
+        """The samples of pg_stat_activity: the times at which each began and ended, and the sessions that it found."""
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
-        """The time at which each sample began, and what it cost, as in Observation.cost."""
+        """The time at which each sample began, and its cost, with the keys of Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -142,7 +146,7 @@ class Sampler:
             self._session.close()
 
     def load_begins(self, engine: int | None) -> None:
-        """Starts to sample; `engine` is the process that makes the load, if it runs on this machine."""
+        """Starts sampling. `engine` is the process id of the engine, if it runs on this machine."""
         if self._session is None:
             return
         self._engine = engine
@@ -151,13 +155,14 @@ class Sampler:
             self._thread.start()
 
     def measure_begins(self) -> None:
-        """Marks this moment as second 0, at which the measured part begins."""
+        """Notes that the measured phase begins now, as second 0 of the samples."""
         self._measured_since = time.monotonic()
 
     def seen(self, duration_s: float, own: OwnTime | None = None) -> Observation:
-        """Returns all samples up to the scheduled end of the measured part; none if that part never began.
+        """Returns the samples from the beginning of the measured phase to its scheduled end; no samples if the phase
+        never began.
 
-        `own` is the time of a load that alternates with others; samples of sessions in the others' slices do not count.
+        `own` has the slices of a load that alternates with others; samples of sessions outside of them are ignored.
         """
         since = self._measured_since
         if since is None:
@@ -170,7 +175,7 @@ class Sampler:
         whole = [(None, "pg_stat_statements", name, value) for name, value in self._statements.items()]
         observed = pl.concat([rates, pl.DataFrame(whole, schema=OBSERVED_SCHEMA, orient="row")])
         looks = [spent for began, spent in self._looks if 0 <= began - since < duration_s]
-        # a short measured part may be over before the next sample
+        # a short measured phase may be over before the next sample
         names = self._looks[0][1] if self._looks else ("samples", "transactions", "lab_cpu_s", "statements_s")
         cost = {name: sum((look[name] for look in looks), 0.0) for name in names}
         return Observation(waits, observed, list(self._notes), cost)
@@ -178,7 +183,7 @@ class Sampler:
     def _run(self, session: Session) -> None:
         try:
             with session:
-                if not is_pooled(session):  # a pool would keep the settings for other clients
+                if not is_pooled(session):  # a pooler would keep these settings for other clients
                     session.prepare_threshold = 0
                     session.execute(_STATEMENT_TIMEOUT)
                 if self._machine is not None:
@@ -228,7 +233,8 @@ class Sampler:
         self._readings.append(Reading(moment, counters, gauges))
 
     def _look_at_host(self) -> Snapshot:
-        """Reads the host's numbers. If the host is gone, it is not asked again; the server may still be there."""
+        """Reads the host's counters. If the host is not reachable, it is not asked again, while the server may still be
+        observed."""
         if self._host is None:
             return Snapshot()
         try:
@@ -248,15 +254,15 @@ class Sampler:
 
 
 class _Meter:
-    """Measures what sampling costs: the CPU time of this thread and, if the server's host can be observed, the CPU time
-    there."""
+    """Measures the cost of sampling: the CPU time of this thread and, if the server's host can be observed, the CPU
+    time on that host."""
 
     def __init__(self, host: HostSampler | None):
         self._host = host
         self._taken = self._cpu()
 
     def look(self, began: float, transactions: int) -> dict[str, float]:
-        """Returns the costs since the last call, as in Observation.cost."""
+        """Returns the cost since the last call, with the keys of Observation.cost."""
         ended, before, self._taken = time.monotonic(), self._taken, self._cpu()
         spent = {name: taken - before[name] for name, taken in self._taken.items()}
         statements_s = max(0.0, ended - began - spent["lab_cpu_s"])
@@ -264,7 +270,7 @@ class _Meter:
         return counts | spent
 
     def _cpu(self) -> dict[str, float]:
-        """Returns the CPU seconds that sampling has cost so far: `lab_cpu_s` for this thread and, if the server's host
-        can be observed, `server_cpu_s` there."""
+        """Returns the CPU seconds that sampling has used so far: `lab_cpu_s` in this thread and, if the server's host
+        can be observed, `server_cpu_s` on that host."""
         server = {} if self._host is None else {"server_cpu_s": self._host.cpu_taken_s()}
         return {"lab_cpu_s": time.thread_time(), **server}

@@ -1,6 +1,7 @@
-"""Finds in a server's log why it ended: lines of PANIC, FATAL and of processes that ended, and nothing else.
+"""Finds the lines in a server's log that show why the server ended: PANIC, FATAL, and messages about processes that
+ended.
 
-Statements and details are left out, because they may hold confidential data.
+Lines with statements and details are left out, because they may contain confidential data.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _ENDS = re.compile(
 
 
 def last_lines(log: Path, begin: int = 0) -> list[str]:
-    """Returns the lines of a log from byte `begin` on that say why the server ended.
+    """Returns the lines of a log, from byte `begin` on, that show why the server ended.
 
-    Lines that differ only in numbers are one line, with their count and the time of the first of them.
+    Lines that differ only in numbers are combined into one line, with their number and the time of the first of them.
     """
     try:
         with log.open("rb") as file:
@@ -35,7 +36,7 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 
 def telling_lines(text: str) -> list[str]:
-    """Returns the last lines of a log that say why a server ended; a PANIC is always among them."""
+    """Returns the last lines of a log that show why a server ended. Lines with PANIC are always included."""
     telling: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _SPOKEN.match(line)
@@ -51,6 +52,6 @@ def telling_lines(text: str) -> list[str]:
 
 
 def panic(lines: list[str]) -> str | None:
-    """Returns the first PANIC among such lines, without its time; None if there is none."""
+    """Returns the first line with PANIC among these lines, without its time; None if there is none."""
     line_of_panic = next((line for line in lines if "PANIC: " in line), None)
     return line_of_panic and line_of_panic[line_of_panic.index("PANIC: ") :]

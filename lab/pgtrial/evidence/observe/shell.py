@@ -1,5 +1,5 @@
-"""Observes hosts behind a shell, by one command for each reading. It reads Linux by its files and FreeBSD by its tools;
-other systems are not supported."""
+"""Reads the counters of hosts with a Unix shell, by one command for each reading: of Linux from its files, of FreeBSD
+with its tools. Other systems are not supported."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from pgtrial.model.resources import filled, resource
 
 _VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}
 _LOOK = filled(resource("look.sh", __package__), **_VALUES)
-"""The script that reads a host's numbers. Its arguments are the data directory, the process of the lab's session and,
-once they are known, the device (major:minor) and the system. If the data directory may not be read, the postmaster is
-the session's parent.
+"""The script that reads a host's counters. Its arguments are the data directory, the server process of the lab's
+session and, once they are known, the device number of the data's disk (major:minor) and the system. If the script has
+no right to read the data directory, it takes the parent of the session's process for the postmaster.
 
-On Linux, one grep prints nearly all files with the name of the file before each line. It leaves out long files, and at
-the end prints its own CPU time. The script splits st_dev as the C library does (makedev(3)). On FreeBSD `ps -S` counts
-children that have ended (ps(1)).
+On Linux, one grep prints nearly all files, with the name of the file before each line. It leaves out lines that are not
+needed, and at the end prints its own CPU time. The script splits st_dev as the C library does (makedev(3)). On FreeBSD,
+`ps -S` includes child processes that have ended (ps(1)).
 """
 
 _OF_A_FILE = re.compile(r"(/\S*?/(?:stat|meminfo|dev|cpu|memory|io|schedstat)):(.*)")
 _OF_A_PROCESS = re.compile(r"process\s+(\d+)\s+(\d+)\s+(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 _USER_HZ = "100"
-"""The ticks per second of every kind of processor that Linux still runs on, for hosts without getconf."""
+"""The clock ticks per second on all processors that Linux supports, for hosts without getconf."""
 
 _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
-"""The CPU modes in the order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
+"""The CPU modes in the order of the values in kern.cp_time (CP_USER to CP_IDLE in FreeBSD's sys/resource.h)."""
 
 
 class Shell(System):
-    """The system behind a Machine's shell. `session` is the process there that serves the lab."""
+    """Reads the host of a Machine by its shell. `session` is the number of the server process there that serves the
+    lab's session."""
 
     def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
         self._machine = machine
@@ -44,7 +45,7 @@ class Shell(System):
         self._ticks_per_s = 0.0
 
     def look(self) -> Snapshot:
-        """Returns the host's numbers, by one round trip. Raises HostTrouble."""
+        """Returns the host's counters, with one round trip. Raises HostTrouble."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
         lines = self._machine.looked(["sh", "-c", _LOOK, "sh", *words]).stdout.splitlines()
         head = dict(line.split(" ", 1) for line in lines if line.startswith(_HEADS))
@@ -81,7 +82,8 @@ _HEADS = ("system ", "boot ", "ticks ", "device ", "postmaster ", "spent ")
 
 
 def _freebsd(lines: list[str], postmaster: str | None, *, on_labs_machine: bool) -> Snapshot:
-    """Returns a snapshot from the lines of sysctl(8), of netstat(1) after `link`, and of ps(1) after `process`."""
+    """Returns the counters from the output of sysctl(8), of netstat(1) in lines that begin with `link`, and of ps(1) in
+    lines that begin with `process`."""
     sysctl = dict(line.split(": ", 1) for line in lines if line.startswith(("kern.", "vm.")) and ": " in line)
     rate = re.search(r"stathz = (\d+)", sysctl.get("kern.clockrate", ""))
     ticks = sysctl.get("kern.cp_time", "").split()
@@ -91,7 +93,7 @@ def _freebsd(lines: list[str], postmaster: str | None, *, on_labs_machine: bool)
         if sysctl.get("vm.stats.sys.v_swtch", "").isdigit():
             cpu["context_switches"] = float(sysctl["vm.stats.sys.v_swtch"])
     links = [line.split()[1:] for line in lines if line.startswith("link ")]
-    # from the right, since an interface may have no address: Ibytes Opkts Oerrs Obytes Coll
+    # fields are counted from the right, since an interface may have no address: Ibytes Opkts Oerrs Obytes Coll
     carried = [int(words[-2]) + (0 if words[0].startswith("lo") else int(words[-5])) for words in links]
     processes = {} if postmaster is None else _freebsd_server(lines, postmaster)
     counters = {"cpu": cpu, "processes": processes, "network": {"bytes": float(sum(carried))} if carried else {}}

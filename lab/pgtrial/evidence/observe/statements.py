@@ -1,8 +1,8 @@
-"""The statements of a load; `plans.py` has their plans.
+"""Selects the statements of a load that are explained; `plans.py` finds their plans.
 
-Only statements that the study itself sends are explained: those of its scripts, of its queries, of its engine's list
-and of its capture. The sessions of others are not looked at: their statement may call a function that somebody has
-prepared to run with the rights of whoever plans it.
+Only statements that the study itself sends are explained: those of its scripts, of its query files, of its engine's
+list and of its capture. Statements in the sessions of other users are not explained: such a statement may call a
+function that somebody has written to run with the rights of the role that plans it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from pgtrial.loads.target import Session
 from pgtrial.model.records.trial import LoadStatement
 
 MOST_STATEMENTS = 40
-"""The number of a load's statements that are explained if no file lists them: the first ones."""
+"""The largest number of statements that are explained if no file lists the statements of the load; these are the first
+ones that it sends."""
 
 _NOT_KEPT = re.compile(
     r"\s*((begin|commit|end|rollback|abort|start|savepoint|release|set|reset|show|deallocate|discard)\b|$)",
     re.IGNORECASE,
 )
-"""Matches statements that do none of the load's work: control of transactions and sessions, and empty statements."""
+"""Matches statements that only control transactions or sessions, and empty statements."""
 
 
 def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
-    """Returns the first example of each statement, by its text without values. An example with known values is
-    preferred.
+    """Returns one example of each statement, by its text without values: the first example, or the first one with known
+    values.
 
     Statements that control transactions or sessions are left out.
     """
@@ -43,19 +44,19 @@ def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
 
 @dataclass
 class Statements:
-    """The statements of the load at a load point, by their text without values.
+    """The statements of a load point that are explained, by their text without values.
 
-    All arms explain the same ones, since the plan may depend on the values.
+    All arms explain the same examples, since the plan may depend on the values.
     """
 
     sent: dict[str, SentStatement]
     are_complete: bool
-    """True if the load sends no other statements than these."""
+    """True if the load sends only these statements."""
     left_out: int = 0
-    """The number of further statements of the load, which are not explained."""
+    """The number of further statements of the load that are not explained."""
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
-        """Returns the statements with their plans on the session's server, by their text without values.
+        """Returns the statements with their plans on the server of a session, by their text without values.
 
         The session must come from `connect_as_load`, since planning a statement can run functions that it calls, with
         the rights of the session's role. Raises psycopg.OperationalError.

@@ -1,4 +1,5 @@
-"""The numbers read from a host, on any operating system, and the rates per second between such readings."""
+"""Defines the counters and gauges that are read from a host on any operating system, and computes rates per second from
+readings."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import polars as pl
 from pgtrial.store.tables import OBSERVED_SCHEMA
 
 Values = dict[str, dict[str, float]]
-"""Values by source and name."""
+"""Values by their source, such as cpu, and their name."""
 
 CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _NOT_BUSY = ("idle", "iowait", "steal")
@@ -20,45 +21,47 @@ _NOT_BUSY = ("idle", "iowait", "steal")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The numbers that were read from a host at one moment. Numbers that the host does not report are absent.
+    """The counters and gauges that were read from a host at one moment. Those that the host does not report are absent.
 
-    The sources of counters, which only grow, are cpu, processes, device, network and pressure; that of gauges is
-    memory.
+    Counters only grow; their sources are cpu, processes, device, network and pressure. Gauges may also fall; their
+    source is memory.
     """
 
     counters: Values = field(default_factory=dict)
     gauges: Values = field(default_factory=dict)
     look_cpu_s: float = 0.0
-    """The CPU time that reading the numbers took on the host, seconds. It is 0 if the lab's own process read them."""
+    """The CPU time, in seconds, that this reading took on the host; 0 if the lab's own process did the reading."""
     session_cpu_s: float | None = None
-    """The CPU time of the process that serves the lab's session, since its start, seconds."""
+    """The CPU time, in seconds since its start, of the server process that serves the lab's session; None if it is not
+    known."""
     on_labs_machine: bool = False
     unsupported: str | None = None
     """The name of the host's operating system, if pgtrial cannot observe it."""
 
 
 class System(abc.ABC):
-    """A reader of the numbers of a host, for one kind of operating system."""
+    """The interface for reading the counters of a host, with a class for each operating system."""
 
     limits_itself = False
-    """True if the reader limits its own cost by returning nothing now and then; otherwise the caller has to read less
-    often."""
+    """True if the reader limits its own cost, by sometimes returning an empty snapshot. If it is false, the caller must
+    read less often."""
 
     counts_ended = True
     """True if the CPU time of the server's processes includes processes that ended before the first reading."""
 
     @abc.abstractmethod
     def look(self) -> Snapshot:
-        """Returns the numbers now. Raises HostTrouble."""
+        """Reads the host once, and returns the result. Raises HostTrouble."""
 
 
 def known(values: Values) -> Values:
-    """Returns the sources that have numbers."""
+    """Returns the values without sources that have no values."""
     return {source: named for source, named in values.items() if named}
 
 
 def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
-    """Returns cpu_s, cpu_busy_s and, if known, cpu_steal_s and context_switches; empty if no mode is known."""
+    """Returns the totals of the CPU modes: cpu_s, cpu_busy_s and, if they are known, cpu_steal_s and context_switches;
+    empty if no mode is known."""
     seconds = {mode: modes[f"{mode}_s"] for mode in CPU_MODES if f"{mode}_s" in modes}
     if not seconds:
         return {}
@@ -70,7 +73,8 @@ def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Reading:
-    """The counters, which only grow, and the gauges, which do not, at a moment in seconds."""
+    """Counters, which only grow, and gauges, which may also fall, with the moment in seconds at which they were
+    read."""
 
     moment: float
     counters: Values
@@ -78,11 +82,12 @@ class Reading:
 
 
 def per_second(readings: Sequence[Reading]) -> pl.DataFrame:
-    """Returns the rates and gauges of each second, in the columns of OBSERVED_SCHEMA.
+    """Returns the rates and gauges in each second, in the columns of OBSERVED_SCHEMA.
 
-    The times of the readings count from the measured part and ascend. The gain of a counter between two readings is
-    divided by the time between them, and belongs to the second that holds the middle of that time. A counter that was
-    reset between two readings has no rate there. Numbers that are always 0 are left out.
+    The moments of the readings are relative to the begin of the measured phase, and in ascending order. The increase of
+    a counter between two readings is divided by the time between them, and is assigned to the second that contains the
+    middle of this time. If a counter was reset between two readings, there is no rate for this time. Counters and
+    gauges that are always 0 are left out.
     """
     rows = [*_gains(readings), *_gauges(readings)]
     frame = pl.DataFrame(rows, schema=OBSERVED_SCHEMA, orient="row")
@@ -98,7 +103,7 @@ def _gains(readings: Sequence[Reading]) -> Iterator[_Row]:
     last: dict[str, Reading] = {}
     for now in readings:
         for source, values in now.counters.items():
-            # a host that is costly to look at is not in every reading
+            # a host whose reading is costly is not part of every reading
             before = last.get(source, now)
             last[source] = now
             elapsed = now.moment - before.moment

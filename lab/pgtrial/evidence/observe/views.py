@@ -1,9 +1,10 @@
-"""Reads a server's cumulative views during a trial: counters over its measured part, and samples second by second.
+"""Reads the cumulative statistics views of a server: counters before and after the measured phase of a trial, and
+samples during it.
 
-Views and counters have the same names for PostgreSQL 10 to 19. Counters that a version lacks, or that a role may not
-read, are left out. A server process reports its counters at most once a second and when it ends, so a delta that starts
-inside a load holds up to one second of warm-up besides the measured part. This does not affect ratios within one delta,
-such as WAL bytes per transaction. Before PostgreSQL 14 there are no counters of WAL.
+Views and counters have the same names here for all of PostgreSQL 10 to 19. Counters that a version does not have, or
+that the role has no right to read, are left out. A server process reports its counters at most once per second and when
+it ends, so a difference that begins during a load also contains up to one second of the warm-up. Ratios within one
+difference, such as WAL bytes per transaction, are not affected. Before PostgreSQL 14 there are no WAL counters.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pgtrial.store.tables import WAITS_SCHEMA
 
 
 class Source(Record):
-    """A view of views.toml, with the query that reads it in PostgreSQL's versions from `since` to `until`."""
+    """An entry of views.toml: a view, with the query that reads it in the major versions from `since` to `until`."""
 
     name: str
     since: int = 9
@@ -41,7 +42,7 @@ COUNTED = [Source(**view) for view in _VIEWS["counted"]]
 SAMPLED = [Source(**view) for view in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
-"""Values by view and counter. The views are database, wal, checkpointer, bgwriter, io, tables and maintenance."""
+"""Values by view and counter. The views are named database, wal, checkpointer, bgwriter, io, tables and maintenance."""
 
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
             ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END AS name,
@@ -54,19 +55,20 @@ _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
 
 
 def read_counters(session: Session) -> Counters:
-    """Returns the counters now. Raises psycopg.Error."""
+    """Returns the current values of all counters. Raises psycopg.Error."""
     session.execute("SELECT pg_stat_clear_snapshot()")
     counters: Counters = {}
     for view in COUNTED:
         if view.since <= session.info.server_version // 10000 <= view.until:
             counters.setdefault(view.name, {}).update(_read(session, view.query))
-    # before PostgreSQL 17 the view has the counters of the checkpointer too
+    # before PostgreSQL 17, pg_stat_bgwriter also has the counters of the checkpointer
     counters["bgwriter"] = {name: count for name, count in counters["bgwriter"].items() if "checkpoint" not in name}
     return counters
 
 
 def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]) -> Counters:
-    """Returns the changes of every counter that is in both; a counter that was reset in between is left out."""
+    """Returns the increase of each counter that both readings contain. A counter that was reset in between is left
+    out."""
     return {
         view: {
             name: value - before[view][name]
@@ -79,10 +81,11 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 
 def read_relations(session: Session, relations: str) -> Counters:
-    """Returns bytes_table, bytes_indexes, live_tuples and dead_tuples (estimated), and toast_tables, by table.
+    """Returns the sizes of tables and the estimated numbers of their rows, by table: bytes_table, bytes_indexes,
+    live_tuples, dead_tuples and toast_tables.
 
-    `relations` is an SQL condition on pg_class, which is named `c` there. Numbered tables are added up, as `sbtestN`.
-    Returns nothing if the role may not see the tables.
+    `relations` is an SQL condition in which pg_class has the alias `c`. Tables whose names end in numbers are added up,
+    under names such as `sbtestN`. Returns nothing if the role has no right to see the tables.
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
     with suppress(psycopg.errors.InsufficientPrivilege):
@@ -97,7 +100,7 @@ def _read(session: Session, query: str) -> dict[str, float]:
     try:
         return numbers(next(iter(_rows(session, query)), {}))
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
-        return {}  # values that a provider hides or does not have are unknown
+        return {}  # the provider of the server hides these values or does not have them
 
 
 def _rows(session: Session, query: str) -> list[dict[str, Any]]:
@@ -105,7 +108,7 @@ def _rows(session: Session, query: str) -> list[dict[str, Any]]:
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the counters of a row, by their columns."""
+    """Returns the numbers in a row, by their columns."""
     return {
         name: float(value)
         for name, value in row.items()
@@ -117,17 +120,17 @@ _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
 
 _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
-"""Views whose absence in older versions is no gap, since those versions have the counters in another view."""
+"""Views that older versions do not have, but whose counters these versions have in another view."""
 
 GAUGES = frozenset({"pg_locks"})
-"""The sources whose values are a state and not a count since the start."""
+"""The sources whose values show a current state, and do not count events since the start."""
 
 _STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS statement, {sums}
     FROM {schema}.pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {of_role}
     GROUP BY 1"""
 _SHOWN = 100
-"""The number of characters of a statement that the query reads."""
+"""The number of characters to which the query shortens the texts of statements."""
 _OF_ROLE = "AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
 _OF_STATEMENTS = {
     "calls": ("calls",),
@@ -137,7 +140,8 @@ _OF_STATEMENTS = {
     "blks_read": ("shared_blks_read",),
     "wal_bytes": ("wal_bytes",),
 }
-"""The names of each counter's column, the newest first; the extension before 1.8 lacks the last counter."""
+"""For each counter, the names of its column in different versions, the newest first. pg_stat_statements before 1.8
+lacks the last counter."""
 
 _COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
     JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -145,7 +149,8 @@ _COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
     JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relname = 'pg_stat_statements'
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
     WHERE e.extname = 'pg_stat_statements'"""
-"""The query for the columns of the extension's view. A view of that name outside the extension may be anybody's."""
+"""The query for the columns of the view pg_stat_statements, which must belong to the extension: anybody may have
+created another view of this name."""
 
 _PARAMETER = re.compile(r"\$\d+")
 _CUT_PARAMETER = re.compile(r"\$\d*$")
@@ -153,15 +158,16 @@ _MOST_STATEMENTS = 50
 
 
 class Views:
-    """Reads the views of a server that this role may read; `refused` names the others.
+    """Samples the statistics views of a server. Views that the role has no right to read are listed in `refused`.
 
-    `lacking` has the views that this version does not have, each with the first version that has it.
+    `lacking` has the views that this version of PostgreSQL does not have, each with the first version that has it.
     """
 
     def __init__(self, session: Session, known: Collection[str] | None = None):
-        """Finds the views that can be read.
+        """Finds out which views can be read.
 
-        `known` has the load's statements without values, for a server that others use too: then no others are read.
+        `known` has the texts of the load's statements without values. It is given for a server that other users use
+        too: then only the counters of these statements are read.
         """
         self._session = session
         self._known = known
@@ -183,7 +189,7 @@ class Views:
         self._statements = self._statements_query()
 
     def read(self) -> Counters:
-        """Returns the values now by source and name, read by one statement. Raises psycopg.Error."""
+        """Returns the current values by source and name, which one statement reads. Raises psycopg.Error."""
         counters: Counters = {}
         for source, part, values in self._session.execute(self._query).fetchall() if self._query else ():
             prefix = f"{part} " if part else ""
@@ -191,7 +197,8 @@ class Views:
         return counters
 
     def statements(self) -> Counters:
-        """Returns the counters of this database's statements, by statement; empty without pg_stat_statements.
+        """Returns the counters of the statements that ran in this database, by the text of the statement; empty without
+        pg_stat_statements.
 
         Raises psycopg.Error.
         """
@@ -215,7 +222,9 @@ class Views:
         )
         try:
             _rows(self._session, query)
-        except psycopg.errors.ObjectNotInPrerequisiteState:  # made, but not among shared_preload_libraries
+        except (
+            psycopg.errors.ObjectNotInPrerequisiteState
+        ):  # the extension is created, but its library is not in shared_preload_libraries
             return None
         except psycopg.errors.InsufficientPrivilege:
             self.refused.append("pg_stat_statements")
@@ -224,8 +233,8 @@ class Views:
 
 
 def of_these(shown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Returns those of the texts from pg_stat_statements that belong to known statements. The query cuts long texts
-    off; of these only the beginning is compared."""
+    """Returns the texts from pg_stat_statements that belong to known statements. The query shortens long texts, of
+    which only the beginning is compared."""
     texts = [_without_parameters(text) for text in known]
     return {one for one in shown if _is_known(one, texts)}
 
@@ -238,14 +247,15 @@ def _is_known(shown: str, known: Sequence[str]) -> bool:
 
 
 def _without_parameters(text: str) -> str:
-    """Returns a statement's text with `?` for its parameters."""
+    """Returns the text of a statement with `?` in place of its parameters."""
     return _PARAMETER.sub("?", text).rstrip("; ")
 
 
 def statement_gains(before: Counters, after: Counters) -> dict[str, float]:
-    """Returns the gains of the statements that took longest in between, by `COUNTER: STATEMENT`.
+    """Returns the increases of the counters between two readings, by `COUNTER: STATEMENT`, for the statements that took
+    the most time.
 
-    Statements that did not run are left out.
+    Statements that did not run in between are left out.
     """
     gains = {
         text: {name: value - before.get(text, {}).get(name, 0.0) for name, value in counters.items()}
@@ -260,20 +270,20 @@ Doing = tuple[str, str | None, str | None, str | None]
 """The backend type, wait event type, wait event and state of a session."""
 
 Doings = dict[Doing, int]
-"""The number of sessions that were found, by what they were doing."""
+"""The number of sessions for each combination of what they were doing."""
 
 LAB_NAME = "pgtrial lab"
-"""The application_name of the lab's own sessions, which are no part of the load."""
+"""The application_name of the lab's own sessions, which do not belong to the load."""
 
 _ACTIVITY = f"""SELECT {{backend_type}}, wait_event_type, wait_event, state, count(*) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND application_name IS DISTINCT FROM '{LAB_NAME}' GROUP BY 1, 2, 3, 4"""
 
 
 def read_waits(session: Session) -> tuple[Doings, bool]:
-    """Returns the sessions of the server except the lab's own, and whether some are hidden from this role.
+    """Returns the sessions of the server without the lab's own, and true if some sessions are hidden from this role.
 
-    If a role may not see a session, PostgreSQL shows the process, but neither its type nor its waits. Raises
-    psycopg.Error.
+    If a role has no right to see a session, PostgreSQL shows its process, but neither its type nor its wait events.
+    Raises psycopg.Error.
     """
     rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
     sessions = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}
@@ -281,10 +291,10 @@ def read_waits(session: Session) -> tuple[Doings, bool]:
 
 
 def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
-    """Returns the mean number of sessions in each second, in the columns of WAITS_SCHEMA.
+    """Returns the mean number of sessions in each second, by what they were doing, in the columns of WAITS_SCHEMA.
 
-    The times of the samples count from the measured part. A second without a sample has no rows; in a second with
-    samples, those that did not find a session count as 0.
+    The times of the samples are relative to the begin of the measured phase. A second without a sample has no rows. In
+    a second with samples, a sample in which a kind of session did not occur counts as 0.
     """
     taken = Counter(math.floor(moment) for moment, _ in samples)
     sums: Counter[tuple[int, Doing]] = Counter()

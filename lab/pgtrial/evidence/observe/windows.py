@@ -1,4 +1,5 @@
-"""Observes Windows by its raw performance counters, with one command of PowerShell for each reading."""
+"""Reads the counters of Windows hosts from the raw performance counters, with one command of PowerShell for each
+reading."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from pgtrial.machines.windows import (
 from pgtrial.model.resources import filled, resource
 
 _PER_S = 1e7
-"""The units of raw counters' and processes' times in a second: 100 ns each (PERF_100NSEC_TIMER;
-Win32_Process.KernelModeTime)."""
+"""The number of time units per second in raw counters and in the times of processes: they are in units of 100 ns
+(PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
 
 _MOST_OF_HOST = 0.01
-"""The share of the host's CPUs that the readings may take. The start of PowerShell alone takes some tenths of a
+"""The largest share of the host's CPUs that readings may use. The start of PowerShell alone takes some tenths of a
 second."""
 
 _PARTS = parts_in(resource("look.ps1", __package__))
@@ -40,11 +41,12 @@ _TRAFFIC = {
 _TIMES = {"user_s": "User", "system_s": "Privileged", "idle_s": "Idle", "irq_s": "Interrupt", "softirq_s": "DPC"}
 _MODIFIED = "ModifiedPageListBytes"
 _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "StandbyCacheCoreBytes", _MODIFIED)
-"""The counters whose sum Task Manager shows as cached."""
+"""The counters whose sum the Task Manager shows as cached memory."""
 
 
 class Windows(System):
-    """The system of a host that runs PowerShell. `session` is the process there that serves the lab's session."""
+    """Reads a Windows host through PowerShell. `session` is the number of the server process there that serves the
+    lab's session."""
 
     limits_itself = True
     counts_ended = False
@@ -57,18 +59,20 @@ class Windows(System):
         self._script = reply_script(_PARTS | disk)
         self._next = float("-inf")
         self._last: dict[tuple[int, object], float] = {}
-        """The CPU seconds of the server's processes, by their number and start, since numbers are used again."""
+        """The CPU seconds of the server's processes at the last reading, by process id and start time, since Windows
+        reuses process ids."""
         self._ended_s = 0.0
 
     def look(self) -> Snapshot:
-        """Returns the host's numbers by one round trip, or an empty snapshot if the last reading was too recent.
+        """Returns the host's counters, with one round trip; an empty snapshot if too little time has passed since the
+        last reading.
 
         Raises HostTrouble.
         """
         if time.monotonic() < self._next:
             return Snapshot()
         values = parse_reply(self._host.powershell(self._script))
-        # of PowerShell, without what Windows does for it elsewhere
+        # the CPU time of the PowerShell process, without the work of Windows services for it
         took_s = (number(values.get("own")) or 0.0) / _PER_S
         self._next = time.monotonic() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
         carried = [
@@ -88,9 +92,9 @@ class Windows(System):
         )
 
     def _server_cpu(self, values: Reply) -> dict[str, float]:
-        """Returns server_cpu_s, with the time of processes that have ended since the first reading.
+        """Returns server_cpu_s, including processes that have ended since the first reading.
 
-        Empty if the lab's session is not among the host's processes.
+        The result is empty if the server process of the lab's session is not found on the host.
         """
         processes = rows(values, "processes")
         parents = {whole(process.get("ProcessId")): whole(process.get("ParentProcessId")) for process in processes}
@@ -108,9 +112,10 @@ class Windows(System):
 
 
 def _cpu(values: Reply) -> dict[str, float]:
-    """Returns the seconds of all CPUs together, by mode; empty unless each CPU reports all modes.
+    """Returns the seconds that all CPUs together spent in each mode; empty unless each CPU reports all modes.
 
-    Interrupts and deferred procedure calls are part of the privileged time; here they are separate, as on Linux.
+    Windows includes interrupts and deferred procedure calls in the privileged time; here they are separate modes, as on
+    Linux.
     """
     names = {mode: f"Percent{name}Time" for mode, name in _TIMES.items()}
     processors = [_numbers(row, names) for row in rows(values, "cpu")]
@@ -129,7 +134,8 @@ def _memory(values: Reply) -> dict[str, float]:
 
 
 def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:
-    """Returns the known numbers of a reply, by pgtrial's names for its keys."""
+    """Returns the numbers of a reply under pgtrial's names. `names` maps these to the keys of the reply; missing
+    numbers are left out."""
     return {name: count for name, key in names.items() if (count := number(reply.get(key))) is not None}
 
 
