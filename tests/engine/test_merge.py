@@ -195,7 +195,7 @@ def changed(path: Path, into: Path, old: str, new: str) -> Path:
         ('"duration_s":2.0', '"duration_s":3.0', '"duration_s" is 2.0 there and 3.0 on eve'),
         ('"random_seed":"7"', '"random_seed":"8"', '"random_seed" is "7" there and "8" on eve'),
         ('"transactions":', '"transactions":1', "machine eve, line"),
-        ('"event":"phase"', '"event":phase', "machine eve, line 3: is no event of this protocol"),
+        ('"event":"phase"', '"event":phase', "machine eve, line 3: is not an event of this protocol"),
         ('"histogram":"', '"histogram":"/', "cannot be added: its histogram"),
     ],
 )

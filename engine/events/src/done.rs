@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::measured::{Count, CountsRecord, DistributionRecord, Extent, FailuresRecord, Summary};
 use crate::replay::ReplayRecord;
 
-/// The end of the run.
+/// The last event of a run, with its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// The exit status of the engine.
+    /// The exit status with which the engine ends.
     pub status: u8,
     pub interrupted: bool,
     pub clients_aborted: Count,
@@ -16,16 +16,16 @@ pub struct Done {
     pub warmup: Option<Summary>,
     pub measure: Option<Summary>,
     pub drain: Drain,
-    /// The scripts of the load; empty if there is only one.
+    /// The totals of each script of the load. Empty if the load has only one script.
     pub scripts: Vec<ScriptRecord>,
     pub client: ClientUsage,
-    /// The tasks; only with pools.
+    /// The totals of the tasks. Only in a load with connection pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksRecord>,
-    /// The totals of the replay; only for a replay.
+    /// The totals of the replay. Only in a replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayRecord>,
-    /// The shares of the machines; only in merged events.
+    /// The totals of each machine. Only in events that were merged from several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<MachineShare>>,
 }
@@ -38,18 +38,18 @@ pub struct Drain {
     pub failures: FailuresRecord,
 }
 
-/// The totals of one script, if a load has several, over the measured phase and the drain.
+/// The totals of one script over the measured phase and the drain. Only in a load with several scripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScriptRecord {
     #[serde(flatten)]
     pub counts: CountsRecord,
     pub latency_us: Option<DistributionRecord>,
-    /// The histogram; absent in merged events of which a part has none.
+    /// The encoded latency histogram. It is absent in merged events if one of the machines did not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
 }
 
-/// The resources that the engine itself used in the measured phase.
+/// The resources that the engine itself used in the measured phase, and warnings if it was the bottleneck.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientUsage {
     pub cpu_user_s: f64,
@@ -59,16 +59,16 @@ pub struct ClientUsage {
     pub warnings: Vec<Warning>,
 }
 
-/// A reason to doubt the measurement.
+/// A warning that the measurement may be wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// The kind of the warning, one word for programs.
+    /// The kind of the warning: one word, for programs that read the events.
     pub kind: String,
-    /// The warning as a sentence for people.
+    /// The warning as a sentence for the user.
     pub message: String,
 }
 
-/// The tasks that were executed on pools of connections in the whole run. All times are those of completed tasks.
+/// The totals of the tasks that ran on connection pools in the whole run. All times are those of completed tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TasksRecord {
     pub planned: Count,
@@ -79,13 +79,13 @@ pub struct TasksRecord {
     pub response_us: Option<ResponseTime>,
     pub queue_us: Option<Extent>,
     pub service_us: Option<Extent>,
-    /// The waiting times of tasks that got no connection.
+    /// How long the tasks waited that got no connection, in microseconds.
     pub timeout_waited_us: Option<Extent>,
     pub under_5_s: Count,
     pub classes: ResponseClasses,
 }
 
-/// The time from the arrival to the end, microseconds.
+/// The time from the arrival of a task to its end, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ResponseTime {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ pub struct ResponseTime {
     pub median: Option<f64>,
 }
 
-/// The numbers of tasks in Nielsen's classes of response times.
+/// The numbers of tasks in J. Nielsen's classes of response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseClasses {
     #[serde(rename = "up_to_0.1_s")]
@@ -105,8 +105,8 @@ pub struct ResponseClasses {
     pub longer: Count,
 }
 
-/// The part of one machine in a merged run. If the machine was lost, only the values that follow from its events of
-/// seconds are known.
+/// The totals of one machine in a merged run. If the machine was lost, only the totals that follow from the seconds
+/// that it has reported are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineShare {
     pub machine: String,
@@ -117,7 +117,7 @@ pub struct MachineShare {
     pub cpu_system_s: Option<f64>,
     pub busiest_thread_share: Option<f64>,
     pub lag_p99_us: Option<f64>,
-    /// The time at which the load began, Unix seconds of the machine's clock.
+    /// The time at which the load began on this machine, in Unix seconds of its clock.
     pub began_at: Option<f64>,
     pub status: Option<u8>,
 }

@@ -1,6 +1,6 @@
-//! The events of a run as JSON Lines, one object a line: the engine writes these types, and the merger reads and writes
-//! them. `docs/engine-events.md` describes each key; a test compares that page with the types. Nothing here knows how a
-//! load is made or how events of several machines are added.
+//! The events of a run as JSON Lines, with one JSON object in each line. The engine writes these types, and the merger
+//! of several machines' events reads and writes them. `docs/engine-events.md` describes each key; a test compares that
+//! page with the types. This crate does not know how a load is made, or how events of several machines are added.
 
 mod done;
 mod error;

@@ -1,4 +1,4 @@
-//! A line of the events: which event it is, the time at which it happened, and its keys.
+//! A line of the events: its event with the event's keys, and the time at which it happened.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::suite::{PauseRecord, QueryRecord};
 use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
 
-/// The greatest number of bytes of a line that error messages show.
+/// The maximum number of bytes of a line that error messages show.
 const SHOWN: usize = 60;
 
-/// A line of the JSON Lines: an event with its time.
+/// One line of the events: an event, and the time at which it happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventLine {
-    /// The time since the engine started, seconds.
+    /// The time since the engine started, in seconds.
     pub t: f64,
     pub event: Event,
 }
@@ -30,7 +30,7 @@ pub struct EventLine {
 pub enum Event {
     Hello(Box<Hello>),
     Connected(Connected),
-    /// All clients are connected and wait for the planned start.
+    /// All clients are connected, and wait for the planned start of the load.
     Ready(Connected),
     Phase(PhaseStart),
     Tick(Box<TickRecord>),
@@ -46,19 +46,19 @@ pub enum Event {
 /// A task that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// The number of the application. Applications and their tasks are numbered from 1.
+    /// The number of the task's application. Applications and their tasks are numbered from 1.
     pub application: u64,
     pub task: u64,
     pub failure: Option<String>,
     pub arrived_s: f64,
     pub waited_s: f64,
     pub served_s: f64,
-    /// The keys that a later version adds.
+    /// The keys that a later version of the protocol adds.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-/// A client that was given up.
+/// A client that was aborted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClientError {
     pub client: usize,
@@ -69,7 +69,7 @@ pub struct ClientError {
     pub message: String,
 }
 
-/// A machine whose events ended before its `done`; with the first second that is missing.
+/// A machine whose events ended without `done`, with the first second that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lost {
     pub machine: String,
@@ -77,7 +77,7 @@ pub struct Lost {
     pub second: Option<u64>,
 }
 
-/// An event that is passed on unread: an error, or an event that a later version adds.
+/// An event whose keys are passed on unchanged: an error, or an event that a later version of the protocol adds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Other {
     #[serde(skip)]
@@ -87,7 +87,7 @@ pub struct Other {
 }
 
 impl Event {
-    /// Returns the value of the key `event`.
+    /// Returns the name of the event, which is the value of the key `event`.
     pub fn name(&self) -> &str {
         match self {
             Self::Hello(_) => "hello",
@@ -105,7 +105,7 @@ impl Event {
         }
     }
 
-    /// Returns the event as it is passed on, whatever it is.
+    /// Returns the event in the form in which it is passed on unchanged, whatever event it is.
     pub fn into_other(self) -> Other {
         match self {
             Self::Other(other) => other,
@@ -128,7 +128,7 @@ impl Serialize for EventLine {
 }
 
 impl EventLine {
-    /// Writes the line and hands it on, so that a reader can follow the run.
+    /// Writes the line and flushes it, so that a reader can follow the run.
     pub fn write(&self, out: &mut OutputFile) -> Result<(), CouldNot> {
         out.write(|out| {
             let line = serde_json::to_string(self)?;
@@ -138,8 +138,8 @@ impl EventLine {
     }
 }
 
-/// The keys by which the version of a file is recognized. They are read on their own, because the first line of a file
-/// of another version may have further keys.
+/// The keys that tell the version of the protocol. They are read separately, because the first line of another version
+/// may have different keys.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -149,7 +149,8 @@ struct Head<'a> {
 }
 
 impl EventLine {
-    /// Reads a line without its line end. Unknown keys are ignored, or kept where the event is passed on.
+    /// Reads a line, given without its line end. Unknown keys are ignored; in events that are passed on unchanged they
+    /// are kept.
     pub fn read(line: &[u8]) -> Result<Self, EventError> {
         let Head { event, t, protocol } = parse(line)?;
         let event = match &*event {
@@ -179,7 +180,7 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, EventError> {
     serde_json::from_slice(line).map_err(|error| no_event(line, &error))
 }
 
-/// Returns the keys that are not common to all events.
+/// Returns the keys of a line without those that all events have in common.
 fn own_keys(line: &[u8]) -> Result<Map<String, Value>, EventError> {
     let mut keys: Map<String, Value> = parse(line)?;
     keys.shift_remove("event");
@@ -189,7 +190,7 @@ fn own_keys(line: &[u8]) -> Result<Map<String, Value>, EventError> {
 
 fn no_event(line: &[u8], error: &serde_json::Error) -> EventError {
     let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
-    // The number of the line is always 1.
+    // Each line is parsed alone, so that its number in the parser's message is always 1 and is removed.
     let reason = error.to_string().replace(" at line 1 column", " at column");
     EventError::NoEvent { reason, start, is_cut: line.len() > SHOWN }
 }
@@ -212,12 +213,12 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_event_is_shown_with_its_beginning() {
-        assert_eq!(rejected("nonsense"), "is no event of this protocol (expected ident at column 2): \"nonsense\"");
+        assert_eq!(rejected("nonsense"), "is not an event of this protocol (expected ident at column 2): \"nonsense\"");
         assert!(rejected("{\"event\":\"tick\",\"t\":1").contains("EOF while parsing an object at column 21"));
-        assert!(rejected("[1,2]").starts_with("is no event of this protocol ("));
+        assert!(rejected("[1,2]").starts_with("is not an event of this protocol ("));
         assert!(rejected("{\"event\":\"phase\",\"t\":1,\"phase\":\"later\"}").contains("unknown variant `later`"));
-        assert!(rejected("{\"event\":\"task\",\"t\":1}").starts_with("says no number for \"arrived_s\""));
-        assert_eq!(rejected("{\"event\":\"later\"}"), "says no number for \"t\"");
+        assert!(rejected("{\"event\":\"task\",\"t\":1}").starts_with("has no number for the key \"arrived_s\""));
+        assert_eq!(rejected("{\"event\":\"later\"}"), "has no number for the key \"t\"");
     }
 
     #[test]
@@ -232,7 +233,8 @@ mod tests {
     fn another_version_has_a_message_of_its_own() {
         let line = "{\"event\":\"hello\",\"protocol\":3,\"something\":\"else\"}";
         assert!(
-            rejected(line).starts_with("speaks version 3 of the event protocol and this program version 2; install")
+            rejected(line)
+                .starts_with("speaks version 3 of the event protocol, but this program speaks version 2; install")
         );
         assert!(rejected("{\"event\":\"hello\"}").starts_with("speaks version null"));
     }

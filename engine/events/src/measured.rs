@@ -1,4 +1,4 @@
-//! The counts and times of a second or of a phase.
+//! The counts and times of one second or one phase of a run.
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -11,7 +11,7 @@ use crate::error::EventError;
 use ground::clock::Phase;
 use latency::{MOST, Moments, Percentiles};
 
-/// A number of clients, transactions or the like. Numbers above [`MOST`] are rejected when they are read, so that sums
+/// A number of clients, transactions and so on. Numbers above [`MOST`] are rejected when they are read, so that sums
 /// cannot overflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Count(pub u64);
@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
             number if number <= MOST => Ok(Self(number)),
-            number => Err(D::Error::custom(format_args!("{number} is more than there can be"))),
+            number => Err(D::Error::custom(format_args!("{number} is more than any run can have"))),
         }
     }
 }
@@ -43,10 +43,10 @@ impl Sum for Count {
     }
 }
 
-/// Failures by SQLSTATE or by another kind of failure.
+/// The numbers of failures, by SQLSTATE or by another name of the failure.
 pub type FailuresRecord = BTreeMap<String, Count>;
 
-/// The counts of transactions by their outcome.
+/// The numbers of transactions by how they ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CountsRecord {
     pub transactions: Count,
@@ -55,7 +55,7 @@ pub struct CountsRecord {
     pub late: Count,
     pub retried: Count,
     pub retries: Count,
-    /// The counts of statements; only for sysbench's tests.
+    /// The numbers of statements. Only for sysbench's tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueriesRecord>,
 }
@@ -80,14 +80,14 @@ impl CountsRecord {
     }
 }
 
-/// Adds failures kind by kind.
+/// Adds the numbers of failures of each kind.
 pub fn add_failures(sum: &mut FailuresRecord, failures: &FailuresRecord) {
     for (kind, count) in failures {
         *sum.entry(kind.clone()).or_default() += *count;
     }
 }
 
-/// The counts of statements of sysbench's tests.
+/// The numbers of statements in sysbench's tests, by their kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueriesRecord {
     pub reads: Count,
@@ -97,20 +97,20 @@ pub struct QueriesRecord {
     pub reconnects: Count,
 }
 
-/// The distribution of latencies, microseconds.
+/// The distribution of latencies, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DistributionRecord {
     pub mean: f64,
     pub stddev: f64,
     pub min: f64,
-    /// The percentiles; absent for a script without a histogram.
+    /// The percentiles. They are absent for a script without a histogram.
     #[serde(flatten)]
     pub percentiles: Option<Percentiles>,
     pub max: f64,
 }
 
 impl DistributionRecord {
-    /// Makes the distribution; returns `None` without latencies.
+    /// Makes the distribution. Returns `None` if there are no latencies.
     pub fn new(moments: &Moments, percentiles: Option<Percentiles>) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         let (mean, stddev) = (moments.mean(), moments.stddev());
@@ -118,13 +118,13 @@ impl DistributionRecord {
         (count > 0).then_some(Self { mean, stddev, min, percentiles, max })
     }
 
-    /// Returns the moments of `count` latencies.
+    /// Returns the moments of the latencies, whose number is `count`.
     pub fn moments(&self, count: Count) -> Moments {
         Moments::of(count.0, self.mean, self.stddev, self.min, self.max)
     }
 }
 
-/// The mean and the extremes of times, microseconds.
+/// The mean and the extremes of times, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Extent {
     pub mean: f64,
@@ -133,19 +133,20 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Returns the mean and the extremes of times; `None` if there are no times.
+    /// Returns the mean and the extremes of times, or `None` if there are no times.
     pub fn new(moments: &Moments) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         (count > 0).then(|| Self { mean: moments.mean(), min, max })
     }
 
-    /// Returns the moments of `count` times, whose deviation is unknown and set to 0.
+    /// Returns the moments of the times, whose number is `count`. Their standard deviation is not known and is set to
+    /// 0.
     pub fn moments(&self, count: Count) -> Moments {
         Moments::of(count.0, self.mean, 0.0, self.min, self.max)
     }
 }
 
-/// Returns the moments of `count` values. Without values there need be no figures.
+/// Returns the moments of `count` values. It is an error if there are values but no mean and extremes.
 pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, EventError> {
     match figures {
         _ if count.0 == 0 => Ok(Moments::default()),
@@ -154,24 +155,25 @@ pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, Eve
     }
 }
 
-/// Percentiles and histograms. An absent key does not apply to the load; a null key has no values.
+/// Percentiles and histograms. An absent key does not apply to this kind of load. A key that is null applies, but has
+/// no values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub latency_us: Option<DistributionRecord>,
-    /// The histogram in the form of [`latency::Latencies::encode`]. The other histograms have the same form.
+    /// The latency histogram in the form of [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
-    /// The service time, which ends with the transaction. At a rate it begins at the actual start, and with pools of
-    /// connections when the task gets its connection.
+    /// The service time, up to the end of the transaction. With a rate it begins at the actual start of the
+    /// transaction, and with connection pools when the task gets its connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
-    /// The schedule lag, from the scheduled to the actual start; only with a rate.
+    /// The schedule lag, from the scheduled to the actual start. Only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_histogram: Option<String>,
-    /// The time until the task had a connection; only with pools.
+    /// How long a task waited until it got a connection. Only with connection pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,20 +182,19 @@ pub struct Times {
     pub pool_timeouts: Option<PoolTimeouts>,
 }
 
-/// Tasks that got no connection in time.
+/// The number and waiting times of the tasks that got no connection in time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PoolTimeouts {
     pub count: Count,
     pub waited_us: Option<Extent>,
 }
 
-/// The transactions that wait for a client, and those that are being executed, at the end of a second. It is used only
-/// with a rate.
+/// The transactions that wait for a client, and those that are running, at the end of a second. Only with a rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
-    /// Transactions whose scheduled start is past and that have no client.
+    /// The number of transactions whose scheduled start is past but which have no client yet.
     pub waiting: Count,
-    /// The number of clients that are in a transaction.
+    /// The number of clients that are running a transaction.
     pub busy: Count,
 }
 
@@ -201,35 +202,36 @@ pub struct QueueRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TickRecord {
     pub phase: Phase,
-    /// The number of the second, counted from 0 in each phase.
+    /// The number of the second in its phase, counted from 0.
     pub second: u32,
-    /// The length of the second: 1, or less for the last one of a phase. If the engines run in slices, it is the time
-    /// until this engine's next slice.
+    /// The length of the second: 1, or less at the end of a phase. If engines take turns in slices of time, it is the
+    /// time until this engine's next slice.
     pub seconds: f64,
-    /// The slice of the round; only with slices.
+    /// This engine's slice in the round. Only if engines take turns in slices of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<SliceRecord>,
     #[serde(flatten)]
     pub counts: CountsRecord,
-    /// The queue at the end of the second; only with a rate.
+    /// The queue at the end of the second. Only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueRecord>,
     #[serde(flatten)]
     pub times: Times,
 }
 
-/// The slice of a round, as planned and as it was. Times are in seconds since the planned start of the load.
+/// An engine's slice of time in one round: its planned times, and the times at which clients were active. All times are
+/// in seconds since the planned start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SliceRecord {
     pub round: u64,
     pub planned_begin_s: f64,
     pub planned_end_s: f64,
-    /// The time at which the first client became active, and the time (`end_s`) at which the last one ceased to be
-    /// active; `None` if no client was active.
+    /// The time at which the first client became active. `end_s` is the time at which the last one stopped being
+    /// active. Both are `None` if no client was active.
     pub begin_s: Option<f64>,
     pub end_s: Option<f64>,
-    /// The sum over all clients of the time for which each was active. With a rate only time within the planned slice
-    /// counts.
+    /// The sum over all clients of the time for which each was active. With a rate only the time within the planned
+    /// slice counts.
     pub client_s: f64,
 }
 
@@ -250,7 +252,8 @@ pub struct Summary {
     pub counts: CountsRecord,
     /// The number of committed transactions divided by `duration_s`.
     pub tps: f64,
-    /// The sum over all clients of the time for which each was active in the slices; `None` without slices.
+    /// The sum over all clients of the time for which each was active in the slices. `None` if engines do not take
+    /// turns in slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_s: Option<f64>,
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Counts and times in a form that can be added: of a thread, a machine or all of them, of a second or a phase.
+//! Counts and times in a form that can be added, over threads or machines and over the seconds of a phase.
 
 use latency::{Decoder, Latencies, Moments};
 
@@ -10,7 +10,8 @@ use crate::measured::{
     moments_of,
 };
 
-/// The content of ticks and summaries. The optional parts depend on the kind of load; see [`Times`].
+/// The counts and times of a second or a summary. Which of the optional fields are set depends on the kind of load; see
+/// [`Times`].
 #[derive(Debug, Clone, Default)]
 pub struct Measurement {
     pub counts: CountsRecord,
@@ -19,15 +20,16 @@ pub struct Measurement {
     pub service: Option<Latencies>,
     pub lags: Option<Latencies>,
     pub queue: Option<Latencies>,
-    /// The waiting times of tasks that got no connection.
+    /// How long the tasks waited that got no connection.
     pub timeouts: Option<Moments>,
-    /// The slice that was measured; of several the first, with the sum of all.
+    /// The slice of time that was measured. If several were added, it is the first one, with the sum of all client
+    /// times.
     pub slice: Option<SliceRecord>,
-    /// The queue at the end of a second; of several machines the sum.
+    /// The queue at the end of a second. For several machines it is the sum.
     pub backlog: Option<QueueRecord>,
 }
 
-/// Sums that are not whole numbers. Their last digits depend on the order of addition.
+/// The sums of numbers that are not integers. Their last digits depend on the order in which they are added.
 #[derive(Debug, Clone, Copy)]
 pub struct FloatSums {
     moments: Moments,
@@ -51,8 +53,8 @@ impl Measurement {
         self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts, slice: other.slice });
     }
 
-    /// Adds the counts and histograms of a second to this measurement. Returns the second's sums of decimal numbers,
-    /// which the caller adds.
+    /// Adds the counts and histograms of a second to this measurement. Returns the second's sums of non-integers. The
+    /// caller must add them with [`Self::add_float_sums`], in an order that is always the same.
     pub fn add_tick(&mut self, tick: &TickRecord, decoder: &mut Decoder) -> Result<FloatSums, EventError> {
         let TickRecord { counts, times, .. } = tick;
         let mut add = |encoded: &str, sum: &mut Latencies, key: &'static str| {
@@ -81,7 +83,7 @@ impl Measurement {
         Ok(FloatSums { moments, timeouts: timeouts.transpose()?, slice: tick.slice })
     }
 
-    /// Adds what [`Self::add_tick`] returned.
+    /// Adds the sums that [`Self::add_tick`] has returned.
     pub fn add_float_sums(&mut self, sums: &FloatSums) {
         self.moments.merge(&sums.moments);
         if let Some(timeouts) = &sums.timeouts {
@@ -102,14 +104,14 @@ impl Measurement {
         }
     }
 
-    /// Returns all histograms. Their order stays the same until another measurement is added.
+    /// Returns all histograms. Their order does not change until another measurement is added.
     pub fn histograms(&mut self) -> impl Iterator<Item = &mut Latencies> {
         [Some(&mut self.latencies), self.service.as_mut(), self.lags.as_mut(), self.queue.as_mut()]
             .into_iter()
             .flatten()
     }
 
-    /// Returns the event of a second.
+    /// Returns the event of a second with these counts and times.
     pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> TickRecord {
         TickRecord {
             phase,
@@ -122,7 +124,7 @@ impl Measurement {
         }
     }
 
-    /// Returns the summary of a phase of this length in seconds.
+    /// Returns the summary of a phase that lasted `duration_s` seconds.
     pub fn summary(&self, duration_s: f64) -> Summary {
         let tps = self.counts.transactions.0 as f64 / duration_s;
         Summary {

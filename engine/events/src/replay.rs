@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::measured::{Count, DistributionRecord, FailuresRecord};
 
-/// The plan of a replay: the sessions that are replayed, and the speed.
+/// The plan of a replay: which sessions are replayed, and how fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayPlanRecord {
     /// The directory of the capture.
     pub capture: String,
-    /// The number of sessions that are chosen, copies included.
+    /// The number of sessions that are replayed, with their copies.
     pub sessions: Count,
     pub statements: Count,
-    /// The time from the first start to the last end of these sessions, as recorded, seconds.
+    /// The recorded time from the first start to the last end of these sessions, in seconds.
     pub recorded_s: f64,
-    /// The greatest number of these sessions that were open at the same time.
+    /// The maximum number of these sessions that were open at the same time when they were recorded.
     pub most_at_once: u64,
-    /// The number by which the recorded times are divided; `None` if statements follow each other back to back.
+    /// The number by which the recorded times are divided. `None` if statements run back to back.
     pub speed: Option<f64>,
-    /// The share of the capture's sessions that are drawn.
+    /// The percentage of the capture's sessions that are drawn.
     pub sample_percent: f64,
     pub copies: u32,
 }
@@ -27,23 +27,24 @@ pub struct ReplayPlanRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {
     pub sessions: ReplaySessions,
-    /// Statements that the server has answered, or that lost their connection.
+    /// The number of statements that the server has answered, or whose connection was lost.
     pub statements: Count,
-    /// Transactions that have ended, however they ended.
+    /// The number of transactions that have ended, by commit or by rollback.
     pub transactions: Count,
     pub rows: Count,
-    /// Statements with another number of rows than recorded.
+    /// The number of statements that returned or changed a different number of rows than recorded.
     pub other_rows: Count,
-    /// Errors by SQLSTATE: as recorded, not recorded, recorded and not there.
+    /// Errors by SQLSTATE. `expected_failures` are recorded errors that happened again, `unexpected_failures` are
+    /// errors that were not recorded, and `missing_failures` are recorded errors that did not happen.
     pub expected_failures: FailuresRecord,
     pub unexpected_failures: FailuresRecord,
     pub missing_failures: FailuresRecord,
     pub templates: Vec<ReplayTemplate>,
-    /// The statements of all other templates, if there are any.
+    /// The totals of the statements of all other templates, if there are any.
     pub other_templates: Option<OtherTemplates>,
 }
 
-/// The counts of recorded sessions by their outcome.
+/// The numbers of recorded sessions by how they ended in the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplaySessions {
     pub begun: Count,
@@ -54,18 +55,18 @@ pub struct ReplaySessions {
     pub left_open: Count,
 }
 
-/// The statements of a template.
+/// The totals of the statements of one template. A template stands for statements that differ only in their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayTemplate {
     /// The number of the template in the capture.
     pub template: u32,
-    /// The text of the template, which may be cut.
+    /// The text of the template. A long text is cut.
     pub text: String,
     #[serde(flatten)]
     pub counts: ReplayCounts,
 }
 
-/// The statements of the templates that are not counted one by one.
+/// The totals of the statements of those templates that have no totals of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherTemplates {
     /// The number of these templates.
@@ -74,25 +75,25 @@ pub struct OtherTemplates {
     pub counts: ReplayCounts,
 }
 
-/// The counts of statements by their outcome.
+/// The totals of statements by how they ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayCounts {
     pub statements: Count,
     pub rows: Count,
-    /// The sum of a hash of each execution's rows, modulo 2^64: 16 hexadecimal digits.
+    /// The sum of the hashes of all returned rows modulo 2^64, as 16 hexadecimal digits.
     pub rows_hash: Option<String>,
     pub other_rows: Count,
-    /// Errors by SQLSTATE: as recorded, not recorded, recorded and not there.
+    /// Errors by SQLSTATE: expected, unexpected and missing ones, as in [`ReplayRecord`].
     pub expected_failures: FailuresRecord,
     pub unexpected_failures: FailuresRecord,
     pub missing_failures: FailuresRecord,
-    /// The later statements of transactions in which one of the counted statements had an error, by the SQLSTATE of
-    /// that error. `consequences` counts those that failed with 25P02 (in a failed transaction), which was not
-    /// recorded. `missing_consequences` counts those for which 25P02 was recorded, if neither the first error nor 25P02
-    /// occurred in the replay.
+    /// The later statements of transactions in which one of these statements had an error, by the SQLSTATE of that
+    /// error. `consequences` counts those that failed with 25P02 (in a failed transaction), which was not recorded.
+    /// `missing_consequences` counts those for which 25P02 was recorded, if neither the first error nor 25P02 happened
+    /// in the replay.
     pub consequences: FailuresRecord,
     pub missing_consequences: FailuresRecord,
-    /// The time from sending to the answer, without unexpected errors.
+    /// The time from sending a statement to its answer. Statements with unexpected errors are not counted.
     pub time_us: Option<DistributionRecord>,
     /// The histogram in the form of [`latency::Latencies::encode`].
     pub histogram: String,

@@ -1,4 +1,4 @@
-//! The events before the first second: the plan, the connections, the beginning of a phase.
+//! The events before the first second: the plan of the run, the connections, and the beginning of a phase.
 
 use std::time::SystemTime;
 
@@ -11,30 +11,30 @@ use crate::replay::ReplayPlanRecord;
 use crate::suite::SuitePlanRecord;
 use ground::clock::Phase;
 
-/// Version of the protocol. A change that a reader could notice raises it.
+/// The version of the protocol. It is raised with each change that a reader could notice.
 pub const PROTOCOL: u32 = 2;
 
-/// The oldest version that is read. Histograms and percentiles of version 1 are in whole microseconds.
+/// The oldest version that can be read. Histograms and percentiles of version 1 are in whole microseconds.
 pub(crate) const OLDEST_PROTOCOL: u32 = 1;
 
-/// The first event: the run that follows.
+/// The first event: a description of the engine and of the plan of its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
     pub engine: String,
     pub frontend: String,
     pub pid: u32,
-    /// The time at which the engine started, in the form of [`timestamp`].
+    /// The time at which the engine started, in the format of [`timestamp`].
     pub started: String,
     pub server_version: Option<String>,
-    /// The keys of [`PlanRecord`], and those that a later version adds.
+    /// The keys of [`PlanRecord`], and keys that a later version of the protocol adds.
     pub plan: Map<String, Value>,
-    /// The names of the machines; only in merged events.
+    /// The names of the machines. Only in events that were merged from several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<String>>,
 }
 
-/// The plan of an engine. If several engines share a run, the numbers are those of this engine's part.
+/// The plan of an engine's run. If several engines share a run, the numbers are those of this engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanRecord {
     pub scripts: Vec<String>,
@@ -59,7 +59,7 @@ pub struct PlanRecord {
     pub suite: Option<SuitePlanRecord>,
 }
 
-/// Returns the fields of a struct as keys of a JSON object, such as those of a plan in [`Hello`].
+/// Converts a struct to the keys of a JSON object, such as the keys of the plan in [`Hello`].
 pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(keys) {
         Ok(Value::Object(map)) => map,
@@ -67,7 +67,7 @@ pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// The part of a run that one of several engines does.
+/// Which part of a run this engine does, if several engines share the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
     /// The engine's number, counted from 1.
@@ -77,7 +77,7 @@ pub struct ShardRecord {
     pub clients: u64,
 }
 
-/// The time slices in which this engine's clients act, if several engines run in turn.
+/// The slices of time in which this engine's clients act, if several engines take turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlicesRecord {
     pub length_s: f64,
@@ -87,7 +87,8 @@ pub struct SlicesRecord {
     pub seed: String,
 }
 
-/// Applications whose tasks share pools of connections.
+/// The applications of a load with connection pools: their tasks, and the pool that the tasks of each application
+/// share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pools {
     pub apps: usize,
@@ -98,11 +99,11 @@ pub struct Pools {
     pub lifetime_s: Option<f64>,
 }
 
-/// Clients that are connected.
+/// The number of connected clients, and the time that connecting took.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Connected {
     pub clients: Count,
-    /// The time since the first client began to connect, seconds.
+    /// The time since the first client began to connect, in seconds.
     pub connect_s: f64,
 }
 
@@ -110,7 +111,7 @@ pub struct Connected {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PhaseStart {
     pub phase: Phase,
-    /// The time at which the load began, Unix seconds of the machine's clock; in the first phase only.
+    /// The time at which the load began, in Unix seconds of the machine's clock. Only in the first phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
     /// The time at which the load was planned to begin.
@@ -118,7 +119,7 @@ pub struct PhaseStart {
     pub planned_at: Option<f64>,
 }
 
-/// Returns the time in UTC in ISO 8601 with microseconds.
+/// Returns a time in UTC in the format of ISO 8601, with microseconds.
 pub fn timestamp(time: SystemTime) -> String {
     let utc = OffsetDateTime::from(time);
     let (date, (hour, minute, second, micro)) = (utc.date(), utc.to_hms_micro());

@@ -1,41 +1,42 @@
-//! Suites of queries: the plan, each query that has ended, and pauses before queries.
+//! The events of a suite of queries: the plan, the end of each query, and the pause before a query.
 
 use serde::{Deserialize, Serialize};
 
 use ground::clock::Phase;
 
-/// The way in which a suite runs.
+/// The plan of a suite: how often its queries run, and how long each may take.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SuitePlanRecord {
     /// The number of measured runs of each query.
     pub runs: u32,
-    /// The time after which a query is cancelled, seconds.
+    /// The time limit in seconds after which a query is cancelled.
     pub limit_s: f64,
-    /// True if there is a pause before each query.
+    /// True if the engine pauses before each query.
     pub pauses: bool,
 }
 
-/// A query has ended.
+/// The end of one run of a query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryRecord {
     pub query: String,
     pub phase: Phase,
-    /// The number of the run, counted from 1 in each phase.
+    /// The number of the query's run, counted from 1 in each phase.
     pub run: u32,
-    /// The time from sending the query to the end of its answer. If the query was cancelled, this is the time limit;
-    /// after an error it is `None`.
+    /// The time from sending the query to the end of its answer, in microseconds. If the query was cancelled, it is the
+    /// time limit. After an error it is `None`.
     pub time_us: Option<f64>,
     pub over_limit: bool,
-    /// The number of rows that the last statement returned or changed.
+    /// The number of rows that the last statement of the query returned or changed.
     pub rows: u64,
-    /// The hash of the values of all returned rows, in any order; `None` if no rows are returned.
+    /// The hash of the values of all returned rows, which does not depend on their order. `None` if no rows were
+    /// returned.
     pub rows_hash: Option<String>,
     pub sqlstate: Option<String>,
-    /// The message of the error, if there was one.
+    /// The message of the error, if the query failed.
     pub message: Option<String>,
 }
 
-/// The engine waits before a query, without a connection.
+/// The event that the engine pauses before a query, without a connection to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseRecord {
     pub query: String,

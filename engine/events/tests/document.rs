@@ -1,4 +1,4 @@
-//! Checks that `docs/engine-events.md` documents the keys that the types have, and no others.
+//! Checks that `docs/engine-events.md` documents each key of the event types, and no other key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine-events.md");
 
-/// Keys of all lines, which a table does not list.
+/// The keys that all lines have, which the tables of the page do not list.
 const COMMON: [&str; 2] = ["event", "t"];
 
-/// Keys of a tick that a summary has not.
+/// The keys of a tick that a summary does not have.
 const POSITION: [&str; 5] = ["phase", "second", "seconds", "slice", "queue"];
 
 type Keys = BTreeMap<String, BTreeSet<String>>;
@@ -168,7 +168,7 @@ fn done() -> Done {
         interrupted: false,
         clients_aborted: COUNT,
         connect_s: 1.0,
-        // Summaries have a section of their own.
+        // Summaries have a section of their own on the page.
         warmup: None,
         measure: None,
         drain: Drain { duration_s: 1.0, transactions: COUNT, failures: [].into() },
@@ -190,7 +190,7 @@ fn done() -> Done {
     }
 }
 
-/// Returns each event with every key that it may have.
+/// Returns each event with all keys that it can have.
 fn all_events() -> Vec<Event> {
     let connected = Connected { clients: COUNT, connect_s: 1.0 };
     let all = vec![
@@ -246,7 +246,7 @@ fn all_events() -> Vec<Event> {
         Event::Lost(Lost { machine: String::new(), phase: None, second: None }),
         Event::Done(Box::new(done())),
     ];
-    // A new event has to be added above.
+    // A new event must be added to the list above.
     for event in &all {
         match event {
             Event::Hello(_) | Event::Connected(_) | Event::Ready(_) | Event::Phase(_) | Event::Tick(_) => {}
@@ -262,7 +262,8 @@ fn all_events() -> Vec<Event> {
     all
 }
 
-/// Adds the keys of a value, each as its path: `plan.clients`. Keys of a map are not part of the protocol.
+/// Adds the keys of a value to `paths`, each with its path, such as `plan.clients`. The keys of a map are not part of
+/// the protocol and are left out.
 fn add_paths(prefix: &str, value: &Value, paths: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -301,11 +302,12 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The keys that the document has as `*percentiles*` and, with the others, as `*distribution*`.
+/// The keys for which the page writes `*percentiles*`. The page writes `*distribution*` for these keys together with
+/// those of the next constant.
 const PERCENTILE_KEYS: &str = "`p50`, `p90`, `p95`, `p99`, `p99.9`";
 const OTHER_DISTRIBUTION_KEYS: &str = "`mean`, `stddev`, `min`, `max`";
 
-/// Returns the keys of the tables `| key | meaning |` in the part "Events", by section.
+/// Returns the keys in the tables `| key | meaning |` of the page's part "Events", by section.
 fn documented_keys() -> Keys {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let legend =
@@ -325,7 +327,7 @@ fn documented_keys() -> Keys {
             match cell.split_once(':') {
                 Some((object, keys)) => {
                     let object = in_backticks(object).next().unwrap();
-                    // `a.b` documents `a` too
+                    // A row for `a.b` documents the key `a`, too.
                     paths.extend(object.match_indices('.').map(|(end, _)| object[..end].to_owned()));
                     paths.insert(object.to_owned());
                     paths.extend(in_backticks(keys).map(|key| format!("{object}.{key}")));

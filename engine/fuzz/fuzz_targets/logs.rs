@@ -1,4 +1,4 @@
-//! Checks that any bytes are a log or are refused, and that the capture of a log can be read.
+//! Checks that any bytes are either captured as a log or rejected, and that the resulting capture can be read.
 
 #![no_main]
 

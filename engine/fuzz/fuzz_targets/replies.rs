@@ -1,4 +1,5 @@
-//! Checks that any bytes are a server's replies or an error, and the same ones however they are cut.
+//! Checks that any bytes are either read as a server's replies or rejected, and that the result does not depend on the
+//! pieces in which the bytes arrive.
 
 #![no_main]
 
@@ -9,7 +10,8 @@ use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
 use wire::usual::UsualReplies;
 
-/// Returns how many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
+/// Returns the number of complete replies in bytes that arrive in pieces of this size. Returns `None` if the bytes are
+/// not replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {
     let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
     let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
@@ -28,7 +30,7 @@ fn replies(bytes: &[u8], size: usize) -> Option<usize> {
 fuzz_target!(|input: (u8, &[u8])| {
     let (size, bytes) = input;
     let (cut, whole) = (replies(bytes, usize::from(size)), replies(bytes, bytes.len()));
-    // A row that is longer than what is kept and comes in pieces is left out unread, whatever is in it.
+    // The body of a long row that arrives in several pieces is dropped without a check, so that the pieces may matter.
     if whole.is_some() || bytes.len() <= KEPT {
         assert_eq!(cut, whole);
     }

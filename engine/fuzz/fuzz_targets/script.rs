@@ -1,4 +1,5 @@
-//! Checks that any text is a valid script or is rejected, and that a script runs or stops with an error.
+//! Checks that any text is either accepted as a pgbench script or rejected, and that an accepted script runs to its end
+//! or stops with an error.
 
 #![no_main]
 
@@ -11,11 +12,11 @@ use wire::value::Value;
 use workload::pgbench::{ScriptEnvironment, Scripts, parse};
 use workload::{Action, Program, Workload};
 
-/// The greatest number of actions of a transaction: a script can be long.
+/// The maximum number of actions of a transaction that are run, since a script can be long.
 const MOST_ACTIONS: usize = 10_000;
 
 fuzz_target!(|text: &[u8]| {
-    // A script may run any shell command.
+    // A script can run any shell command, which must not happen here.
     if text.windows(5).any(|word| word.eq_ignore_ascii_case(b"shell")) {
         return;
     }
@@ -26,7 +27,7 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-/// Returns a client of a script with this text and `scale` 1; `None` if the text is rejected.
+/// Returns a client that runs a script with this text and `scale` 1. Returns `None` if the text is rejected.
 fn client(text: &[u8]) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
     let environment = ScriptEnvironment { mode: QueryMode::Prepared, timed: false, announced: false, needs_values: false, lists: Vec::new(), variables, default_seed: 1 };
@@ -34,7 +35,7 @@ fn client(text: &[u8]) -> Option<Box<dyn Program>> {
     Some(Arc::new(scripts).client(0, Random::seeded(1)))
 }
 
-/// Runs one transaction; no query returns rows.
+/// Runs one transaction, in which queries return no rows.
 fn transaction(client: &mut dyn Program) {
     client.begin(&mut Random::seeded(2));
     for _ in 0..MOST_ACTIONS {

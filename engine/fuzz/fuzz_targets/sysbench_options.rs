@@ -1,4 +1,4 @@
-//! Checks that any arguments, and any file of options that they name, are understood or refused.
+//! Checks that any arguments, and any option file that they name, are either understood or rejected.
 
 #![no_main]
 

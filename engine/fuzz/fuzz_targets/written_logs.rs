@@ -1,4 +1,5 @@
-//! The capture of a log, damaged or not, has what was written, or counts it; and it has nothing else.
+//! Checks the capture of a log that the oracle has written and perhaps damaged: the capture contains each statement of
+//! the log or counts it as left out, and contains nothing else.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Numbers in text, read as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. Which values
-//! pgbench and sysbench accept follows from these functions.
+//! Reads numbers in text as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. These functions
+//! determine which values pgbench and sysbench accept.
 
 /// The reason for which a text is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +17,21 @@ pub fn integer(text: &[u8]) -> Result<i64, NumberError> {
     }
 }
 
-/// Returns the integer that a text begins with, as `strtol` reads it, and what follows it; an integer that does not fit
-/// becomes the nearest one that does.
+/// Reads the integer at the beginning of a text, as `strtol` does, and returns it with the rest of the text. An integer
+/// that does not fit becomes the nearest one that fits.
 pub fn integer_prefix(text: &[u8]) -> (Option<i64>, &[u8]) {
     let (value, rest) = leading_integer(text);
     (value.map(|value| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64), rest)
 }
 
-/// Returns the integer that a text begins with, as `atoi` reads it: the low 32 bits; 0 if there is none.
+/// Reads the integer at the beginning of a text, as `atoi` does: only its low 32 bits are returned, and 0 if there is
+/// no integer.
 pub fn atoi(text: &[u8]) -> i32 {
     integer_prefix(text).0.unwrap_or(0) as i32
 }
 
-/// Returns the number that a text begins with, as `atof` reads it, in all notations of [`double`]; 0 if there is none.
+/// Reads the number at the beginning of a text, as `atof` does. It accepts all notations of [`double`], and returns 0
+/// if there is no number.
 pub fn atof(text: &str) -> f64 {
     let text = trim_start(text.as_bytes());
     let letters = text.iter().take_while(|c| c.is_ascii_alphanumeric() || b"+-._()".contains(c)).count();
@@ -41,22 +43,22 @@ pub fn atof(text: &str) -> f64 {
     numbers.next().unwrap_or(0.0)
 }
 
-/// Returns the double nearest to a number that is out of range.
+/// Returns the double that is nearest to a number which is out of range.
 fn out_of_range(text: &[u8]) -> f64 {
     let infinity = if text.starts_with(b"-") { f64::NEG_INFINITY } else { f64::INFINITY };
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(infinity)
 }
 
-/// Reads a whole text as `sscanf` does by `%lu`: after a minus sign the value wraps, a number that does not fit becomes
-/// the largest one.
+/// Reads a whole text as `sscanf` does with `%lu`: after a minus sign the value wraps around, and a number that does
+/// not fit becomes the largest one.
 pub fn unsigned(text: &str) -> Option<u64> {
     let (value, rest) = leading_integer(text.as_bytes());
     let value = value.filter(|_| rest.is_empty())?;
     Some(if value.unsigned_abs() > u64::MAX.into() { u64::MAX } else { value as u64 })
 }
 
-/// Reads a size in bytes as sysbench does: digits and at most one of the letters K, M, G and T, in either case, for
-/// powers of 1024.
+/// Reads a size in bytes as sysbench does: digits, and at most one of the letters K, M, G and T in either case, which
+/// stand for powers of 1024.
 pub fn size(text: &str) -> Option<i64> {
     let letter = text.chars().last()?;
     let shift = match letter.to_ascii_uppercase() {
@@ -73,7 +75,8 @@ pub fn size(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Returns the integer that a text begins with, and what follows it. Beyond 64 bits only the sign is exact.
+/// Reads the integer at the beginning of a text, and returns it with the rest of the text. Beyond 64 bits only its sign
+/// is exact.
 fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     let (negative, digits) = sign(trim_start(text));
     let length = digits.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -87,8 +90,8 @@ fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     (Some(if negative { -size } else { size }), &digits[length..])
 }
 
-/// Reads a whole text as a double, as `strtod` does: decimal, hexadecimal, `inf` or `nan`. A number that overflows, or
-/// loses digits below the smallest normal number, is out of range.
+/// Reads a whole text as a double, as `strtod` does: decimal, hexadecimal, `inf` or `nan`. A number is out of range if
+/// it overflows, or if it is below the smallest normal number and loses digits.
 pub fn double(text: &[u8]) -> Result<f64, NumberError> {
     let (negative, rest) = sign(trim_start(text));
     let is = |word: &str| rest.eq_ignore_ascii_case(word.as_bytes());
@@ -104,7 +107,7 @@ pub fn double(text: &[u8]) -> Result<f64, NumberError> {
     Ok(if negative { -size } else { size })
 }
 
-/// Returns true if the text is `nan(tag)`.
+/// Returns true if the text is `nan(TAG)`, with any tag.
 fn is_tagged_nan(text: &[u8]) -> bool {
     let (Some((word, tag)), Some(b')')) = (text.split_at_checked(4), text.last()) else { return false };
     word.eq_ignore_ascii_case(b"nan(") && tag[..tag.len() - 1].iter().all(|c| c.is_ascii_alphanumeric() || *c == b'_')
@@ -122,7 +125,7 @@ fn decimal(text: &[u8]) -> Result<f64, NumberError> {
     if value.is_normal() || is_zero { Ok(value) } else { Err(NumberError::Range) }
 }
 
-/// Reads the text after `0x`: hexadecimal digits with a point, and a binary exponent.
+/// Reads the text after `0x`: hexadecimal digits, which may have a point, and a binary exponent.
 fn hexadecimal(text: &[u8]) -> Result<f64, NumberError> {
     let mut parts = text.splitn(2, |c| c.eq_ignore_ascii_case(&b'p'));
     let mantissa = parts.next().unwrap_or(b"");
@@ -146,7 +149,7 @@ fn hexadecimal(text: &[u8]) -> Result<f64, NumberError> {
     if digits == 0 {
         return Err(NumberError::Syntax);
     }
-    // In two steps, since the scale alone may be too large for a double.
+    // The number is scaled in two steps, since the whole scale may be too large for a double.
     let value = value * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2);
     if value.is_finite() { Ok(value) } else { Err(NumberError::Range) }
 }
@@ -159,12 +162,12 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Returns true if C's `isspace` takes this byte for white space.
+/// Returns true if C's `isspace` counts this byte as white space.
 pub fn is_space(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Returns a text without its leading white space.
+/// Returns the text without the white space at its beginning.
 pub fn trim_start(text: &[u8]) -> &[u8] {
     let spaces = text.iter().take_while(|c| is_space(**c)).count();
     &text[spaces..]

@@ -12,12 +12,12 @@ pub type Nanos = u64;
 /// A second in nanoseconds.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// Converts a duration to seconds.
+/// Converts nanoseconds to seconds.
 pub fn seconds(span: Nanos) -> f64 {
     span as f64 / 1e9
 }
 
-/// The system's monotonic clock, counted from the start of this clock.
+/// The system's monotonic clock, with its time counted from the moment at which this clock was started.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Nanos,
@@ -42,8 +42,8 @@ impl Clock {
         }
     }
 
-    /// Reads this clock and the machine's at the same time. Of three attempts it keeps the fastest, which is the most
-    /// exact.
+    /// Reads this clock and the machine's clocks at the same moment. Of three attempts the fastest is returned, since
+    /// it is the most exact.
     pub fn all(&self) -> Clocks {
         let read = || {
             let before = monotonic();
@@ -55,13 +55,13 @@ impl Clock {
         Clocks { run: monotonic.wrapping_sub(self.origin), wall, monotonic }
     }
 
-    /// Converts `time` to the system's monotonic clock ([`monotonic`]).
+    /// Converts `time` of this clock to the time of the system's monotonic clock ([`monotonic`]).
     pub fn moment(&self, time: Nanos) -> Nanos {
         self.origin.saturating_add(time)
     }
 }
 
-/// The times that the clocks of a machine show at one moment.
+/// The times that the clocks of a machine show at the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
     /// The time on the [`Clock`] of a run.
@@ -83,8 +83,8 @@ impl Clocks {
     }
 }
 
-/// Reads the system's monotonic clock. Unlike `Instant` it returns plain nanoseconds, which are cheap to compare and
-/// subtract.
+/// Reads the system's monotonic clock. Unlike `Instant`, the result is a plain number of nanoseconds, which is cheap to
+/// compare and subtract.
 #[inline]
 pub fn monotonic() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
@@ -101,8 +101,8 @@ pub enum Phase {
     Drain,
 }
 
-/// Converts a duration to nanoseconds. Durations that do not fit become a quarter of the largest [`Nanos`] (146 years),
-/// so that they can still be added to a time.
+/// Converts a duration to nanoseconds. A duration that does not fit becomes a quarter of the largest [`Nanos`] (146
+/// years), so that it can still be added to a time.
 pub fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX / 4)
 }

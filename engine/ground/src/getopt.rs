@@ -1,8 +1,8 @@
-//! Command lines as GNU `getopt_long` reads them, with glibc's messages.
+//! Reads command lines as GNU `getopt_long` does, with glibc's messages.
 //!
-//! Options and positional arguments may come in any order; `--` ends the options; short options may be combined
-//! (`-nrS`) and carry their value attached or separate (`-c8`, `-c 8`); long options may be abbreviated as long as they
-//! stay unambiguous, and carry their value after `=` or separate.
+//! Options and positional arguments may come in any order. `--` ends the options. Short options may be combined
+//! (`-nrS`), and their value may be attached or separate (`-c8`, `-c 8`). Long options may be abbreviated if they stay
+//! unambiguous, and their value comes after `=` or is separate.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,14 @@ use thiserror::Error;
 
 use crate::options::{OptionRow, Stop};
 
-/// A command line that names no known option or misuses one. The message is glibc's without the program's name.
+/// The error for a command line with an unknown or misused option. The message is glibc's, without the program's name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GetoptError {
-    /// The option with its value, as it was written.
+    /// An unknown option. The field is the option with its value, as the user wrote it.
     #[error("unrecognized option '--{0}'")]
     Unrecognized(String),
-    /// The option with its value, as it was written, and the names that it may stand for.
+    /// An abbreviated option that can stand for several names. `written` is the option with its value, as the user
+    /// wrote it.
     #[error("option '--{written}' is ambiguous; possibilities:{}", quoted(.possibilities))]
     Ambiguous { written: String, possibilities: Vec<&'static str> },
     #[error("option '--{0}' doesn't allow an argument")]
@@ -39,7 +40,8 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!(" '--{name}'")).collect()
 }
 
-/// Reads a command line, without the program's name in `args`, by a table of options. Returns the positional arguments.
+/// Reads a command line by a table of options. `args` does not include the program's name. Returns the positional
+/// arguments.
 pub fn read<T, E: From<GetoptError>, G>(
     table: &[OptionRow<T, E, G>],
     args: Vec<String>,
@@ -53,21 +55,21 @@ pub fn read<T, E: From<GetoptError>, G>(
     Ok(getopt.into_positional())
 }
 
-/// The options of a command line, one at a time in the order given, each with its value; it is empty for an option
-/// without one.
+/// Reads the options of a command line one at a time, in the order in which they were given. Each comes with its value,
+/// which is empty for an option without a value.
 pub struct Getopt<'a, T: 'static, E: 'static, G> {
     table: &'a [OptionRow<T, E, G>],
-    /// Names of the original program's long options in its order. Other options of the table never make one of these
-    /// ambiguous.
+    /// The names of the original program's long options, in its order. An abbreviation that is unambiguous among them
+    /// stays so, whatever other options the table has.
     originals: &'a [&'static str],
     rest: VecDeque<String>,
-    /// Letters of the current argument that are still to be read.
+    /// The letters of the current argument that have not been read yet.
     letters: VecDeque<char>,
     positional: Vec<String>,
 }
 
 impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
-    /// Starts on a command line, without the program's name in `args`.
+    /// Starts to read a command line. `args` does not include the program's name.
     pub fn new(
         table: &'a [OptionRow<T, E, G>],
         originals: &'a [&'static str],
@@ -82,7 +84,7 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
         }
     }
 
-    /// Returns the positional arguments met so far and whatever has not been read.
+    /// Returns the positional arguments that were read so far, and all arguments that have not been read.
     pub fn into_positional(mut self) -> Vec<String> {
         self.positional.extend(self.rest);
         self.positional
@@ -114,7 +116,7 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
         Ok((row, value))
     }
 
-    /// Returns the option with this name, or else the only one that starts with it.
+    /// Returns the option with this name or, if there is none, the only option whose name begins with it.
     fn find_long(&self, name: &str, written: &str) -> Result<&'a OptionRow<T, E, G>, GetoptError> {
         let exact = |name: &str| self.table.iter().find(|row| row.long() == name);
         if let Some(row) = exact(name) {
@@ -159,7 +161,7 @@ impl<'a, T: 'static, E: 'static, G> Iterator for Getopt<'a, T, E, G> {
                     let letter = self.letters.pop_front()?;
                     return Some(self.short(letter));
                 }
-                // A lone dash is an argument like any other.
+                // A single dash is a positional argument.
                 _ => self.positional.push(argument),
             }
         }
@@ -191,15 +193,15 @@ mod tests {
         flag("--logger"),
     ];
 
-    /// The options that exist in pgbench, in this test's table: all except the last one.
+    /// The options of this test's table that exist in pgbench: all except the last one.
     const ORIGINALS: &[&str] = &["client", "no-vacuum", "log", "log-prefix", "latency-limit", "report-per-command"];
 
-    /// An option by its long name, and its value if it takes one.
+    /// An option that was read: its long name, and its value if it takes one.
     type Read = (&'static str, Option<String>);
 
     type Parsed = (Vec<Read>, Vec<String>);
 
-    /// Reads a whole command line: its options in order with their values, and its positional arguments.
+    /// Reads a whole command line. Returns its options in order with their values, and its positional arguments.
     fn parse(args: impl IntoIterator<Item = impl Into<String>>) -> Result<Parsed, GetoptError> {
         let mut getopt = Getopt::new(TABLE, ORIGINALS, args);
         let named = |(row, value): (&Row, String)| (row.long(), row.takes_value().then_some(value));

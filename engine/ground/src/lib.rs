@@ -1,4 +1,4 @@
-//! The modules that several crates need. They use no other crate of the engine.
+//! Modules that several crates of the engine need. This crate uses none of the other crates.
 //!
 //! - `c_numbers`: reads numbers as C's library does
 //! - `clock`: the monotonic clock, its unit (nanoseconds), and the phases of a run

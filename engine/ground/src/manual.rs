@@ -1,5 +1,5 @@
-//! The description of a front end and its options as data: its help, its manual page and the completion of shells are
-//! made of it.
+//! The description of a front end and its options as data. Its help text, its manual page and the completion of shells
+//! are made from it.
 
 use std::fmt::Write;
 
@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use crate::options::OptionRow;
 
-/// A front end. Texts are paragraphs with an empty line between them; lines that begin with a space stand as they are.
+/// The description of a front end. Its texts consist of paragraphs with an empty line between them. Lines that begin
+/// with a space are not wrapped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Manual {
     pub about: &'static str,
-    /// The ways to call the front end, one on each line.
+    /// The command lines that call the front end, one on each line.
     pub usage: &'static [&'static str],
     pub description: &'static str,
     pub options: Vec<OptionEntry>,
@@ -21,23 +22,24 @@ pub struct Manual {
 /// An option of a front end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OptionEntry {
-    /// The heading that it stands under; an empty one separates by an empty line alone.
+    /// The heading under which the help shows the option. If it is empty, the help shows an empty line in place of a
+    /// heading.
     pub group: &'static str,
     pub short: Option<char>,
     pub long: &'static str,
-    /// The argument that the option takes, as the help names it.
+    /// The name of the option's argument in the help text.
     pub argument: Option<&'static str>,
     /// True if the option may be given without its argument.
     pub argument_is_optional: bool,
     /// The explanation of the option, which may have several lines.
     pub help: String,
-    /// The option as the help shows it.
+    /// The names and the argument of the option, as the help shows them.
     #[serde(skip)]
     pub spec: &'static str,
 }
 
 impl OptionEntry {
-    /// Makes the entry of a row; `title` is the heading of its group.
+    /// Makes the entry for a row of the option table. `title` is the heading of the row's group.
     pub fn of<T, E, G>(row: &OptionRow<T, E, G>, title: &'static str) -> Self {
         Self {
             group: title,
@@ -51,7 +53,7 @@ impl OptionEntry {
     }
 }
 
-/// Returns the entries of a table, in its order. `title` returns the heading of a group.
+/// Returns the entries of an option table, in the order of the table. `title` returns the heading of a group.
 pub fn entries<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> Vec<OptionEntry> {
     table.iter().map(|row| OptionEntry::of(row, title(&row.group))).collect()
 }
@@ -83,10 +85,10 @@ impl Manual {
     }
 }
 
-/// The column at which explanations begin, as in pgbench's help.
+/// The column of the help text at which explanations begin, as in pgbench's help.
 const COLUMN: usize = 27;
 
-/// Returns the lines of the help about one option.
+/// Returns the lines of the help text that describe one option.
 fn help_line(spec: &str, help: &str) -> String {
     let gap = format!("\n{:COLUMN$}", "");
     let mut text = format!("  {spec}");

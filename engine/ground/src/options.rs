@@ -1,16 +1,17 @@
-//! Tables of command-line options: one row an option, with its names, its help text and what it sets.
+//! Tables of command-line options. Each row is one option, with its names, its help text, and what it sets.
 //!
-//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, its [manual](crate::manual)
-//! lists it. To add an option is to add a row.
+//! A front end has one table. [`read`](crate::getopt::read) uses it to read command lines, and the
+//! [manual](crate::manual) uses it to list the options. To add an option, add a row.
 
 use std::process::ExitCode;
 
 use crate::output::{print_stderr, print_stdout};
 
-/// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the
-/// option.
+/// A row of the table: one option. `T` is the struct whose fields the options set, `E` is the front end's error type,
+/// and `G` is the type of the groups under which the help lists the options.
 pub struct OptionRow<T: 'static, E: 'static, G> {
-    /// The option as the help shows it: `-F, --fillfactor=NUM`, `-q, --quiet`, `--debug`.
+    /// The names and the argument of the option, as the help shows them: `-F, --fillfactor=NUM`, `-q, --quiet`,
+    /// `--debug`.
     pub spec: &'static str,
     pub group: G,
     /// The explanation of the option, which may have several lines.
@@ -18,9 +19,9 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
     pub set: Setter<T, E>,
 }
 
-/// The effect of an option on the struct `T` that the options fill.
+/// What an option does to the struct `T` whose fields the options set.
 pub enum Setter<T: 'static, E: 'static> {
-    /// The option has no value and sets this flag to true.
+    /// The option has no value, and sets this field to true.
     Switch(fn(&mut T) -> &mut bool),
     /// The option has no value and calls this function.
     Action(fn(&mut T) -> SetResult<E>),
@@ -28,11 +29,11 @@ pub enum Setter<T: 'static, E: 'static> {
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
-    /// The option belongs to a part of `T`, and sets a field of that part.
+    /// The option belongs to a nested struct of `T`, and sets a field of that struct.
     Part(&'static dyn PartOption<T, E>),
 }
 
-/// An option of a part of `T`.
+/// An option of a nested struct of `T`. It lets several front ends share an option.
 pub trait PartOption<T, E>: Sync {
     fn takes_value(&self) -> bool;
     fn apply(&self, target: &mut T, text: &str) -> SetResult<E>;
@@ -48,22 +49,22 @@ impl<T: AsMut<P>, P: 'static, E: 'static, G: Sync> PartOption<T, E> for OptionRo
     }
 }
 
-/// The result of an option: whether reading goes on after it.
+/// The result of setting an option. An error means that no further options are read.
 pub type SetResult<E> = Result<(), Stop<E>>;
 
-/// The reason for which reading ends before the end of the command line.
+/// The reason for which no further options are read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop<E> {
-    /// The program writes this to standard output and exits with status 0.
+    /// The program prints this text on standard output and exits with status 0.
     Print(String),
-    /// The program writes this to standard error and exits with status 0.
+    /// The program prints this text on standard error and exits with status 0.
     List(String),
     /// The command line is wrong.
     Error(E),
 }
 
 impl<E> Stop<E> {
-    /// Returns the same stop with its error, if it is one, converted by `change`.
+    /// Converts the error with `change`, if the reason is an error. Other reasons stay the same.
     pub fn map<F>(self, change: impl FnOnce(E) -> F) -> Stop<F> {
         match self {
             Self::Print(text) => Stop::Print(text),
@@ -79,12 +80,12 @@ impl<E> From<E> for Stop<E> {
     }
 }
 
-/// Exit status of every error of a front end that imitates no other program. 1 and 2 are results: a regression, and a
-/// run that is incomplete or undecided.
+/// The exit status of every error of a front end that imitates no other program. The statuses 1 and 2 are for results:
+/// a regression, and a run that is incomplete or undecided.
 pub const ERROR: u8 = 3;
 
-/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, `error_status` for an
-/// error.
+/// Prints the text for which reading has ended, or an error in the words of `describe`. Returns the exit status, which
+/// is `error_status` after an error.
 pub fn exit_status<E>(done: Result<u8, Stop<E>>, error_status: u8, describe: impl FnOnce(&E) -> String) -> ExitCode {
     match done {
         Ok(status) => return ExitCode::from(status),
@@ -106,12 +107,12 @@ pub struct Argument<'a> {
 }
 
 impl<'a> Argument<'a> {
-    /// Makes a value of the option that the help shows as `spec`.
+    /// Makes the value of an option. `spec` is the option as the help shows it.
     pub fn new(spec: &'static str, text: &'a str) -> Self {
         Self { text, spec }
     }
 
-    /// Returns the option for messages: `-F/--fillfactor`, `--partitions`.
+    /// Returns the option's names as messages show them: `-F/--fillfactor`, `--partitions`.
     pub fn option(&self) -> String {
         let long = long_name(self.spec);
         match short_name(self.spec) {
@@ -121,25 +122,25 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// Stores a value that has been read, or stops with its error.
+/// Stores a value that was read in `field`. If it could not be read, returns its error.
 pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> SetResult<E> {
     *field = F::from(value.map_err(|error| Stop::Error(error.into()))?);
     Ok(())
 }
 
-// Constants may copy rows, so that they need no destructor.
+// Rows are copied in constants, which the compiler allows only for types without a destructor; hence `Copy`.
 impl<T, E, G: Copy> OptionRow<T, E, G> {
-    /// Makes an option without a value that sets the flag to true that `set` returns.
+    /// Makes an option without a value. It sets the flag to true to which `set` returns a reference.
     pub const fn switch(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> &mut bool) -> Self {
         Self { spec, group, help, set: Setter::Switch(set) }
     }
 
-    /// Makes an option without a value that calls `set`, for options that do more than set a flag to true.
+    /// Makes an option without a value that calls `set`. It is for options that do more than set a flag to true.
     pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> SetResult<E>) -> Self {
         Self { spec, group, help, set: Setter::Action(set) }
     }
 
-    /// Makes an option whose value is stored as a text, without a check.
+    /// Makes an option whose value is stored as a text without a check.
     pub const fn text(
         spec: &'static str,
         group: G,
@@ -149,7 +150,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Text(set) }
     }
 
-    /// Makes an option whose value a function checks and stores.
+    /// Makes an option whose value is checked and stored by a function.
     pub const fn value(
         spec: &'static str,
         group: G,
@@ -159,8 +160,8 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Value(set) }
     }
 
-    /// Makes an option from a row that several front ends share; the row sets a field of `P`, which is a part of this
-    /// front end's options `T`.
+    /// Makes an option from a row that several front ends share. The row sets a field of `P`, which is a nested struct
+    /// of this front end's options `T`.
     pub const fn part<P, H: Sync>(row: &'static OptionRow<P, E, H>, group: G, help: &'static str) -> Self
     where
         T: AsMut<P>,
@@ -170,17 +171,17 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
 }
 
 impl<T, E, G> OptionRow<T, E, G> {
-    /// Returns the long name without its dashes.
+    /// Returns the option's long name without the dashes.
     pub fn long(&self) -> &'static str {
         long_name(self.spec)
     }
 
-    /// Returns the letter of the short name.
+    /// Returns the letter of the option's short name.
     pub fn short(&self) -> Option<char> {
         short_name(self.spec)
     }
 
-    /// Returns the argument that the option takes, as the help names it.
+    /// Returns the name of the option's argument in the help text, if it takes one.
     pub fn argument(&self) -> Option<&'static str> {
         let (_, name) = self.spec.split_once("--")?;
         let (_, argument) = name.split_once(['=', ' ']).filter(|_| self.takes_value())?;
@@ -196,7 +197,7 @@ impl<T, E, G> OptionRow<T, E, G> {
         }
     }
 
-    /// Sets the option; `text` is its value, if it takes one.
+    /// Sets the option. `text` is its value if the option takes one.
     pub fn apply(&self, target: &mut T, text: &str) -> SetResult<E> {
         match self.set {
             Setter::Switch(field) => *field(target) = true,

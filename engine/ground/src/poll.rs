@@ -1,42 +1,42 @@
-//! The sockets of one thread, and the wait until some of them can be read or written: epoll on Linux, by direct system
-//! calls without the C library around them; mio's poll elsewhere.
+//! The sockets of one thread, and the wait until some of them can be read or written. On Linux it uses epoll with
+//! direct system calls instead of the C library's functions; on other systems it uses mio's poll.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The greatest number of sockets that one wait reports.
+/// The maximum number of sockets that one wait reports.
 const AT_ONCE: usize = 256;
 
-/// The number under which a ready socket is reported.
+/// The number under which a poll reports that a socket is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub usize);
 
-/// A poll, in which sockets are registered. It reports changes only: a socket that is ready and was not read to its end
-/// is not reported again.
+/// A poll in which sockets are registered. It reports changes only: a socket that is ready is not reported again until
+/// all of its bytes have been read.
 pub struct Poll {
     system: SystemPoll,
 }
 
 impl Poll {
-    /// Makes a poll without sockets.
+    /// Makes a poll in which no sockets are registered.
     pub fn new() -> io::Result<Self> {
         Ok(Self { system: SystemPoll::new()? })
     }
 
-    /// Makes the poll report under `token` when the socket can be read and, with `writable`, when it can be written. It
-    /// stays registered until it is closed.
+    /// Makes the poll report under `token` when the socket can be read and, if `writable` is true, when it can be
+    /// written. The socket stays registered until it is closed.
     pub fn register(&self, socket: impl AsFd, token: Token, writable: bool) -> io::Result<()> {
         self.system.register(socket.as_fd(), token, writable)
     }
 
-    /// Changes what [`Poll::register`] asked for.
+    /// Changes the events for which [`Poll::register`] asked.
     pub fn reregister(&self, socket: impl AsFd, token: Token, writable: bool) -> io::Result<()> {
         self.system.reregister(socket.as_fd(), token, writable)
     }
 
-    /// Waits until a socket is ready or `timeout` (whole milliseconds), if there is one, is over. Returns the number of
-    /// tokens in `ready`; a signal ends the wait with 0.
+    /// Waits until a socket is ready, or until `timeout` is over if it is given (in whole milliseconds). Returns the
+    /// number of tokens in `ready`. A signal ends the wait with 0 tokens.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
         match self.system.wait(&mut ready.events, timeout) {

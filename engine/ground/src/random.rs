@@ -1,22 +1,22 @@
-//! The pseudo-random number generator of PostgreSQL and pgbench (`common/pg_prng.c`): xoroshiro128** seeded by
-//! splitmix64. The same seed draws the same values as in pgbench. Source: Blackman and Vigna,
+//! The pseudo-random number generator of PostgreSQL and pgbench (`common/pg_prng.c`): xoroshiro128**, seeded by
+//! splitmix64. The same seed gives the same values as in pgbench. Source: Blackman and Vigna,
 //! <https://prng.di.unimi.it/>.
 
-/// The smallest parameter of a gaussian draw; a smaller one would reject too many draws.
+/// The smallest allowed parameter of a gaussian draw. A smaller parameter would reject too many draws.
 pub const MIN_GAUSSIAN_PARAMETER: f64 = 2.0;
 
-/// The range of a zipfian draw's parameter.
+/// The smallest allowed parameter of a zipfian draw. The constant after it is the largest.
 pub const MIN_ZIPFIAN_PARAMETER: f64 = 1.001;
 pub const MAX_ZIPFIAN_PARAMETER: f64 = 1000.0;
 
-/// Draws 64 bits from the system's own generator.
+/// Draws 64 random bits from the operating system.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).unwrap_or_else(|error| unreachable!("each system has a generator: {error}"));
     u64::from_ne_bytes(bytes)
 }
 
-/// The state of a generator: sixteen bytes, never all zero.
+/// The state of a generator: sixteen bytes that are never all zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     s0: u64,
@@ -24,12 +24,12 @@ pub struct Random {
 }
 
 impl Random {
-    /// Creates a generator whose stream is determined by `seed`.
+    /// Makes a generator whose sequence of numbers is determined by `seed`.
     pub fn seeded(seed: u64) -> Self {
         let mut state = seed;
         let (s0, s1) = (splitmix64(&mut state), splitmix64(&mut state));
         if s0 == 0 && s1 == 0 {
-            // The generator cannot leave the state 0; PostgreSQL replaces it by these constants.
+            // A generator with the state 0 would stay at 0. PostgreSQL replaces this state by these constants, too.
             return Self { s0: 0x5851_F42D_4C95_7F2D, s1: 0x1405_7B7E_F767_814F };
         }
         Self { s0, s1 }
@@ -46,19 +46,19 @@ impl Random {
         value
     }
 
-    /// Draws a double, uniform in [0, 1), with 53 bits.
+    /// Draws a double with 53 bits, uniformly distributed in [0, 1).
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Creates a generator seeded from this one, as pgbench does for its threads and clients.
+    /// Makes another generator that is seeded by this one, as pgbench does for its threads and clients.
     pub fn derive(&mut self) -> Self {
         Self::seeded(self.next_u64())
     }
 
-    /// Draws an integer, uniform in `min..=max`, by rejection below the next power of two. Returns `min` if the range
-    /// is empty.
+    /// Draws an integer, uniformly distributed in `min..=max`, by rejection below the next power of two. Returns `min`
+    /// if the range is empty.
     #[inline]
     pub fn range(&mut self, min: i64, max: i64) -> i64 {
         if min >= max {
@@ -70,7 +70,7 @@ impl Random {
 
 /// The distributions of pgbench's random functions, drawn exactly as pgbench draws them.
 impl Random {
-    /// Draws a double, uniform in [0, 1), with 52 bits (`pg_prng_double`).
+    /// Draws a double with 52 bits, uniformly distributed in [0, 1) (`pg_prng_double`).
     #[inline]
     pub fn double(&mut self) -> f64 {
         const UNIT: f64 = 1.0 / (1u64 << 52) as f64;
@@ -84,15 +84,16 @@ impl Random {
         (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * angle).sin()
     }
 
-    /// Draws from the exponential distribution in `min..=max`: the density falls by the factor `exp(-parameter)` from
-    /// `min` to `max`.
+    /// Draws from the exponential distribution in `min..=max`. The density falls from `min` to `max` by the factor
+    /// `exp(-parameter)`.
     pub fn exponential(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.double();
         scale(min, max, -(cut + (1.0 - cut) * uniform).ln() / parameter)
     }
 
-    /// Draws from the normal distribution in `min..=max`, cut off at `parameter` standard deviations from the middle.
+    /// Draws from the normal distribution in `min..=max`. It is cut off at `parameter` standard deviations from the
+    /// middle of the range.
     pub fn gaussian(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         loop {
             let normal = self.normal();
@@ -122,12 +123,12 @@ impl Random {
     }
 }
 
-/// Returns the integer at `fraction` (`0..1`) of the range.
+/// Returns the integer at the position `fraction` (from 0 to 1) of the range.
 fn scale(min: i64, max: i64, fraction: f64) -> i64 {
     min.wrapping_add(((max - min + 1) as f64 * fraction) as i64)
 }
 
-/// A range of integers, prepared for many draws.
+/// A range of integers from which many numbers are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     min: u64,
@@ -136,13 +137,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// Prepares the range `min..=max`; `max` must be greater than `min`.
+    /// Prepares the range `min..=max` for drawing. `max` must be greater than `min`.
     pub fn new(min: i64, max: i64) -> Self {
         let size = (max as u64).wrapping_sub(min as u64);
         Self { min: min as u64, size, shift: size.leading_zeros() & 63 }
     }
 
-    /// Draws an integer, uniform in the range.
+    /// Draws an integer, uniformly distributed in the range.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> i64 {
         loop {
@@ -154,12 +155,12 @@ impl Span {
     }
 }
 
-/// Returns the output number `number`, counted from 0, of splitmix64 with this seed.
+/// Returns output number `number` of the generator splitmix64 with this seed. The numbers count from 0.
 pub fn splitmix64_at(seed: u64, number: u64) -> u64 {
     splitmix64(&mut seed.wrapping_add(number.wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// The step of splitmix64 from one output to the next.
+/// The number that splitmix64 adds to its state for each output.
 const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn splitmix64(state: &mut u64) -> u64 {

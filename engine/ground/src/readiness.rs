@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Nanos;
 use crate::poll::{Poll, Ready};
 
-/// The sockets of one thread, and the times at which its waits end.
+/// The sockets of one thread, and the two times at which its waits end.
 pub struct Readiness {
     poll: Poll,
     alarm: Alarm,
@@ -14,7 +14,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Creates the poll, without sockets.
+    /// Makes the poll, in which no sockets are registered yet.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let (alarm, beat) = (Alarm::new(&poll)?, Alarm::new(&poll)?);
@@ -33,16 +33,16 @@ impl Readiness {
         self.alarm.set(at)
     }
 
-    /// Sets a second time at which a wait ends, for work that the caller does at regular times even if no socket is
-    /// ready. Setting this timer costs less than a timeout for each wait, for which the kernel sets and clears a timer
-    /// of its own.
+    /// Sets a second time at which a wait ends. The caller uses it for work that it does at regular times even if no
+    /// socket is ready. Setting this timer is cheaper than passing a timeout to each wait, for which the kernel would
+    /// set and clear a timer of its own.
     pub fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
         self.beat.set(at)
     }
 
-    /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over.
-    /// Returns the number of tokens in `ready`. A set time that has come is also reported, under a token that no socket
-    /// has. A signal ends the wait with 0.
+    /// Waits until a socket is ready, until one of the set times has come, or until `timeout` is over if it is given
+    /// (in whole milliseconds). Returns the number of tokens in `ready`. A set time that has come is reported under a
+    /// token that no socket has. A signal ends the wait with 0 tokens.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
         self.poll.wait(ready, limit([&mut self.alarm, &mut self.beat], timeout))
@@ -66,12 +66,12 @@ mod linux {
     use crate::clock::Nanos;
     use crate::poll::{Poll, Token};
 
-    /// The token of alarms. No socket uses it.
+    /// The token under which timers are reported. No socket has this token.
     const ALARM: Token = Token(usize::MAX - 1);
 
-    /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1
-    /// ms, too coarse for a schedule, and the kernel may delay it by 50 us to wake several threads at once. The timer
-    /// is set only when its time changes, not for each wait.
+    /// A kernel timer that ends waits and is registered like a socket. The timeout of the wait itself is too coarse for
+    /// a schedule: its resolution is 1 ms, and the kernel may delay it by 50 us to wake several threads at once. The
+    /// timer is set only when its time changes, not for each wait.
     pub(super) struct Alarm {
         timer: OwnedFd,
         at: Nanos,
@@ -80,7 +80,7 @@ mod linux {
     impl Alarm {
         pub(super) fn new(poll: &Poll) -> io::Result<Self> {
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            // The poll reports changes, so the timer never has to be read.
+            // The poll reports changes only, so that the timer never has to be read.
             poll.register(&timer, ALARM, false)?;
             Ok(Self { timer, at: 0 })
         }
@@ -100,7 +100,7 @@ mod linux {
         }
     }
 
-    /// Returns `timeout`, since the timers end the wait by themselves.
+    /// Returns `timeout` unchanged, since the kernel's timers end the wait by themselves.
     #[inline(always)]
     pub(super) fn limit(_: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
         timeout
@@ -131,8 +131,8 @@ mod others {
         }
     }
 
-    /// Returns how long a wait may last until the first of the alarms or `timeout`. A time that is past ends one wait
-    /// at once.
+    /// Returns how long a wait may last: until the first of the two times, or until `timeout` is over. A time that is
+    /// past makes one wait return at once.
     pub(super) fn limit(alarms: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
         let now = monotonic();
         let left = |alarm: &mut Alarm| {

@@ -1,45 +1,45 @@
-//! Arithmetic of runs that several engines share: which clients, transactions and tasks each engine has.
+//! Computes which clients, transactions and tasks each engine has, if several engines share a run.
 //!
-//! Clients go to the engines in contiguous ranges. What clients share (the rate, a common number of transactions) is
-//! divided in proportion to the clients. The slots of a pool and its tasks are assigned round-robin instead, so that
+//! Each engine gets a contiguous range of the clients. The rate and a number of transactions that all clients share are
+//! divided in proportion to the clients. The slots of a connection pool and its tasks are assigned round-robin, so that
 //! tasks that arrive one after another go to different engines.
 
 use std::fmt;
 use std::ops::Range;
 
-/// The number of an engine among the engines of a run.
+/// The number of an engine among the engines that share a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     /// The engine's number, counted from 0.
     pub index: usize,
-    /// The number of engines, at least 1.
+    /// The number of engines that share the run, at least 1.
     pub of: usize,
 }
 
 impl Shard {
-    /// The shard of the only engine of a run.
+    /// The shard of an engine that shares its run with no other engine.
     pub const WHOLE: Shard = Shard { index: 0, of: 1 };
 
-    /// Returns true if the run has further engines.
+    /// Returns true if other engines share the run.
     pub fn is_part(self) -> bool {
         self.of > 1
     }
 
-    /// Returns true if this is the first engine, which does the work that is done once for a run.
+    /// Returns true if this is the first engine. It does the work that must be done only once for a run.
     pub fn is_first(self) -> bool {
         self.index == 0
     }
 
-    /// Returns the contiguous range of `0..total` that this engine has. The ranges are as even as possible: the first
-    /// engines have one more.
+    /// Returns the contiguous range of the numbers `0..total` that belongs to this engine. The ranges are as even as
+    /// possible: the first engines may have one number more.
     pub fn range(self, total: u64) -> Range<u64> {
         let of = self.of as u64;
         let start = |index: u64| total / of * index + index.min(total % of);
         start(self.index as u64)..start(self.index as u64 + 1)
     }
 
-    /// Returns true if item `number`, counted from 0, belongs to this engine, if items are assigned to the engines
-    /// round-robin.
+    /// Returns true if item `number` belongs to this engine, if items are assigned to the engines round-robin. Numbers
+    /// count from 0.
     pub fn has_turn(self, number: u64) -> bool {
         number % self.of as u64 == self.index as u64
     }
@@ -56,35 +56,35 @@ impl Default for Shard {
     }
 }
 
-/// Writes `INDEX/OF`, counted from 1, as the option `--shard` reads it.
+/// Writes `INDEX/OF`, with the index counted from 1, as the option `--shard` reads it.
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index + 1, self.of)
     }
 }
 
-/// The share of an engine of the clients of a run.
+/// Which of the run's clients belong to an engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientShare {
     pub shard: Shard,
     /// The number of clients of the whole run.
     pub whole: usize,
-    /// The size of a pool in the whole run, if the clients are the slots of pools.
+    /// The number of slots of a pool in the whole run, if clients are slots of connection pools. `None` otherwise.
     pool: Option<usize>,
 }
 
 impl ClientShare {
-    /// Returns the share of the only engine of a run, which has all of the `clients` clients.
+    /// Returns the share of an engine that has all `clients` clients of the run.
     pub fn whole(clients: usize) -> Self {
         Self::of_clients(Shard::WHOLE, clients)
     }
 
-    /// Returns the share of `shard` of `clients` clients.
+    /// Returns the share that the engine `shard` has of `clients` clients.
     pub fn of_clients(shard: Shard, clients: usize) -> Self {
         Self { shard, whole: clients, pool: None }
     }
 
-    /// Returns the share of `shard` of the slots of `apps` pools, each with `size` slots.
+    /// Returns the share that the engine `shard` has of the slots of `apps` connection pools with `size` slots each.
     pub fn of_pools(shard: Shard, apps: usize, size: usize) -> Self {
         Self { shard, whole: apps * size, pool: Some(size) }
     }
@@ -97,7 +97,7 @@ impl ClientShare {
         }
     }
 
-    /// Returns the number, in the whole run, of client `index` of this engine. Both count from 0.
+    /// Returns the number that this engine's client `index` has in the whole run. Both count from 0.
     pub fn number(&self, index: usize) -> usize {
         match self.pool {
             Some(size) => {
@@ -108,28 +108,28 @@ impl ClientShare {
         }
     }
 
-    /// Returns the contiguous range of clients of this engine; meaningless for pools.
+    /// Returns the contiguous range of this engine's clients. Not used if clients are slots of connection pools.
     fn range(&self) -> Range<usize> {
         let own = self.shard.range(self.whole as u64);
         own.start as usize..own.end as usize
     }
 
-    /// Returns the share of this engine of `total` transactions that all clients of the run share.
+    /// Returns how many of the `total` transactions that all clients of the run share belong to this engine.
     pub fn transactions(&self, total: u64) -> u64 {
         let before = |clients: usize| (u128::from(total) * clients as u128 / self.whole.max(1) as u128) as u64;
         let first = self.range().start;
         before(first + self.clients()) - before(first)
     }
 
-    /// Returns the mean time between two transactions of this engine, in nanoseconds, if it is `interval_ns` in the
+    /// Returns the mean time between two transactions of this engine, in nanoseconds. `interval_ns` is that of the
     /// whole run.
     pub fn mean_ns(&self, interval_ns: f64) -> f64 {
         interval_ns * (self.whole as f64 / self.clients() as f64)
     }
 }
 
-/// The share of an engine of the tasks and slots of one application. Slot `s` goes to engine `s` modulo the number of
-/// engines; task `t` goes to the engine that has slot `t` modulo the size of the pool.
+/// Which tasks and slots of one application's connection pool belong to an engine. Slot `s` belongs to engine `s`
+/// modulo the number of engines. Task `t` belongs to the engine that has the slot `t` modulo the size of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskShare {
     pub shard: Shard,
@@ -140,7 +140,7 @@ pub struct TaskShare {
 }
 
 impl TaskShare {
-    /// Returns true if this engine has task `task`, counted from 0.
+    /// Returns true if task `task` belongs to this engine. Tasks are numbered from 0.
     pub fn is_own(&self, task: u32) -> bool {
         self.shard.has_turn(u64::from(task) % self.size as u64)
     }

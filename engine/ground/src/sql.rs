@@ -1,12 +1,12 @@
-//! Tokens of SQL that hide what is in them: comments and quoted texts. A token that is not closed ends with the text.
+//! Finds the ends of comments and quoted texts in SQL. A comment or quoted text that is not closed ends with the text.
 
 /// Returns true if a byte can be part of an unquoted name: a letter, a digit, `_`, or a byte outside ASCII.
 pub fn is_name(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_' || !c.is_ascii()
 }
 
-/// Returns the end of the comment that begins at `at`, if one does. A comment that two dashes begin ends before its
-/// line's end; those between `/*` and `*/` nest.
+/// Returns the end of the comment that begins at `at`, or `None` if no comment begins there. A comment after two dashes
+/// ends before the end of its line. Comments between `/*` and `*/` can be nested.
 pub fn comment_end(text: &[u8], at: usize) -> Option<usize> {
     match text.get(at..at + 2)? {
         b"--" => {
@@ -37,13 +37,15 @@ fn block_end(text: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Returns the end of the text whose opening quote is at `at`. At a doubled quote another quoted text begins.
+/// Returns the end of the quoted text whose opening quote is at `at`. A doubled quote ends one quoted text and begins
+/// the next.
 pub fn quoted_end(text: &[u8], at: usize) -> usize {
     let length = text[at + 1..].iter().position(|c| *c == text[at]);
     length.map_or(text.len(), |length| at + length + 2)
 }
 
-/// Returns the end of a string in which backslashes escape, such as `E'...'`; a doubled quote is part of it.
+/// Returns the end of a string such as `E'...'`, in which backslashes escape characters. A doubled quote is part of the
+/// string.
 pub fn escape_string_end(text: &[u8], mut at: usize) -> usize {
     at += 1;
     loop {
@@ -56,7 +58,7 @@ pub fn escape_string_end(text: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Returns the end of the dollar-quoted text that begins at `at`, if one does.
+/// Returns the end of the dollar-quoted text that begins at `at`, or `None` if none begins there.
 pub fn dollar_quoted_end(text: &[u8], at: usize) -> Option<usize> {
     let tag = text[at + 1..].iter().take_while(|c| is_name(**c)).count();
     let body = at + tag + 2;

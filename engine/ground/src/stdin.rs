@@ -1,5 +1,5 @@
-//! Standard input, read without a buffer and without waiting for longer than a caller wants, so that an interrupt is
-//! noticed and nothing behind the end of a line is taken.
+//! Reads standard input without a buffer, and without waiting longer than the caller wants. Thus interrupts are
+//! noticed, and no byte after the end of a line is consumed.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Reads one byte. Returns no byte at the end of the input, and `None` if nothing came for `patience` or a signal
+/// Reads one byte. Returns no byte at the end of the input, and `None` if no byte arrived within `patience` or a signal
 /// interrupted the wait.
 pub fn read(patience: Duration) -> io::Result<Option<Vec<u8>>> {
     let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };

@@ -1,28 +1,30 @@
-//! Texts of the system, which are bytes there: arguments, environment variables, paths, names and messages of servers
-//! in any encoding.
+//! Texts of the operating system and of servers, which can be any bytes: arguments, environment variables, paths, and
+//! names and messages of servers in any encoding.
 //!
-//! Within the program a text is a [`String`]. Bytes that are not UTF-8 stand in it as characters of a private range,
-//! one for each byte, so that nothing is lost and two texts are equal only if their bytes are. What leaves the program,
-//! to the system, a server or a terminal, is turned into bytes again. Python does the same ("surrogateescape", PEP
-//! 383); Rust's texts have no surrogates, so the range is the last one of plane 16, U+10FF80 to U+10FFFF. A text that
-//! has such characters itself is not mistaken: each of their bytes stands as one that is not UTF-8.
+//! Within the program a text is a [`String`]. Each byte that is not valid UTF-8 becomes a character of a private range,
+//! so that no byte is lost, and two texts are equal only if their bytes are equal. When a text leaves the program, to
+//! the system, a server or a terminal, these characters become bytes again. Python does the same ("surrogateescape",
+//! PEP 383). Rust's strings have no surrogates, so the range is the last one of plane 16, U+10FF80 to U+10FFFF. If a
+//! text itself contains a character of this range, each byte of that character is replaced like an invalid byte, so
+//! that it is not mistaken.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The character that stands for the byte 0, if there were one; bytes from 0x80 on are in the range.
+/// The start of the private range: the character for a byte is this number plus the byte. Only bytes from 0x80 on
+/// occur.
 const BASE: u32 = 0x10_FF00;
 
-/// The first byte of all characters that stand for bytes, in UTF-8.
+/// The first byte of these characters in UTF-8.
 const LEAD: u8 = 0xF4;
 
 fn stands_for(character: char) -> Option<u8> {
     u8::try_from(u32::from(character).checked_sub(BASE)?).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// Returns the text of bytes.
+/// Converts bytes to a text.
 pub fn of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let escape = |text: &mut String, bytes: &[u8]| {
@@ -40,7 +42,7 @@ pub fn of(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the bytes of a text.
+/// Converts a text back to its bytes.
 pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     if memchr::memchr(LEAD, text.as_bytes()).is_none() {
         return Cow::Borrowed(text.as_bytes());
@@ -55,7 +57,7 @@ pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// Returns the text as UTF-8, for files whose format demands it: U+FFFD for each byte that is not.
+/// Returns the text as valid UTF-8, for files whose format demands it. Each byte that is not UTF-8 becomes U+FFFD.
 pub fn utf8(text: &str) -> Cow<'_, str> {
     if memchr::memchr(LEAD, text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
@@ -64,12 +66,12 @@ pub fn utf8(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(replaced).collect())
 }
 
-/// Returns the path that a text names.
+/// Returns the path whose bytes the text stands for.
 pub fn path(text: &str) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&bytes(text)))
 }
 
-/// Returns the text of a path.
+/// Returns the text that stands for the bytes of a path.
 pub fn of_path(path: &Path) -> String {
     of(path.as_os_str().as_bytes())
 }

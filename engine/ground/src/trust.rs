@@ -1,8 +1,8 @@
-//! Files that another account could exchange, which root neither writes nor executes.
+//! Checks that protect root from files that another account could replace: root neither writes nor executes such files.
 //!
-//! An account that can replace a file, or a directory on the way to it, can choose where root writes and what root
-//! executes. The trusted accounts are root, the owner of this program, and the account that has called sudo, as in the
-//! lab (`pgtrial/files/trust.py`).
+//! An account that can replace a file, or a directory in its path, can choose where root writes and what root executes.
+//! The trusted accounts are root, the owner of this program, and the account that has called sudo. The lab has the same
+//! rules (`pgtrial/files/trust.py`).
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -19,13 +19,14 @@ const WRITTEN_BY_GROUP: u32 = 0o020;
 const WRITTEN_BY_OTHERS: u32 = 0o002;
 const MOST_LINKS: usize = 40;
 
-/// Creates a file, or empties it, as `File::create` does; as root only where no other account could exchange it.
+/// Creates a file, or truncates it if it exists, as `File::create` does. As root, fails if another account could
+/// replace the file.
 pub fn create_file(path: &Path) -> io::Result<File> {
     check_exchangeable(path)?;
     File::create(path)
 }
 
-/// Opens a file for reading. As root a pipe or a device of another account is refused, and not waited for.
+/// Opens a file for reading. As root, rejects a pipe or a device of another account and does not wait for it.
 pub fn open_file(path: &Path) -> io::Result<File> {
     if !geteuid().is_root() {
         return File::open(path);
@@ -34,20 +35,21 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         check_exchangeable(path)?;
         return File::open(path);
     }
-    // Somebody may exchange it now: whoever opens a pipe would wait.
+    // Another account may replace the file by a pipe at this moment. Opening a pipe without O_NONBLOCK would wait for a
+    // writer.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// Reads a whole file, as `open_file` opens it.
+/// Reads a whole file that is opened as by [`open_file`].
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_file(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns an error if this is root, and another account could exchange what is at a path. What is not there yet is
-/// judged by the directory in which it would be made.
+/// Returns an error if the program runs as root and another account could replace the file at this path. If the file
+/// does not exist, the check is made for the directory in which it would be created.
 pub fn check_exchangeable(path: &Path) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
@@ -55,21 +57,21 @@ pub fn check_exchangeable(path: &Path) -> io::Result<()> {
     match weakness(path, &trusted())? {
         None => Ok(()),
         Some((place, why)) => Err(io::Error::other(format!(
-            "root does not use it, since {} {why}, which could exchange it meanwhile; work as that account, or name what \
-             only root can write",
+            "root does not use this path, since {} {why}, which could replace it at any time; run the program as that \
+             account, or name a path that only root can write",
             place.display()
         ))),
     }
 }
 
-/// Returns the accounts whose files root uses.
+/// Returns the user IDs of the accounts whose files root uses.
 fn trusted() -> Vec<u32> {
     let program = env::current_exe().and_then(fs::metadata).map(|found| found.uid());
     let caller = env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
     [Some(0), program.ok(), caller].into_iter().flatten().collect()
 }
 
-/// Returns the first place on the way to a path that another account could exchange, and why.
+/// Returns the first directory, link or file in the path that another account could replace, and the reason.
 fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)>> {
     let mut waiting = parts_backwards(&std::path::absolute(path)?);
     let mut current = PathBuf::new();
@@ -91,7 +93,7 @@ fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)
             current = step;
             continue;
         }
-        // Links of the kernel's lead to what is open already.
+        // The kernel's links in /proc lead to files that are already open.
         if step.starts_with("/proc") {
             return Ok(None);
         }
@@ -104,8 +106,8 @@ fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)
     Ok(None)
 }
 
-/// Returns the names in a path, the last first. A name from the root on has `/` at the end, so that a path that it is
-/// joined to begins again at the root.
+/// Returns the components of a path, with the last one first. A component that begins at the root has `/` at its end,
+/// so that joining it to another path begins again at the root.
 fn parts_backwards(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
@@ -138,7 +140,7 @@ mod tests {
         place
     }
 
-    /// Returns a directory for a test of what root does, if the tests run as root.
+    /// Returns a directory for a test of what root does, or `None` if the tests do not run as root.
     fn root(name: &str) -> Option<PathBuf> {
         geteuid().is_root().then(|| place(name))
     }

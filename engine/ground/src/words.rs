@@ -1,8 +1,8 @@
-//! Words of messages and reports.
+//! Phrases of messages and reports.
 
 use std::fmt::Display;
 
-/// Returns a number and what it counts, whose plural ends in s: `1 client`, `8 clients`.
+/// Returns a number with the noun that it counts, whose plural ends in s: `1 client`, `8 clients`.
 pub fn plural(count: impl Display + PartialEq + From<u8>, noun: &str) -> String {
     let end = if count == 1.into() { "" } else { "s" };
     format!("{count} {noun}{end}")

@@ -1,9 +1,9 @@
-//! The encoded form of a histogram: HdrHistogram's V2 format, deflated, in base64. Its libraries read it in any
-//! language.
+//! The encoded form of a histogram: HdrHistogram's V2 format, deflated, in base64. The HdrHistogram libraries of all
+//! languages can read it.
 //!
-//! The library `hdrhistogram` writes it. Reading is by hand: the library allocates whatever length the input names,
-//! panics in debug builds on some input, and needs three times as long, which counts where histograms of many machines
-//! are added.
+//! Histograms are written with the library `hdrhistogram`, but they are read by code of this module. The library
+//! allocates as much memory as the input demands, panics in debug builds on some inputs, and takes three times as long,
+//! which matters when the histograms of many machines are added.
 
 use base64_simd::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -11,28 +11,29 @@ use libdeflater::Decompressor;
 
 use crate::latencies::{BUCKETS, DIGITS, LONGEST_NS, Latencies, bucket, lowest};
 
-/// The largest number of latencies that is read. Sums of smaller numbers cannot overflow.
+/// The largest number of latencies that is accepted in a histogram. Sums of smaller numbers cannot overflow.
 pub const MOST: u64 = 1 << 44;
 
-/// The first four bytes of the format, deflated and inflated.
+/// The first four bytes of the format before and after it is inflated.
 const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 const INFLATED: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 
-/// The number of bytes before the deflated part, and before the counts in it.
+/// The number of header bytes before the deflated part. The constant after it is the number of header bytes in the
+/// inflated part, before the counts.
 const OUTER_HEADER: usize = 8;
 const HEADER: usize = 40;
 
-/// The longest latency of the histograms of version 1 of the events, whose unit is the microsecond.
+/// The longest latency in histograms of version 1 of the event protocol, which are in microseconds.
 const LONGEST_US: u64 = LONGEST_NS / 1000;
 
-/// A count takes at most this many bytes.
+/// The maximum number of bytes of an encoded count.
 const LONGEST_COUNT: usize = 9;
 
 const CUT_OFF: &str = "is cut off";
-const TOO_MANY: &str = "has more latencies than there can be";
+const TOO_MANY: &str = "has more latencies than any run can have";
 
 impl Latencies {
-    /// Returns the histogram in the encoded form.
+    /// Encodes the histogram.
     pub fn encode(&self) -> String {
         let mut packed = Vec::new();
         V2DeflateSerializer::new()
@@ -42,7 +43,7 @@ impl Latencies {
     }
 }
 
-/// A reader of encoded histograms. Its buffer is kept for the next one.
+/// Reads encoded histograms. It keeps its buffer, which the next histogram reuses.
 pub struct Decoder {
     inflate: Decompressor,
     plain: Vec<u8>,
@@ -56,20 +57,21 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Adds a histogram from [`Latencies::encode`] to `sum`, and returns its number of latencies. The error continues
-    /// "its histogram"; some latencies may have been added then.
+    /// Adds a histogram from [`Latencies::encode`] to `sum`, and returns the number of its latencies. The message of an
+    /// error continues a sentence that begins with "its histogram". After an error some of the latencies may have been
+    /// added.
     pub fn add(&mut self, encoded: &[u8], sum: &mut Latencies) -> Result<u64, &'static str> {
         let length = self.inflate(encoded)?;
         let (header, counts) = self.plain[..length].split_at_checked(HEADER).ok_or(CUT_OFF)?;
         let (magic, rest) = header.split_at(INFLATED.len());
         let (counts_length, layout) = rest.split_at(4);
         if magic != INFLATED {
-            return Err("is no HdrHistogram in the V2 format");
+            return Err("is not an HdrHistogram in the V2 format");
         }
         let unit_ns = match layout {
             _ if layout == layout_fields(LONGEST_NS) => 1,
             _ if layout == layout_fields(LONGEST_US) => 1000,
-            _ => return Err("has not three digits from 1 us to 1 h"),
+            _ => return Err("does not have three significant digits from 1 us to 1 h"),
         };
         if counts_length != (counts.len() as u32).to_be_bytes() {
             return Err(CUT_OFF);
@@ -77,12 +79,12 @@ impl Decoder {
         add_counts(counts, unit_ns, sum)
     }
 
-    /// Inflates into `self.plain`, and returns the length.
+    /// Inflates the histogram into `self.plain`, and returns the inflated length.
     fn inflate(&mut self, encoded: &[u8]) -> Result<usize, &'static str> {
         let packed = STANDARD.decode_to_vec(encoded).map_err(|_| "is not in base64")?;
         let (header, deflated) = packed.split_at_checked(OUTER_HEADER).ok_or(CUT_OFF)?;
         if !header.starts_with(&DEFLATED) {
-            return Err("is no deflated HdrHistogram in the V2 format");
+            return Err("is not a deflated HdrHistogram in the V2 format");
         }
         if header[4..] != (deflated.len() as u32).to_be_bytes() {
             return Err(CUT_OFF);
@@ -91,8 +93,8 @@ impl Decoder {
     }
 }
 
-/// Returns the header's last fields: offset of the first bucket, digits, lowest and highest value, and a ratio that is
-/// not used.
+/// Returns the last fields of the header: the offset of the first bucket, the number of digits, the lowest and the
+/// highest value, and a ratio that is not used.
 fn layout_fields(longest: u64) -> [u8; 32] {
     let mut layout = [0; 32];
     layout[4..8].copy_from_slice(&u32::from(DIGITS).to_be_bytes());
@@ -102,8 +104,9 @@ fn layout_fields(longest: u64) -> [u8; 32] {
     layout
 }
 
-/// Adds the counts of buckets in their order: zigzag numbers, of which a negative one is a number of empty buckets. The
-/// latencies of a bucket in another unit are added as its lowest.
+/// Adds the counts of the buckets in their order. Each count is a zigzag-encoded number. A negative number stands for
+/// that many empty buckets. If the encoded unit is not the nanosecond, the latencies of a bucket are added as the
+/// lowest latency of that bucket.
 fn add_counts(mut encoded: &[u8], unit_ns: u64, sum: &mut Latencies) -> Result<u64, &'static str> {
     let (mut place, mut total) = (0, 0);
     while !encoded.is_empty() {
@@ -126,7 +129,7 @@ fn add_counts(mut encoded: &[u8], unit_ns: u64, sum: &mut Latencies) -> Result<u
     if total > MOST { Err(TOO_MANY) } else { Ok(total) }
 }
 
-/// Reads a LEB128 number. One of nine bytes is larger than any count, whose ninth byte would have eight bits.
+/// Reads a LEB128 number. A number of nine bytes is rejected, since it is larger than any allowed count.
 #[inline]
 fn next_number(encoded: &mut &[u8]) -> Result<u64, &'static str> {
     let mut number = 0;
@@ -161,7 +164,7 @@ mod tests {
         Decoder::default().add(encoded, &mut Latencies::default())
     }
 
-    /// Returns what the library reads from the encoded form.
+    /// Returns the histogram that the library reads from the encoded form.
     fn library(latencies: &Latencies) -> Histogram<u64> {
         let bytes = STANDARD.decode_to_vec(latencies.encode()).unwrap();
         Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
@@ -184,7 +187,7 @@ mod tests {
         deflated
     }
 
-    /// Returns what the library reads from these counts, by bucket.
+    /// Returns the counts that the library reads from these bytes, by bucket.
     fn library_counts(encoded: &[u8]) -> Option<Vec<(usize, u64)>> {
         let mut whole = plain(&Latencies::default().histogram())[..HEADER].to_vec();
         whole[4..8].copy_from_slice(&(encoded.len() as u32).to_be_bytes());
@@ -197,7 +200,7 @@ mod tests {
         latencies.buckets().map(|(ns, count)| (bucket(ns), count)).collect()
     }
 
-    /// Generates encoded counts, valid ones as engines write them, most of them small, and invalid ones.
+    /// Generates encoded counts: valid counts as engines write them, most of them small, and invalid ones.
     fn counts() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![20 => 0..32u8, 4 => 0..0x80u8, 1 => any::<u8>()];
         prop::collection::vec(byte, 0..400)
@@ -213,7 +216,7 @@ mod tests {
         assert_eq!(added(STANDARD.encode_to_string(&bytes[..bytes.len() - 3]).as_bytes()), Err("is cut off"));
         assert_eq!(
             added(STANDARD.encode_to_string(&bytes[1..]).as_bytes()),
-            Err("is no deflated HdrHistogram in the V2 format")
+            Err("is not a deflated HdrHistogram in the V2 format")
         );
         let mut other = bytes.clone();
         other[12] ^= 0xff;
@@ -222,7 +225,10 @@ mod tests {
         coarse.saturating_record(7);
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&coarse, &mut bytes).unwrap();
-        assert_eq!(added(STANDARD.encode_to_string(&bytes).as_bytes()), Err("has not three digits from 1 us to 1 h"));
+        assert_eq!(
+            added(STANDARD.encode_to_string(&bytes).as_bytes()),
+            Err("does not have three significant digits from 1 us to 1 h")
+        );
     }
 
     #[test]
@@ -253,7 +259,7 @@ mod tests {
     #[test]
     fn counts_are_read_to_their_last_byte() {
         let mut sum = Latencies::default();
-        // 3 empty buckets; 1; a count of two bytes; a number that goes on beyond the end
+        // Three empty buckets; a count of 1; a count of two bytes; a number that is cut off at the end of the bytes.
         assert_eq!(add_counts(&[5, 2, 0x80, 0x02], 1, &mut sum), Ok(129));
         assert_eq!(buckets(&sum), [(3, 1), (4, 128)]);
         assert_eq!(add_counts(&[2, 0x80], 1, &mut sum), Err("is cut off"));
@@ -286,7 +292,8 @@ mod tests {
             prop_assert!(read.eq(counts));
         }
 
-        /// Checks that encoded counts of any size are added correctly to an empty and to a filled histogram.
+        /// Checks that encoded counts of any size are added correctly, both to an empty histogram and to one with
+        /// latencies.
         #[test]
         fn what_the_library_reads_is_added_and_nothing_else(
             before in counts(), encoded in counts(), cut in any::<prop::sample::Index>(),
@@ -306,7 +313,7 @@ mod tests {
                     prop_assert_eq!(sum.total(), whole.values().sum::<u64>());
                     prop_assert_eq!(buckets(&sum), whole.into_iter().collect::<Vec<_>>());
                 }
-                // The library minds empty buckets beyond the last.
+                // The library rejects empty buckets after the last bucket.
                 (Ok(added), None) => prop_assert!(added <= MOST),
                 (Err(problem), Some(_)) => prop_assert_eq!(problem, TOO_MANY),
                 (Err(_), None) => {}
@@ -355,9 +362,10 @@ mod tests {
             let length = bytes.len();
             harm.iter().for_each(|(place, byte)| bytes[place.index(length)] = *byte);
             let packed = if inside { deflate(&bytes) } else { bytes };
-            // Not the other way round: the library allocates whatever length the input names.
+            // The library is not asked about histograms that this code rejects, since it allocates as much memory as
+            // the input demands.
             if let Ok(count) = added(STANDARD.encode_to_string(&packed).as_bytes()) {
-                // It minds empty buckets beyond the last.
+                // The library rejects empty buckets after the last bucket.
                 let read = Deserializer::new().deserialize::<u64, _>(&mut packed.as_slice());
                 prop_assert!(read.is_err() || read.is_ok_and(|read| read.len() == count));
             }

@@ -1,36 +1,38 @@
-//! A histogram of latencies: three significant digits from 1 us to 1 h, nanoseconds below that, mergeable across
-//! threads, seconds and machines.
+//! A histogram of latencies with three significant digits from 1 us to 1 h, and a resolution of nanoseconds below 1 us.
+//! Histograms can be merged across threads, seconds and machines.
 //!
-//! A latency is recorded by a shift and an increment, in the bucket layout of HdrHistogram (<http://hdrhistogram.org>);
-//! the library `hdrhistogram` does everything else.
+//! Recording a latency takes a shift and an increment, in the bucket layout of HdrHistogram
+//! (<http://hdrhistogram.org>). The library `hdrhistogram` does everything else.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Longer latencies are recorded as this one, nanoseconds; those below the end of the last bucket (73 min) as they are.
+/// The longest latency that every histogram can hold, in nanoseconds. Latencies beyond the last bucket, which ends at
+/// 73 min, are recorded as this one.
 pub(crate) const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(crate) const DIGITS: u8 = 3;
 
-/// Values below 2 to the power of this have a bucket each. From there each doubling has half as many buckets.
+/// Values below 2 to the power of this number have a bucket each. Above that, each doubling of the value has half that
+/// many buckets.
 const EXACT_BITS: u32 = 11;
 
-/// The number of buckets: up to the end of the doubling that has the longest latency.
+/// The number of buckets, up to the end of the doubling that contains the longest latency.
 pub(crate) const BUCKETS: usize = bucket(LONGEST_NS.next_power_of_two());
 
-/// The number of buckets of a page. Buckets are allocated by pages, and only where there are latencies: these are close
-/// together.
+/// The number of buckets of a page. Buckets are allocated in pages, and only where there are latencies. Latencies of a
+/// run are usually close together.
 const PAGE: usize = 32;
 
 const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that are recorded as the longest one");
 
-/// Latencies of committed transactions.
+/// A histogram of the latencies of committed transactions.
 #[derive(Clone, Default)]
 pub struct Latencies {
-    /// The pages of counts, up to the one with the longest latency so far. A page without latencies is `None`.
+    /// The pages with counts, up to the page of the longest latency so far. A page without latencies is `None`.
     pages: Vec<Option<Box<[u64; PAGE]>>>,
 }
 
-/// The percentiles of every report, microseconds.
+/// The percentiles that every report shows, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     pub p50: f64,
@@ -42,8 +44,8 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Returns the percentiles, limited to the longest latency `max_us`: a percentile is the upper end of a bucket and
-    /// may lie above the longest latency, which is known exactly.
+    /// Returns the percentiles, limited to the longest latency `max_us`. A percentile is the upper end of a bucket and
+    /// may therefore be above the longest latency, which is known exactly.
     pub fn at_most(self, max_us: f64) -> Self {
         let [p50, p90, p95, p99, p999] =
             [self.p50, self.p90, self.p95, self.p99, self.p999].map(|percentile| percentile.min(max_us));
@@ -51,17 +53,17 @@ impl Percentiles {
     }
 }
 
-/// The buckets that are not empty, and their counts: some kilobytes.
+/// The buckets of a histogram that are not empty, with their counts. This form takes a few kilobytes.
 pub struct Packed(Vec<(usize, u64)>);
 
-/// Returns the bucket of a latency in the histogram's unit.
+/// Returns the index of the bucket for a latency, in the unit of the histogram.
 #[inline]
 pub(crate) const fn bucket(value: u64) -> usize {
     let doublings = u64::BITS - EXACT_BITS - (value | ((1 << EXACT_BITS) - 1)).leading_zeros();
     ((doublings as usize) << (EXACT_BITS - 1)) + (value >> doublings) as usize
 }
 
-/// Returns the lowest latency of a bucket, in the histogram's unit.
+/// Returns the lowest latency that belongs to a bucket, in the unit of the histogram.
 pub(crate) const fn lowest(bucket: usize) -> u64 {
     let half = 1 << (EXACT_BITS - 1);
     if bucket < 2 * half {
@@ -82,7 +84,7 @@ impl std::fmt::Debug for Latencies {
 }
 
 impl Latencies {
-    /// Counts one latency, given in nanoseconds.
+    /// Counts one latency, which is given in nanoseconds.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) {
         let bucket = bucket(latency_ns);
@@ -93,14 +95,14 @@ impl Latencies {
         }
     }
 
-    /// Counts a latency whose page is not allocated yet, or that is beyond the last bucket.
+    /// Counts a latency for which no page is allocated yet, or which is beyond the last bucket.
     #[cold]
     fn record_rarely(&mut self, latency_ns: u64) {
         let bucket = Some(bucket(latency_ns)).filter(|bucket| *bucket < BUCKETS);
         *self.count_mut(bucket.unwrap_or(const { self::bucket(LONGEST_NS) })) += 1;
     }
 
-    /// Returns the count of a bucket, whose page is allocated if need be.
+    /// Returns the count of a bucket. Allocates the bucket's page if necessary.
     fn count_mut(&mut self, bucket: usize) -> &mut u64 {
         let page = bucket / PAGE;
         if page >= self.pages.len() {
@@ -109,7 +111,7 @@ impl Latencies {
         &mut self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]))[bucket % PAGE]
     }
 
-    /// Adds `count` latencies; `None` if there is no such bucket.
+    /// Adds `count` latencies to a bucket. Returns `None` if there is no such bucket.
     #[inline]
     pub(crate) fn add_to_bucket(&mut self, bucket: usize, count: u64) -> Option<()> {
         if bucket >= BUCKETS {
@@ -135,12 +137,12 @@ impl Latencies {
         }
     }
 
-    /// Converts to the histogram type of the library `hdrhistogram`; returns `None` without latencies.
+    /// Converts this histogram to the type of the library `hdrhistogram`. Returns `None` if it has no latencies.
     fn some_histogram(&self) -> Option<Histogram<u64>> {
         self.buckets().next().map(|_| self.histogram())
     }
 
-    /// Converts to the histogram type of the library `hdrhistogram`.
+    /// Converts this histogram to the type of the library `hdrhistogram`.
     pub(crate) fn histogram(&self) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .unwrap_or_else(|error| unreachable!("the bounds are valid: {error}"));
@@ -148,36 +150,37 @@ impl Latencies {
         histogram
     }
 
-    /// Returns the percentiles; `None` without latencies.
+    /// Returns the percentiles, or `None` if the histogram has no latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let histogram = self.some_histogram()?;
         let at = |percentile| microseconds(histogram.value_at_percentile(percentile));
         Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
     }
 
-    /// Returns the latency in microseconds that `percentile` percent of all do not exceed; `None` without latencies.
+    /// Returns the latency in microseconds that `percentile` percent of all latencies do not exceed, or `None` if the
+    /// histogram has no latencies.
     pub fn percentile(&self, percentile: f64) -> Option<f64> {
         self.some_histogram().map(|histogram| microseconds(histogram.value_at_percentile(percentile)))
     }
 
-    /// Returns the buckets that are not empty: lowest latency in nanoseconds, and count.
+    /// Returns the buckets that are not empty: the lowest latency of each in nanoseconds, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts().map(|(bucket, count)| (lowest(bucket), count))
     }
 
-    /// Returns the buckets that are not empty, and their counts.
+    /// Returns the indexes of the buckets that are not empty, and their counts.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let pages = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_deref()?)));
         let counts = pages.flat_map(|(number, page)| (number * PAGE..).zip(page.iter().copied()));
         counts.filter(|(_, count)| *count > 0)
     }
 
-    /// Moves the counts into less memory, and leaves an empty histogram.
+    /// Moves the counts into a form that takes less memory, and empties this histogram.
     pub fn pack(&mut self) -> Packed {
         Packed(std::mem::take(self).counts().collect())
     }
 
-    /// Adds counts that were packed.
+    /// Adds the counts that [`Latencies::pack`] has returned.
     pub fn unpack(&mut self, Packed(counts): Packed) {
         for (bucket, count) in counts {
             self.add_to_bucket(bucket, count);
@@ -195,14 +198,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns what the library records of latencies in nanoseconds.
+    /// Returns the histogram of the library `hdrhistogram` with these latencies, in nanoseconds.
     fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
         let mut reference = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
         latencies.into_iter().for_each(|latency| reference.saturating_record(latency));
         reference
     }
 
-    /// Generates latencies of any size up to the longest, short ones among them.
+    /// Generates latencies up to the longest one, with short ones among them.
     fn latency() -> impl Strategy<Value = u64> {
         prop_oneof![0..LONGEST_NS, 0..1_000_000u64, 0..5000u64]
     }
@@ -244,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Checks the recording against the library's own.
+        /// Checks that latencies are recorded as the library would record them.
         #[test]
         fn what_is_recorded_is_what_the_library_would_have_recorded(
             latencies in prop::collection::vec(latency(), 0..50),

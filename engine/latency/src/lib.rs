@@ -1,4 +1,5 @@
-//! Latencies: histograms and their encoded form, percentiles, moments. Nothing here knows whose latencies they are.
+//! Latencies: histograms, their encoded form, percentiles, and moments such as mean and standard deviation. The crate
+//! does not know whose latencies it counts.
 
 mod encoded;
 mod latencies;

@@ -1,6 +1,6 @@
-//! Count, mean, deviation and extremes of a latency, in microseconds, as pgbench keeps them.
+//! The count, mean, standard deviation and extremes of a latency, in microseconds, as pgbench computes them.
 
-/// Sums from which the moments of a quantity are computed.
+/// The sums from which the count, mean, standard deviation and extremes of a quantity are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Moments {
     pub count: u64,
@@ -11,7 +11,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Returns the sums of `count` values that have this mean, standard deviation, minimum and maximum.
+    /// Returns the sums for `count` values that have this mean, standard deviation, minimum and maximum.
     pub fn of(count: u64, mean: f64, stddev: f64, min: f64, max: f64) -> Self {
         let values = count as f64;
         Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }
@@ -32,7 +32,7 @@ impl Moments {
         self.sum_of_squares += value * value;
     }
 
-    /// Adds all values of another.
+    /// Adds the values of another sum.
     pub fn merge(&mut self, other: &Moments) {
         if other.count == 0 {
             return;
@@ -44,12 +44,12 @@ impl Moments {
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// Returns the mean; zero without values.
+    /// Returns the mean, or 0 without values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// Returns the standard deviation of the values themselves (divisor n, as pgbench's).
+    /// Returns the standard deviation of the values, with divisor n as in pgbench.
     pub fn stddev(&self) -> f64 {
         if self.count == 0 {
             return 0.0;

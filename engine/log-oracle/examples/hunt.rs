@@ -1,9 +1,9 @@
-//! Judges the logs of many seeds: `cargo run --release --example hunt -- COUNT [FIRST_SEED]`. Prints the first
-//! differences, each with the smallest log that has one of its kind.
+//! Checks the captures of the logs of many seeds: `cargo run --release --example hunt -- COUNT [FIRST_SEED]`. Prints
+//! the first differences, each with the smallest log that shows the same kind of difference.
 
 use log_oracle::judge;
 
-/// Differences that are made small and printed.
+/// The number of differences for which the smallest log is searched and printed.
 const SHOWN: usize = 12;
 
 fn main() {
@@ -22,7 +22,7 @@ fn main() {
     println!("{differences} differences in {count} logs");
 }
 
-/// Draws between 40 and 440 bytes, by SplitMix64.
+/// Draws between 40 and 440 bytes from the generator SplitMix64.
 fn bytes_of(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut next = || {
@@ -35,8 +35,8 @@ fn bytes_of(seed: u64) -> Vec<u8> {
     (0..length).map(|_| next() as u8).collect()
 }
 
-/// Makes the input bytes as small as possible: parts are removed or replaced by zeros as long as a difference of the
-/// same kind remains. Returns the difference that the smallest input has.
+/// Makes the input as small as possible: removes bytes or replaces them by zeros, as long as a difference of the same
+/// kind remains. Returns the difference that the smallest input has.
 fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
     let kind = kind_of(&difference);
     let mut has_changed = true;
@@ -63,7 +63,7 @@ fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
     difference
 }
 
-/// Returns the first words of a difference.
+/// Returns the first two words of the description of a difference, which name its kind.
 fn kind_of(difference: &str) -> String {
     difference.split([':', ' ']).take(2).collect()
 }

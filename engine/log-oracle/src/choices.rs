@@ -1,6 +1,6 @@
-//! Decisions that are drawn from bytes.
+//! Random decisions that are drawn from the bytes of a fuzzer or of a property test.
 
-/// The bytes that are left. Behind their end every number is 0.
+/// The bytes that have not been used yet. When they are used up, every drawn number is 0.
 pub struct Choices<'a> {
     bytes: &'a [u8],
 }
@@ -10,7 +10,7 @@ impl<'a> Choices<'a> {
         Self { bytes }
     }
 
-    /// Draws a number below this limit, which is above 0.
+    /// Draws a number below `limit`, which must be above 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let width = if limit > 256 { 2 } else { 1 };
         let (taken, rest) = self.bytes.split_at(width.min(self.bytes.len()));

@@ -1,34 +1,36 @@
-//! The damage of logs: rows that are torn off or lost, lines of other programs, other ends of lines, compression.
+//! Damages logs in the ways in which real logs are damaged: rows that are cut off or lost, lines of other programs,
+//! other line ends, and compression.
 
 use crate::choices::Choices;
 use crate::form::LogForm;
 use crate::load::RecordedLoad;
 
-/// A log, and what damage allows its capture to lack.
+/// A log that may be damaged, and what its capture may lack because of the damage.
 pub struct DamagedLog {
     pub bytes: Vec<u8>,
-    /// For each statement, true if at least a part of a message that shows the statement is left in the log.
+    /// For each statement, true if the log still contains at least a part of a message that shows the statement.
     pub is_shown: Vec<bool>,
     pub is_damaged: bool,
-    /// True if a capture must refuse the log.
+    /// True if the log must be rejected, because only its first bytes look compressed.
     pub is_compressed: bool,
-    /// True if all lines end as on Windows, so that a return at the end of a line is not part of the statement.
+    /// True if all lines end with a carriage return and a line feed, as on Windows. The carriage return at the end of a
+    /// line is then not part of the statement.
     pub has_returns: bool,
 }
 
-/// A message in the log.
+/// A message of the log, or a text of another program.
 struct Piece {
-    /// The index of the message; `None` for a text that the server has not written.
+    /// The index of the message. `None` for a text that the server has not written.
     message: Option<usize>,
     form: Option<LogForm>,
     is_torn: bool,
-    /// True if a line of another program stands between the lines of the message. Such a message is not torn off: if it
-    /// ended within that line, nothing in the log would show which program the line is of.
+    /// True if a line of another program is between the lines of the message. Such a message is not cut off: if it
+    /// ended within that line, the log would not show which program has written the line.
     is_mixed: bool,
     bytes: Vec<u8>,
 }
 
-/// Lines of other programs. None begins with a tab, by which a message goes on.
+/// Lines of other programs. None of them begins with a tab, which would continue the message before it.
 const FOREIGN: [&str; 10] = [
     "gzip: stdin: unexpected end of file",
     "",
@@ -42,16 +44,16 @@ const FOREIGN: [&str; 10] = [
     "a,b,\"c\"",
 ];
 
-/// The length of the zero bytes that a file system leaves in the place of lost data.
+/// The number of zero bytes that a file system leaves in place of lost data.
 const HOLE: usize = 5;
 
-/// Prefixes of messages are at most so long, in bytes.
+/// The maximum length of the prefix of a message, in bytes.
 const LONGEST_PREFIX: usize = 200;
 
 const MAGICS: [&[u8]; 5] = [&[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0", b"BZh9", b"PK\x03\x04"];
 
 impl DamagedLog {
-    /// Writes the messages in a form, then damages the log, or not.
+    /// Writes the messages of `load` in this form, and damages the log or leaves it as it is.
     pub fn draw(choices: &mut Choices<'_>, load: &RecordedLoad, form: LogForm) -> Self {
         let render = |message| Piece {
             message: Some(message),
@@ -112,8 +114,8 @@ fn with_return(line: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Tears a message off. In the plain format it is torn within a line and not between two lines, since nothing in the
-/// log shows how many lines a message had.
+/// Cuts a message off. Messages in plain lines (`stderr`) are cut within a line and not between two lines, since the
+/// log does not show how many lines a message had.
 fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     let Some(form) = piece.form.filter(|_| !piece.bytes.is_empty() && !piece.is_mixed) else { return };
     let cut = choices.below(piece.bytes.len());
@@ -128,9 +130,9 @@ fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Removes the remains of torn messages where nothing in the log shows that they are there: plain lines directly before
-/// something of another form; and a message that was torn off before its keyword, if it stands directly behind another
-/// one that was torn off, or before one whose beginning is lost.
+/// Removes the remains of cut messages that the log does not show to be there: plain lines directly before a message of
+/// another form, and a message that was cut off before its keyword, if it comes directly after another cut message or
+/// before a message whose beginning is lost.
 fn separate(pieces: &mut Vec<Piece>) {
     pieces.retain(|piece| !piece.bytes.is_empty());
     for at in 1..pieces.len() {
@@ -149,12 +151,12 @@ fn separate(pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Returns true if the rest of a torn message still has the keyword of its severity, such as `LOG`.
+/// Returns true if the rest of a cut message still has the keyword of its severity, such as `LOG`.
 fn has_word(piece: &Piece) -> bool {
     ["LOG", "ERROR", "WARNING"].iter().any(|word| memchr::memmem::find(&piece.bytes, word.as_bytes()).is_some())
 }
 
-/// Puts a line of another program before a message, or between its lines where these are plain.
+/// Inserts a line of another program before a message, or between the lines of a message in plain lines.
 fn insert_line(choices: &mut Choices<'_>, pieces: &mut Vec<Piece>, at: usize) {
     let line = format!("{}\n", choices.one_of(&FOREIGN)).into_bytes();
     let is_plain = pieces[at].form.is_some_and(LogForm::has_plain_lines);
@@ -169,7 +171,7 @@ fn insert_line(choices: &mut Choices<'_>, pieces: &mut Vec<Piece>, at: usize) {
     pieces[at].is_mixed = true;
 }
 
-/// Overwrites a part of a message by zeros.
+/// Overwrites some bytes of a message by zeros.
 fn punch(choices: &mut Choices<'_>, piece: &mut Piece) {
     if piece.bytes.len() > HOLE {
         let at = choices.below(piece.bytes.len() - HOLE);
@@ -177,7 +179,7 @@ fn punch(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Writes the messages from here on in another form.
+/// Writes these messages, which are the rest of the log, in another form.
 fn mix(choices: &mut Choices<'_>, load: &RecordedLoad, form: LogForm, pieces: &mut [Piece]) {
     let other = LogForm::draw(choices);
     if other == form || other.has_plain_lines() && form.has_plain_lines() {

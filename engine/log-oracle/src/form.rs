@@ -1,19 +1,20 @@
-//! Messages as the server writes them into its logs, with what other programs put around lines.
+//! Writes messages as the server writes them into its logs, with what other programs, such as Docker, put around each
+//! line.
 
 use serde_json::{Map, Value, json};
 
 use crate::choices::Choices;
 use crate::load::{BEGIN_MS, LoggedClient, Message, RecordedLoad};
 
-/// The form of a log.
+/// The format of a log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LogForm {
     Stderr {
         prefix: &'static str,
-        /// True if the SQLSTATE stands before the text.
+        /// True if each message has its SQLSTATE before its text (`log_error_verbosity = verbose`).
         is_verbose: bool,
     },
-    /// The log has rows of `csvlog` with this number of columns.
+    /// The log has the rows of `csvlog`, with this number of columns.
     Csv(usize),
     Json,
     Docker {
@@ -21,9 +22,9 @@ pub enum LogForm {
     },
 }
 
-/// Values of `log_line_prefix`. The first ones are those that a capture guesses correctly. None begins with a name or a
-/// process number: if the message before was torn off within its name, nothing would show where the next message
-/// begins.
+/// Values of `log_line_prefix`. A capture recognizes the first ones without being told. None of them begins with a name
+/// or a process number: if the message before it were cut off within its name, the log would not show where the next
+/// message begins.
 const PREFIXES: [&str; 15] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
@@ -42,7 +43,7 @@ const PREFIXES: [&str; 15] = [
     "%m [%p] %t",
 ];
 
-/// How many of [`PREFIXES`], from the first on, a capture guesses correctly.
+/// The number of [`PREFIXES`], from the first one on, that a capture recognizes without being told.
 const GUESSED: usize = 8;
 
 impl LogForm {
@@ -56,7 +57,7 @@ impl LogForm {
         }
     }
 
-    /// Returns the prefix that the capture must be given.
+    /// Returns the prefix that must be given to the capture, or `None` if it needs none.
     pub fn needed_prefix(self) -> Option<&'static str> {
         self.prefix().filter(|prefix| !PREFIXES[..GUESSED].contains(prefix))
     }
@@ -68,12 +69,12 @@ impl LogForm {
         }
     }
 
-    /// Returns true if lines are those of `stderr`, where nothing shows how many lines a message has.
+    /// Returns true if the log has the plain lines of `stderr`, which do not show how many lines a message has.
     pub fn has_plain_lines(self) -> bool {
         self.prefix().is_some()
     }
 
-    /// Returns a message as it is in the log, with the end of its last line.
+    /// Returns the message with this index as the log contains it, with the line end after its last line.
     pub fn render(self, load: &RecordedLoad, index: usize) -> Vec<u8> {
         let message = &load.messages[index];
         let client = message.client.map(|client| &load.clients[client]);
@@ -122,7 +123,7 @@ fn sqlstate(message: &Message) -> &str {
     if message.sqlstate.is_empty() { "00000" } else { message.sqlstate }
 }
 
-/// Returns the `log_line_prefix` of a message.
+/// Returns the text that `log_line_prefix` produces for a message.
 fn expand(prefix: &str, client: Option<&LoggedClient>, message: &Message, index: usize) -> String {
     let mut text = String::new();
     let mut rest = prefix;
@@ -162,7 +163,7 @@ fn field(letter: u8, client: Option<&LoggedClient>, message: &Message, index: us
         b'b' => if client.is_some() { "client backend" } else { "checkpointer" }.to_owned(),
         b'e' => sqlstate(message).to_owned(),
         b'l' => (index + 1).to_string(),
-        // Each statement is a transaction of its own.
+        // In these logs each statement is a transaction of its own.
         b'v' => client.map_or_else(String::new, |_| format!("3/{}", index + 1)),
         b'x' => "0".to_owned(),
         other => unreachable!("%{}", char::from(other)),
@@ -173,7 +174,7 @@ fn pid(client: Option<&LoggedClient>) -> u32 {
     client.map_or(7, |client| client.pid)
 }
 
-/// Returns a time as a log has it. The times are within an hour of the begin.
+/// Returns a time in the format of a log. All times are within an hour after the beginning.
 fn time(time_ms: u64) -> String {
     let (minute, second) = ((time_ms - BEGIN_MS) / 60_000, (time_ms - BEGIN_MS) / 1000 % 60);
     format!("2026-11-23 08:{minute:02}:{second:02}.{:03} UTC", time_ms % 1000)

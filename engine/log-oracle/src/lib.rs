@@ -1,4 +1,5 @@
-//! An oracle for captures of logs: a generator writes logs and knows what it wrote.
+//! An oracle for testing captures of logs: a generator writes logs and remembers what it wrote, so that a capture can
+//! be compared with it.
 //!
 //! - `choices`: decisions, drawn from the bytes of a fuzzer or of a property test
 //! - `load`: sessions, their statements, and the messages that a server logs of them

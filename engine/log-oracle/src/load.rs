@@ -1,4 +1,4 @@
-//! Sessions, their statements, and the messages that a server logs of them.
+//! Simulated sessions, their statements, and the messages that a server logs about them.
 
 use capture::format::Protocol;
 
@@ -17,7 +17,7 @@ pub struct LoggedClient {
 }
 
 impl LoggedClient {
-    /// Returns the session's identifier, as `%c` has it.
+    /// Returns the session's identifier, as `%c` in `log_line_prefix` writes it.
     pub fn session_id(&self) -> String {
         format!("{:x}.{:x}", BEGIN_MS / 1000, self.pid)
     }
@@ -28,18 +28,18 @@ pub struct SentStatement {
     pub client: usize,
     pub protocol: Protocol,
     pub text: String,
-    /// The parameters that were bound.
+    /// The values of the statement's parameters. NULL is `None`.
     pub parameters: Vec<Option<String>>,
     pub has_failed: bool,
-    /// The time that the statement took, if the log has it and no damage.
+    /// The time that the statement took, in microseconds, as the log shows it. `None` if the statement failed.
     pub duration_us: Option<u64>,
 }
 
-/// A message of the server. Texts that it does not have are empty.
+/// A message of the server. A text that the message does not have is empty.
 #[derive(Default)]
 pub struct Message {
     pub time_ms: u64,
-    /// The index of the client; `None` for a process that serves no client.
+    /// The index of the client. `None` for messages of processes that serve no client.
     pub client: Option<usize>,
     pub severity: &'static str,
     pub sqlstate: &'static str,
@@ -48,7 +48,7 @@ pub struct Message {
     pub hint: &'static str,
     pub context: String,
     pub statement: String,
-    /// The statement that the message shows, if it shows one.
+    /// The index of the statement whose text the message contains, if it contains one.
     pub shows: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ pub struct RecordedLoad {
     pub messages: Vec<Message>,
 }
 
-/// Messages of processes without a client.
+/// Messages of processes that serve no client.
 const OTHERS: [(&str, &str, &str); 4] = [
     ("LOG", "checkpoint complete: wrote 3 buffers (0.0%); write=0.003 s", ""),
     ("LOG", "automatic vacuum of table \"shop.public.t\": index scans: 0\npages: 0 removed\nsystem usage: CPU 0.1", ""),
@@ -69,7 +69,7 @@ const OTHERS: [(&str, &str, &str); 4] = [
     ("LOG", "statement_timeout is not loaded", ""),
 ];
 
-/// Names of prepared statements, one of them with a portal.
+/// Names of prepared statements. One of them includes a portal.
 const NAMES: [&str; 4] = ["S_1", "users: by id", "P0_1/C_2", "a \"b\""];
 
 impl RecordedLoad {
@@ -104,7 +104,7 @@ impl RecordedLoad {
         load
     }
 
-    /// Draws the messages of a client's session, without times.
+    /// Draws the messages of a client's session. Their times are set later.
     fn session(&mut self, choices: &mut Choices<'_>, client: usize) -> Vec<Message> {
         let LoggedClient { user, database, application, .. } = self.clients[client];
         let said = |text: String| Message { client: Some(client), severity: "LOG", text, ..Message::default() };
@@ -125,7 +125,8 @@ impl RecordedLoad {
         messages
     }
 
-    /// Draws one more statement of a client, and its messages in one of the ways in which servers log them.
+    /// Draws another statement of a client, and the messages about it, in one of the ways in which servers log
+    /// statements.
     fn statement(&mut self, choices: &mut Choices<'_>, client: usize, messages: &mut Vec<Message>) {
         let number = self.statements.len();
         let said = |text: String| Message { client: Some(client), severity: "LOG", text, ..Message::default() };

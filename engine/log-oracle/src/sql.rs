@@ -1,10 +1,10 @@
-//! Texts of statements. All are valid for a lexer: what is quoted ends.
+//! Texts of simulated statements. All of them are valid for a lexer: every quoted text ends.
 
 use crate::choices::Choices;
 
 const HEADS: [&str; 4] = ["DELETE FROM t", "SELECT a", "UPDATE t SET a = 1", "INSERT INTO t VALUES"];
 
-/// Further parts of a statement: lines, quotes, and texts that look like those of a log.
+/// Texts that are appended to statements: lines, quotes, and texts that look like parts of a log.
 const PARTS: [&str; 20] = [
     " WHERE a = 1",
     "\nWHERE a = 'x'",
@@ -28,11 +28,13 @@ const PARTS: [&str; 20] = [
     " '\nSTATEMENT:  DROP TABLE t'",
 ];
 
-/// Captures keep comments where no parameters are bound. A quote in a comment leaves open where a literal before it
-/// ends that has a message of a log in it, so such a statement is counted, not captured; it is not written here.
+/// Comments for statements without parameters, which captures keep. If a statement has a literal that looks like a
+/// message of a log, and a comment with a quote, it cannot be told from the log where the literal ends. A capture only
+/// counts such a statement; therefore none is written here.
 const COMMENTS: [&str; 3] = [" -- it's \"a\" comment\n", " /* a: b\n '*/ ", " -- duration: 5 ms\n"];
 
-/// Draws the text of the statement with this number, which no other statement has, with parameters up to `$parameters`.
+/// Draws the text of a statement. It contains `number`, so that no other statement has the same text, and the
+/// parameters up to `$parameters`.
 pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_comments: bool) -> String {
     let mut text = format!("{} /{number}/", choices.one_of(&HEADS));
     for parameter in 1..=parameters {
@@ -54,7 +56,7 @@ pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_com
     text + [" LIMIT 7", ""][choices.below(2)]
 }
 
-/// Draws the value of a bound parameter; `None` is NULL.
+/// Draws the value of a parameter. `None` is NULL.
 pub fn value(choices: &mut Choices<'_>) -> Option<String> {
     const VALUES: [&str; 8] = ["1", "it's", "a\nb", "", "', $2 = 'x", "é", "LOG:  statement: c", "\t\r\n"];
     let value = choices.below(VALUES.len() + 1);

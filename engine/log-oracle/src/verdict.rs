@@ -1,5 +1,5 @@
-//! The comparison of a capture with what was written: each statement must be there as it was sent, or be counted, and
-//! nothing else must be there.
+//! Compares a capture with what was written to the log. Each statement must be in the capture as it was sent, or be
+//! counted as left out, and the capture must contain nothing else.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +17,8 @@ use crate::damage::DamagedLog;
 use crate::form::LogForm;
 use crate::load::{RecordedLoad, SentStatement};
 
-/// A difference between a capture and what was written, together with the log, for the messages of failed tests.
+/// A difference between a capture and what was written to the log, together with the log, for the messages of failed
+/// tests.
 #[derive(Debug, Error)]
 #[error("{difference}; prefix {prefix:?}, needed {needed:?}; the log:\n{log}")]
 pub struct Mismatch {
@@ -28,34 +29,34 @@ pub struct Mismatch {
     log: String,
 }
 
-/// A difference between a capture and what was written.
+/// A difference between a capture and what was written to the log.
 #[derive(Debug, Error)]
 enum Difference {
-    #[error("the files of the comparison: {0}")]
+    #[error("could not write the files for the comparison: {0}")]
     Files(#[from] io::Error),
     #[error(transparent)]
     Prefix(#[from] PrefixError),
     #[error(transparent)]
     Format(#[from] FormatError),
-    #[error("a compressed log was captured")]
+    #[error("accepted log that looks compressed")]
     CompressedLog,
-    #[error("refused: {0}")]
+    #[error("rejected without need, with the message: {0}")]
     Refused(String),
-    #[error("the statements {missing:?} are missing, and {counted} are counted")]
+    #[error("missing statements {missing:?}, but the capture counts {counted} as left out")]
     Missing { missing: Vec<usize>, counted: u64 },
-    #[error("{sessions} sessions, {left_out:?} left out of a whole log")]
+    #[error("undamaged log, but its capture has {sessions} sessions and has left out {left_out:?}")]
     WholeLog { sessions: usize, left_out: Vec<LeftOut> },
-    #[error("nobody sent {0:?}")]
+    #[error("unsent statement in the capture: {0:?}")]
     Unsent(Captured),
-    #[error("captured twice: {0:?}")]
+    #[error("repeated statement in the capture: {0:?}")]
     Twice(Captured),
-    #[error("in another session, or in another order: {0:?}")]
+    #[error("misplaced statement in the capture, in another session or at another position: {0:?}")]
     Misplaced(Captured),
-    #[error("another {what}: {captured:?}")]
+    #[error("another {what} of a statement in the capture: {captured:?}")]
     Other { what: &'static str, captured: Captured },
 }
 
-/// Writes a log that these bytes decide, captures it, and compares.
+/// Writes a log whose content is drawn from these bytes, captures it, and compares the capture with what was written.
 pub fn judge(bytes: &[u8]) -> Result<(), Mismatch> {
     let mut choices = Choices::new(bytes);
     let form = LogForm::draw(&mut choices);
@@ -107,10 +108,10 @@ fn compare(load: &RecordedLoad, log: &DamagedLog, form: LogForm) -> Result<(), D
     Ok(())
 }
 
-/// The reasons for which a statement is doubtful, and nonetheless in the capture.
+/// The reasons for which a capture reports a statement as doubtful although it contains the statement.
 const DOUBTS: [&str; 3] = ["values-cut", "batch-unknown", "types-unknown"];
 
-/// Returns how many messages were left out of a capture.
+/// Returns the number of messages that the capture has left out.
 fn counted(about: &About) -> u64 {
     let is_left_out = |left_out: &&LeftOut| !DOUBTS.contains(&left_out.reason.as_str());
     about.left_out.iter().filter(is_left_out).map(|left_out| left_out.count).sum()
@@ -122,14 +123,15 @@ fn clients_with_statements(load: &RecordedLoad) -> usize {
     clients.len()
 }
 
-/// Checks a refusal. A log may be refused, in one sentence, if it is damaged or has no statement.
+/// Checks that a log was rejected rightly. A log may be rejected, with one sentence, if it is damaged or has no
+/// statement.
 fn refused(sentence: &str, load: &RecordedLoad, log: &DamagedLog) -> Result<(), Difference> {
     let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
     let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
     if is_sentence && may_be { Ok(()) } else { Err(Difference::Refused(sentence.to_owned())) }
 }
 
-/// Checks that the statements of a captured session are those of one client, in their order, as they were sent.
+/// Checks that the statements of a captured session were sent by one client, in this order, and are unchanged.
 fn check_session(
     session: &[Captured],
     load: &RecordedLoad,
@@ -159,9 +161,9 @@ fn check_session(
     Ok(())
 }
 
-/// Returns the part of a statement that is not as it was sent.
+/// Returns the name of the property in which a captured statement differs from the one that was sent.
 fn differs(captured: &Captured, written: &SentStatement, is_damaged: bool) -> Option<&'static str> {
-    // Where a statement is shown by its error alone, nothing says whether it had a name.
+    // If the log shows a statement only together with its error, it does not show whether the statement had a name.
     let is_its_protocol = captured.protocol == written.protocol
         || written.has_failed && captured.protocol != Protocol::Prepared && written.parameters.is_empty()
         || written.has_failed && captured.protocol == Protocol::Extended;
@@ -171,7 +173,7 @@ fn differs(captured: &Captured, written: &SentStatement, is_damaged: bool) -> Op
     if captured.parameters != written.parameters {
         return Some("list of parameters");
     }
-    // What is lost may have said how a statement ended.
+    // In a damaged log the message that shows how the statement ended may be lost.
     if is_damaged {
         return None;
     }

@@ -1,27 +1,27 @@
-//! The data of COPY FROM STDIN, counted by lines.
+//! Counts the lines of COPY FROM STDIN data.
 
-/// COPY FROM STDIN in text format: the rows are counted, not stored.
+/// The state of a COPY FROM STDIN in text format. Its rows are counted, but not stored.
 #[derive(Debug, Default)]
 pub struct CopyIn {
-    /// True if Execute began the COPY, false if a simple query did.
+    /// True if the COPY was begun by an Execute message, false if it was begun by a simple query.
     pub is_extended: bool,
     rows: u64,
-    /// The current line, cut to [`CopyIn::KEPT`] bytes.
+    /// The beginning of the current line, at most [`CopyIn::KEPT`] bytes.
     line: Vec<u8>,
 }
 
 impl CopyIn {
-    /// The line that ends the data of old clients.
+    /// The line with which clients of old protocol versions end the data.
     const END_MARKER: &[u8] = b"\\.";
 
-    /// The number of bytes of a line that suffice to recognise the end marker.
+    /// The number of bytes of a line that are needed to recognise the end marker.
     const KEPT: usize = 3;
 
     pub fn new(is_extended: bool) -> Self {
         Self { is_extended, ..Self::default() }
     }
 
-    /// Counts the lines of one message. A line may continue in the next message.
+    /// Counts the lines in the data of one message. A line may continue in the next message.
     pub fn add(&mut self, data: &[u8]) {
         for (number, piece) in data.split(|byte| *byte == b'\n').enumerate() {
             if number > 0 {
@@ -32,7 +32,7 @@ impl CopyIn {
         }
     }
 
-    /// Returns the number of rows after the last message. The last line needs no line feed.
+    /// Returns the number of rows. Called after the last message. The last line need not end with a line feed.
     pub fn finish(&mut self) -> u64 {
         if !self.line.is_empty() {
             self.end_line();

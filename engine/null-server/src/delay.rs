@@ -1,37 +1,38 @@
-//! The delay of a statement: a distribution, written as a word and numbers.
+//! The delay of each statement: a probability distribution, which is written as a word and numbers.
 
 use ground::clock::Nanos;
 use ground::random::Random;
 use thiserror::Error;
 
-/// The longest delay, nanoseconds. Longer draws become this.
+/// The longest delay, in nanoseconds. Longer draws are cut to it.
 const MAX_DELAY: f64 = 3600e9;
 
 /// The 0.99 quantile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
 
-/// A distribution of delays.
+/// A probability distribution of delays, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delay {
     Fixed(Nanos),
-    /// The delay is uniformly distributed, both ends included.
+    /// The delay is uniformly distributed between these two values, both included.
     Uniform(Nanos, Nanos),
-    /// The delay is exponentially distributed with this mean, nanoseconds.
+    /// The delay is exponentially distributed with this mean, in nanoseconds.
     Exponential(f64),
-    /// The delay is lognormally distributed: the median, nanoseconds, and the standard deviation of the logarithm.
+    /// The delay is lognormally distributed. The fields are the median in nanoseconds and the standard deviation of the
+    /// logarithm.
     Lognormal {
         median: f64,
         sigma: f64,
     },
-    /// The delay is drawn from one of several distributions. With each of them stands the cumulative probability up to
-    /// and including it; the last one is 1.
+    /// The delay is drawn from one of several distributions. The number before each distribution is the cumulative
+    /// probability up to and including it. The last number is 1.
     Mix(Vec<(f64, Delay)>),
 }
 
-/// The error in the text of a delay, as a part of a sentence.
+/// The error in the text of a delay. Each message is the second half of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DelayError {
-    #[error("there is no distribution \"{0}\"; there are fixed, uniform, exponential, lognormal and mix")]
+    #[error("\"{0}\" is not a distribution: use fixed, uniform, exponential, lognormal or mix")]
     UnknownDistribution(String),
     #[error("the median of a lognormal distribution has to be above 0")]
     MedianZero,
@@ -56,8 +57,8 @@ pub enum DelayError {
 }
 
 impl Delay {
-    /// Reads `0`, `500us`, `fixed:500us`, `uniform:1ms..2ms`, `exponential:1ms` (its mean), `lognormal:1ms..10ms` (its
-    /// median and 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`.
+    /// Reads a distribution: `0`, `500us`, `fixed:500us`, `uniform:1ms..2ms`, `exponential:1ms` (its mean),
+    /// `lognormal:1ms..10ms` (its median and its 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`.
     pub fn parse(text: &str) -> Result<Self, DelayError> {
         match text.strip_prefix("mix:") {
             Some(parts) => mix(parts),
@@ -138,7 +139,7 @@ fn range(text: &str) -> Result<(Nanos, Nanos), DelayError> {
     Ok((low, high))
 }
 
-/// Reads a number with a unit, up to an hour; `0` needs no unit.
+/// Reads a time with its unit, of at most an hour. `0` needs no unit.
 fn duration(text: &str) -> Result<Nanos, DelayError> {
     let text = text.trim();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns many delays in ascending order, microseconds.
+    /// Returns many drawn delays in ascending order, in microseconds.
     fn drawn(text: &str) -> Vec<f64> {
         let delay = Delay::parse(text).unwrap();
         let mut random = Random::seeded(1);

@@ -5,11 +5,12 @@ use crate::named::{NamedStatement, Portal};
 use crate::session::{ClientSession, ServerAction, Setup};
 use crate::statements::{self, StatementKind};
 
-/// An error that a message causes: SQLSTATE and message.
+/// The error with which a message is answered: its SQLSTATE and its text.
 type Rejection = (&'static str, String);
 
 impl ClientSession {
-    /// Answers Parse, Bind, Describe, Execute, Close or Flush. After an error, the messages up to Sync are skipped.
+    /// Answers Parse, Bind, Describe, Execute, Close or Flush. After an error, all messages up to the next Sync are
+    /// skipped.
     #[inline]
     pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> ServerAction {
         let mut fields = Fields(body);
@@ -19,7 +20,7 @@ impl ClientSession {
             b'P' => self.parse(&mut fields).map(|()| ServerAction::Go),
             b'D' => self.describe(&mut fields, setup).map(|()| ServerAction::Go),
             b'C' => self.close(&mut fields).map(|()| ServerAction::Go),
-            // Flush: the output is sent after each turn.
+            // Flush needs no action, since the output is always sent when all received messages are answered.
             _ => Ok(ServerAction::Go),
         };
         done.unwrap_or_else(|(sqlstate, message)| {
@@ -35,7 +36,7 @@ impl ClientSession {
         if statements::classify(rest) != StatementKind::Empty {
             return Err(("42601", "cannot insert multiple commands into a prepared statement".to_owned()));
         }
-        // A new unnamed statement reuses the memory of the former.
+        // A new unnamed statement reuses the memory of the old one.
         let former = if name.is_empty() { self.statements.remove(name) } else { None };
         let mut types = former.map_or_else(Vec::new, |former| former.types);
         types.clear();
@@ -60,7 +61,7 @@ impl ClientSession {
             let length = i32::from_be_bytes(fields.array()?);
             fields.bytes(length.max(0) as usize)?;
         }
-        // All columns get the format of the first.
+        // All columns are sent in the format of the first column.
         let mut is_binary = false;
         for number in 0..fields.u16()? {
             let format = fields.u16()?;
@@ -75,7 +76,7 @@ impl ClientSession {
     fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<ServerAction, Rejection> {
         let name = fields.text()?;
         let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?.clone();
-        // The limit of rows is ignored: no answer has more than one row.
+        // The row limit of Execute is ignored, since no answer has more than one row.
         fields.bytes(4)?;
         Ok(match self.run_statement(&portal.kind, Some(&portal), setup) {
             None => {
@@ -125,7 +126,7 @@ fn no_portal(name: &[u8]) -> Rejection {
     ("34000", format!("portal \"{}\" does not exist", String::from_utf8_lossy(name)))
 }
 
-/// Reads the fields of a message one after another.
+/// Reads the fields of a message, one after another.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,6 +1,6 @@
-//! A server with nothing behind it: it speaks PostgreSQL's protocol and answers any statement at once or after a known
-//! delay. The throughput that a client reaches against it is the client's own limit, and the latencies that the client
-//! reports can be checked.
+//! The null server: it speaks PostgreSQL's protocol, but executes nothing, and answers any statement at once or after a
+//! known delay. The throughput that a client reaches against it is the limit of the client itself, and the latencies
+//! that the client reports can be compared with the known delay.
 
 mod copy_in;
 mod delay;
@@ -41,18 +41,20 @@ use queue::ServiceQueue;
 use serving::{ServerState, Serving};
 use session::Setup;
 
-/// The number of files that the server needs besides its clients' sockets, and for each thread.
+/// The number of open files that the server needs in addition to the sockets of its clients. The constant after it is
+/// the number for each thread.
 const OWN_FILES: u64 = 32;
 const FILES_PER_THREAD: u64 = 2;
 
-/// Runs the server with `args` (without the program's name). The status is 0 after a signal, 3 after an error.
+/// Runs the server with `args`, which do not include the program's name. The exit status is 0 after a signal, and 3
+/// after an error.
 pub fn main(args: Vec<String>) -> ExitCode {
     let parsed = options::parse(args).map_err(|stop| stop.map(ServeError::Options));
     let served = parsed.and_then(|options| Ok(serve(&options)?));
     exit_status(served.map(|()| 0), ERROR, |error| format!("null-server: {error}"))
 }
 
-/// The reason for which the server does not serve. Each message is a sentence.
+/// The error for which the server cannot run. Each message is a sentence.
 #[derive(Debug, Error)]
 enum ServeError {
     #[error(transparent)]
@@ -61,7 +63,7 @@ enum ServeError {
     Signals(SignalError),
     #[error("could not read the limit of open files: {0}")]
     FileLimit(Errno),
-    #[error("{wanted} open files are needed, and the system's limit is {hard}")]
+    #[error("the null server needs {wanted} open files for --max-connections, but the system's limit is {hard}")]
     FewFiles { wanted: u64, hard: u64 },
     #[error("could not raise the limit of open files to {wanted}: {error}")]
     RaisedLimit { wanted: u64, error: Errno },
@@ -73,7 +75,7 @@ enum ServeError {
     Announce(io::Error),
 }
 
-/// Serves until a signal arrives.
+/// Serves clients until a signal ends the server.
 fn serve(options: &ServerOptions) -> Result<(), ServeError> {
     let stop = stop_signal().map_err(ServeError::Signals)?;
     raise_file_limit(options)?;
@@ -106,7 +108,7 @@ fn serve(options: &ServerOptions) -> Result<(), ServeError> {
     accepted.and(woken).and(ended.into_iter().collect()).map_err(failed)
 }
 
-/// Returns a socket that can be read when SIGINT or SIGTERM has arrived.
+/// Returns a socket that becomes readable when SIGINT or SIGTERM has arrived.
 fn stop_signal() -> Result<UnixStream, SignalError> {
     let (receiver, sender) = UnixStream::pair()?;
     interrupt::set_handlers(|| {
@@ -117,7 +119,7 @@ fn stop_signal() -> Result<UnixStream, SignalError> {
     Ok(receiver)
 }
 
-/// Raises the limit of open files to what the clients need, as far as the system permits.
+/// Raises the limit of open files to the number that the clients need, as far as the operating system permits.
 fn raise_file_limit(options: &ServerOptions) -> Result<(), ServeError> {
     let own = OWN_FILES + FILES_PER_THREAD * options.threads as u64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(ServeError::FileLimit)?;
@@ -126,7 +128,7 @@ fn raise_file_limit(options: &ServerOptions) -> Result<(), ServeError> {
         return Err(ServeError::FewFiles { wanted, hard });
     }
     match setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard) {
-        // If the user did not choose a number of connections, the present limit will do.
+        // If the user has not chosen a number of connections, the current limit is used.
         Err(error) if options.max_connections.is_some() => Err(ServeError::RaisedLimit { wanted, error }),
         _ => Ok(()),
     }
@@ -139,7 +141,7 @@ fn listen(options: &ServerOptions) -> Result<Vec<Listener>, ServeError> {
     unix.into_iter().chain(tcp).collect()
 }
 
-/// Prints the line that scripts wait for.
+/// Prints the line with the server's addresses, for which scripts wait.
 fn announce(listeners: &[Listener]) -> io::Result<()> {
     let places: Vec<_> = listeners.iter().map(|listener| listener.place.as_str()).collect();
     let mut out = io::stdout();

@@ -1,4 +1,4 @@
-//! Accepts connections and hands them to the threads.
+//! Accepts connections and hands them to the threads of the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,21 +17,22 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::serving::{Accepted, ServerState, Waker};
 use crate::session::ClientSession;
 
-/// The number of connections that may wait to be accepted. The system reduces it to its own limit.
+/// The maximum length of the queue of connections that have not been accepted yet. The operating system may reduce it.
 const BACKLOG: i32 = 16_384;
 
-/// The pause in accepting when no file descriptor is left.
+/// How long the server stops accepting connections when it has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The token of the signal that stops the server; listeners have their indexes.
+/// The token under which the poll reports the signal that stops the server. The tokens of listening sockets are their
+/// indexes.
 const STOP: Token = Token(usize::MAX - 2);
 
-/// A socket on which clients connect.
+/// A socket on which the server listens for connections.
 pub struct Listener {
     socket: Socket,
-    /// The address or path for messages.
+    /// The address or path of the socket, as messages show it.
     pub place: String,
-    /// The file of a Unix socket. It is removed with the listener.
+    /// The path of a Unix socket. The file is removed when the listener is dropped.
     file: Option<PathBuf>,
 }
 
@@ -46,7 +47,8 @@ impl Listener {
         Ok(Self { socket, place: address.to_string(), file: None })
     }
 
-    /// Listens on a Unix socket that only this account can use. Replaces a file that a former server left.
+    /// Listens on a Unix socket that only this account can use. Replaces a socket file that an earlier server has left
+    /// behind.
     pub fn unix(path: &Path) -> io::Result<Self> {
         if path.exists() && is_abandoned(path) {
             std::fs::remove_file(path)?;
@@ -71,7 +73,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.file {
-            // Somebody else may have removed it.
+            // Another process may have removed the file.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -82,19 +84,19 @@ fn listen(socket: &Socket) -> io::Result<()> {
     socket.set_nonblocking(true)
 }
 
-/// Returns true if no server listens on the file of a Unix socket.
+/// Returns true if no server listens on the socket file any more.
 fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// The channel through which a thread receives new connections, and the waker that tells the thread about them.
+/// The channel through which a thread receives new connections, and the waker that tells the thread to look for them.
 pub struct Door {
     pub inbox: Sender<Accepted>,
     pub waker: Waker,
 }
 
-/// Accepts clients and hands them to the threads in turn, until `stop` can be read. Clients above `max_connections` get
-/// an error.
+/// Accepts clients and hands them to the threads in turn, until `stop` becomes readable. If there are already
+/// `max_connections` clients, a new client gets an error.
 pub fn accept(
     listeners: &[Listener],
     doors: &[Door],
@@ -115,7 +117,7 @@ pub fn accept(
             return Ok(());
         }
         patience = None;
-        // All listeners are tried: after a pause no event reports the clients that wait.
+        // All listening sockets are tried, since after a pause no event reports the clients that are waiting.
         for listener in listeners {
             loop {
                 let socket = match listener.accept() {
@@ -143,7 +145,7 @@ pub fn accept(
     }
 }
 
-/// Returns true if only the client that was to be accepted is affected.
+/// Returns true if the error affects only the client that was being accepted.
 fn concerns_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)

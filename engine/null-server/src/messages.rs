@@ -1,22 +1,23 @@
-//! The messages of the server.
+//! The messages that the null server sends.
 
 use wire::frame::{write, write_text};
 
 use crate::statements::KnownRow;
 
-/// The OIDs of types.
+/// The OIDs of data types.
 const CHAR_OID: u32 = 18;
 const INT8_OID: u32 = 20;
 const INT4_OID: u32 = 23;
-/// The type of parameters for which the client gives none.
+/// The OID of the type text, which parameters have if the client names no type.
 pub const TEXT_OID: u32 = 25;
 
-/// The transaction status of ReadyForQuery.
+/// The transaction statuses that ReadyForQuery reports.
 pub const IDLE: u8 = b'I';
 pub const IN_TRANSACTION: u8 = b'T';
 pub const FAILED: u8 = b'E';
 
-/// RowDescription and DataRow of each known row, encoded once, in text and in binary format.
+/// The messages RowDescription and DataRow of each known row. They are encoded once, in text format and in binary
+/// format.
 pub struct EncodedRows([[EncodedRow; 2]; 4]);
 
 struct EncodedRow {
@@ -24,7 +25,7 @@ struct EncodedRow {
     row: Vec<u8>,
 }
 
-/// A column: name, type, size of its type in bytes, value.
+/// A column: its name, its type's OID, the size of its type in bytes, and its value.
 type Column = (&'static str, u32, u16, Option<i64>);
 
 impl EncodedRows {
@@ -32,17 +33,17 @@ impl EncodedRows {
         let abalance: Column = ("abalance", INT4_OID, 4, Some(0));
         let (branches, partitions) = (("count", INT8_OID, 8, Some(1)), ("count", INT8_OID, 8, Some(0)));
         let (place, strategy) = (("n", INT4_OID, 4, Some(1)), ("partstrat", CHAR_OID, 1, None));
-        // in the order of `KnownRow`
+        // The rows are in the order of `KnownRow`.
         let rows: [&[Column]; 4] = [&[abalance], &[branches], &[strategy, partitions], &[place, strategy, partitions]];
         Self(rows.map(|columns| [encode(columns, false), encode(columns, true)]))
     }
 
-    /// Returns the message RowDescription of a row.
+    /// Returns the RowDescription message of a row.
     pub fn description(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].description
     }
 
-    /// Returns the message DataRow of a row.
+    /// Returns the DataRow message of a row.
     pub fn row(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].row
     }
@@ -85,7 +86,7 @@ pub fn bare(out: &mut Vec<u8>, kind: u8) {
     write(out, kind, |_| {});
 }
 
-/// Writes the message CommandComplete.
+/// Writes a CommandComplete message.
 #[inline]
 pub fn complete(out: &mut Vec<u8>, tag: &[u8]) {
     write(out, b'C', |out| {
@@ -94,18 +95,18 @@ pub fn complete(out: &mut Vec<u8>, tag: &[u8]) {
     });
 }
 
-/// Writes CopyInResponse or CopyOutResponse: text format, number of columns unknown.
+/// Writes a CopyInResponse or CopyOutResponse message, with text format and no known number of columns.
 pub fn copy_response(out: &mut Vec<u8>, kind: u8) {
     write(out, kind, |out| out.extend_from_slice(&[0, 0, 0]));
 }
 
-/// Writes the message ReadyForQuery.
+/// Writes a ReadyForQuery message.
 #[inline]
 pub fn ready(out: &mut Vec<u8>, status: u8) {
     write(out, b'Z', |out| out.push(status));
 }
 
-/// Writes the message ParameterDescription.
+/// Writes a ParameterDescription message.
 pub fn parameter_types(out: &mut Vec<u8>, types: &[u32]) {
     write(out, b't', |out| {
         out.extend_from_slice(&(types.len() as u16).to_be_bytes());
@@ -113,7 +114,7 @@ pub fn parameter_types(out: &mut Vec<u8>, types: &[u32]) {
     });
 }
 
-/// Writes the message ErrorResponse.
+/// Writes an ErrorResponse message.
 pub fn error(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
     write(out, b'E', |out| {
         for (field, value) in [(b'S', severity), (b'V', severity), (b'C', sqlstate), (b'M', message)] {
@@ -124,7 +125,7 @@ pub fn error(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
     });
 }
 
-/// Writes NegotiateProtocolVersion: the server offers 3.0 and knows none of `options`.
+/// Writes a NegotiateProtocolVersion message: the server supports version 3.0, and none of `options`.
 pub fn negotiate(out: &mut Vec<u8>, options: &[&[u8]]) {
     write(out, b'v', |out| {
         out.extend_from_slice(&(3u32 << 16).to_be_bytes());
@@ -133,7 +134,7 @@ pub fn negotiate(out: &mut Vec<u8>, options: &[&[u8]]) {
     });
 }
 
-/// Writes the start of a session: AuthenticationOk, ParameterStatus, BackendKeyData, ReadyForQuery.
+/// Writes the messages that begin a session: AuthenticationOk, ParameterStatus, BackendKeyData and ReadyForQuery.
 pub fn welcome(out: &mut Vec<u8>, user: &[u8], number: u32, key: u32) {
     write(out, b'R', |out| out.extend_from_slice(&[0; 4]));
     let parameters: [(&str, &[u8]); 13] = [

@@ -1,4 +1,4 @@
-//! Prepared statements and portals, found by name.
+//! The prepared statements and portals of a session, which are found by their names.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,15 @@ pub struct NamedStatement {
     pub types: Vec<u32>,
 }
 
-/// A portal: a statement with its values.
+/// A portal: a statement with the values of its parameters.
 #[derive(Clone)]
 pub struct Portal {
     pub kind: StatementKind,
     pub is_binary: bool,
 }
 
-/// Prepared statements or portals by name. The unnamed one has a place of its own, because most clients use only that.
+/// Prepared statements or portals by their names. The unnamed one is stored separately, because most clients use only
+/// that one.
 pub struct Named<T> {
     unnamed: Option<T>,
     named: HashMap<Box<[u8]>, T>,

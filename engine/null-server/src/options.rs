@@ -1,4 +1,4 @@
-//! The command line of the null server: a table of options.
+//! The command-line options of the null server.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -27,9 +27,9 @@ pub enum OptionError {
     NoAddress(String),
     #[error("--delay {text}: {error}")]
     Delay { text: String, error: DelayError },
-    #[error("\"{0}\" is no option of the null server; see --help")]
+    #[error("\"{0}\" is not an option of the null server; see --help")]
     Surplus(String),
-    #[error("nothing says where to listen; give --socket-dir DIR or --listen PORT")]
+    #[error("the null server has no address to listen on; give --socket-dir DIR or --listen PORT")]
     NoPlace,
 }
 
@@ -41,7 +41,7 @@ pub struct ServerOptions {
     pub address: Option<SocketAddr>,
     pub threads: usize,
     pub delay: Delay,
-    /// The number of statements that are served at the same time; `None`: all.
+    /// The number of statements whose delay runs at the same time. `None` if there is no limit.
     pub servers: Option<usize>,
     pub seed: u64,
     pub max_connections: Option<usize>,
@@ -60,7 +60,7 @@ type Row = OptionRow<ServerOptions, OptionError, ()>;
 const TABLE: &[Row] = &[
     Row::text("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory",
         |o| &mut o.socket_dir),
-    Row::value("--port N", (), "the port in that socket's name (default: 5432)",
+    Row::value("--port N", (), "the port in the name of the Unix socket (default: 5432)",
         |o, v| set(&mut o.port, number(v, 1..=65_535).map(|port| port as u16))),
     Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
         |o, v| set(&mut o.address, address(v.text))),
@@ -70,17 +70,17 @@ const TABLE: &[Row] = &[
         "how long each statement takes (default: 0):\n\
          500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, mix:0.9*100us,0.1*10ms",
         |o, v| set(&mut o.delay, Delay::parse(v.text).map_err(|error| OptionError::Delay { text: v.text.to_owned(), error }))),
-    Row::value("--servers N", (), "statements that take their delay at the same time; others wait in\n\
+    Row::value("--servers N", (), "statements that are executed at the same time; others wait in\n\
          a queue, first come, first served (default: no limit)",
         |o, v| set(&mut o.servers, number(v, 1..=1 << 20).map(|servers| servers as usize))),
     Row::value("--seed N", (), "seed of the delays (default: 0)",
         |o, v| set(&mut o.seed, number(v, 0..=u64::MAX))),
-    Row::value("--max-connections N", (), "reject further clients (default: as many as files can be open)",
+    Row::value("--max-connections N", (), "reject clients above this number (default: the limit of open files)",
         |o, v| set(&mut o.max_connections, number(v, 1..=1 << 24).map(|connections| connections as usize))),
     Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the null server and its options.
+/// Returns the description of the null server and its options, from which its help is made.
 pub fn manual() -> Manual {
     Manual {
         about: "\
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_sentence() {
         for (line, expected) in [
-            ("", "nothing says where to listen; give --socket-dir DIR or --listen PORT"),
+            ("", "the null server has no address to listen on; give --socket-dir DIR or --listen PORT"),
             ("--listen 1 --threads 0", "--threads has to be a whole number in 1..1024, not \"0\""),
             ("--listen 1 --delay 5", "--delay 5: \"5\" is not a time such as 0, 500us or 1.5ms"),
-            ("--listen 1 more", "\"more\" is no option of the null server; see --help"),
+            ("--listen 1 more", "\"more\" is not an option of the null server; see --help"),
             ("--listen 1 --rows", "unrecognized option '--rows'"),
             ("--listen", "option '--listen' requires an argument"),
         ] {

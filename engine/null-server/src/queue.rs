@@ -1,11 +1,12 @@
-//! A limited number of servers and one queue before them, first come, first served.
+//! A limited number of simulated servers with one queue: first come, first served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ground::clock::Nanos;
 
-/// The time at which each server is free again. The size is the number of servers, however many statements wait.
+/// The time at which each of the simulated servers is free again. It takes the same memory however many statements
+/// wait.
 #[derive(Debug)]
 pub struct ServiceQueue {
     free_at: BinaryHeap<Reverse<Nanos>>,
@@ -16,7 +17,8 @@ impl ServiceQueue {
         Self { free_at: (0..servers).map(|_| Reverse(0)).collect() }
     }
 
-    /// Returns when a statement ends that arrives now and takes so long: the server that is free first serves it.
+    /// Adds a statement that arrives now and takes `service` time. The server that is free first executes it. Returns
+    /// the time at which the statement ends.
     pub fn serve(&mut self, arrival: Nanos, service: Nanos) -> Nanos {
         let Some(mut first) = self.free_at.peek_mut() else { return arrival + service };
         let end = arrival.max(first.0) + service;

@@ -1,4 +1,5 @@
-//! A thread of the server: the sockets of its clients, an event loop, and the statements that wait for their delay.
+//! A thread of the null server: the sockets of its clients, the event loop, and the statements whose delay is not over
+//! yet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,24 +21,24 @@ use crate::session::{ClientSession, ServerAction, Setup};
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// The time before the end of a statement at which the thread wakes up, nanoseconds; it waits for the rest without
-/// sleeping. A processor takes up to 80 us to wake up, if it is virtual and has slept for milliseconds.
+/// How long before the end of a statement the thread wakes up, in nanoseconds. It waits for the rest of the time
+/// without sleeping, since a virtual processor that has slept for milliseconds takes up to 80 us to wake up.
 const AWAKE: Nanos = 150_000;
 
-/// The size, bytes, above which the buffer of a client is freed when it is empty.
+/// The size in bytes above which a client's buffer is freed when it becomes empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
-/// A connection that was accepted, and its session.
+/// A connection that was accepted, with its session.
 pub struct Accepted {
     pub socket: Socket,
     pub session: ClientSession,
 }
 
-/// The waker of a thread of the server that waits.
+/// Wakes a thread of the server that is waiting for events.
 pub struct Waker(UnixStream);
 
 impl Waker {
-    /// Makes a waker, and the stream that can be read when it has been called.
+    /// Makes a waker, and a stream that becomes readable when the waker is called.
     fn new() -> io::Result<(Self, UnixStream)> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
@@ -45,22 +46,23 @@ impl Waker {
         Ok((Self(near), far))
     }
 
-    /// Wakes the thread that waits.
+    /// Wakes the thread.
     pub fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&[0]) {
-            // So many wakes are unread that one more says nothing.
+            // So many wakes have not been read yet that another one is not needed.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             written => written.map(drop),
         }
     }
 }
 
-/// The state that the threads share.
+/// The state that all threads of the server share.
 pub struct ServerState {
     pub setup: Setup,
     /// The clock of all threads.
     pub clock: Clock,
-    /// The queue in which statements wait for one of a limited number of servers; `None`: all are served at once.
+    /// The queue in which statements wait for one of a limited number of simulated servers. `None` if there is no
+    /// limit.
     pub queue: Option<Mutex<ServiceQueue>>,
     pub stop: AtomicBool,
     /// The number of open connections.
@@ -70,23 +72,26 @@ pub struct ServerState {
 struct ServedClient {
     socket: Socket,
     session: ClientSession,
-    /// The bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
+    /// The received bytes that were not answered yet, from the index `kept_at` on: they wait for the end of a
+    /// statement's delay, or for the rest of their message.
     kept: Vec<u8>,
     kept_at: usize,
-    /// True if the socket may have more bytes to read: the kernel reports changes only, so this has to be remembered.
+    /// True if the socket may have more bytes to read. The poll reports changes only, so the thread has to remember
+    /// this.
     may_read: bool,
-    /// True if a statement waits for its delay.
+    /// True if a statement of the client waits for the end of its delay.
     is_held: bool,
-    /// True if output waits for the socket.
+    /// True if output waits until the socket accepts it.
     waits_for_write: bool,
-    /// The time at which the last bytes were read or the last statement ended, from which the next delay counts.
+    /// The time at which the last bytes were read or the last statement ended. The delay of the next statement counts
+    /// from it.
     began: Nanos,
 }
 
-/// The state of a client after a step.
+/// What a client does after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The client can continue at once.
+    /// The client can go on at once.
     Go,
     /// The client waits for its socket or for a delay.
     Wait,
@@ -94,26 +99,26 @@ enum Next {
     Close,
 }
 
-/// The state of a thread.
+/// The state of one thread of the server.
 pub struct Serving {
     shared: Arc<ServerState>,
     inbox: Receiver<Accepted>,
-    /// The stream that can be read when the waker has been called.
+    /// The stream that becomes readable when the waker is called.
     wakes: UnixStream,
     readiness: Readiness,
     clock: Clock,
     clients: Vec<Option<ServedClient>>,
-    /// The indexes in `clients` that are free for new clients.
+    /// The indexes in `clients` that can be used for new clients.
     free: Vec<usize>,
-    /// The times at which statements end, and the clients they belong to.
+    /// The times at which statements end, with the indexes of their clients.
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Clients that may have sent more than one buffer holds.
+    /// The indexes of clients that may have sent more bytes than one buffer holds.
     eager: Vec<usize>,
     buffer: Vec<u8>,
 }
 
 impl Serving {
-    /// Creates a thread's state; it receives clients from `inbox` when the waker is called.
+    /// Makes the state of a thread. The thread receives clients from `inbox` when the waker is called.
     pub fn new(shared: Arc<ServerState>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
         let readiness = Readiness::new()?;
         let (waker, wakes) = Waker::new()?;
@@ -150,7 +155,7 @@ impl Serving {
                     WAKE => self.add_clients()?,
                     Token(index) => {
                         if let Some(Some(client)) = self.clients.get_mut(index) {
-                            // Nearly always there is something to read; otherwise the read returns nothing.
+                            // In nearly all cases there are bytes to read; otherwise the read returns nothing.
                             client.may_read = true;
                             self.drive(index);
                         }
@@ -161,9 +166,9 @@ impl Serving {
         Ok(())
     }
 
-    /// Returns how long the thread may wait for sockets: zero if a client may have sent more than one buffer holds, or
-    /// if the next statement ends soon; otherwise without a limit, since the alarm ends the wait shortly before the
-    /// next statement ends.
+    /// Returns how long the thread may wait for events. It is 0 if a client may have sent more bytes than one buffer
+    /// holds, or if the next statement ends soon. Otherwise there is no limit, since a timer ends the wait shortly
+    /// before the next statement ends.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.eager.is_empty() {
             return Ok(Some(Duration::ZERO));
@@ -177,7 +182,7 @@ impl Serving {
         Ok(None)
     }
 
-    /// Ends the statements whose delay is over.
+    /// Answers the statements whose delay is over.
     #[inline]
     fn end_statements(&mut self) {
         if self.due.is_empty() {
@@ -201,7 +206,7 @@ impl Serving {
     }
 
     fn add_clients(&mut self) -> io::Result<()> {
-        // Everything, since the poll reports only what comes after it.
+        // All bytes are read, since the poll reports only bytes that arrive after that.
         while self.wakes.read(&mut self.buffer).is_ok_and(|read| read > 0) {}
         while let Ok(Accepted { socket, session }) = self.inbox.try_recv() {
             let index = self.free.pop().unwrap_or(self.clients.len());
@@ -223,7 +228,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Continues with a client as far as possible.
+    /// Serves a client as far as possible without waiting.
     #[inline]
     fn drive(&mut self, index: usize) {
         let Some(client) = self.clients[index].as_mut().filter(|client| !client.is_held) else { return };
@@ -252,27 +257,27 @@ impl Serving {
     }
 }
 
-/// The parts of a thread that are needed to serve one of its clients.
+/// The parts of a thread's state that are needed to serve one of its clients.
 struct Step<'a> {
     setup: &'a Setup,
     queue: Option<&'a Mutex<ServiceQueue>>,
     buffer: &'a mut [u8],
-    /// The clock, if statements have a delay.
+    /// The clock. `None` if statements have no delay.
     clock: Option<Clock>,
-    /// The end of a statement that this step has begun.
+    /// The end of the delay of a statement that this step has begun.
     due: Option<Nanos>,
     poll: &'a Poll,
     token: Token,
 }
 
 impl Step<'_> {
-    /// Answers the messages in the bytes that were kept, then those in one buffer of new bytes.
+    /// Answers the messages in the bytes that were received before, then those in one buffer of new bytes.
     #[inline]
     fn drive(&mut self, client: &mut ServedClient) -> io::Result<Next> {
         if client.waits_for_write && !self.flush(client)? {
             return Ok(Next::Wait);
         }
-        // After a statement has ended, there may be no kept bytes, but still messages to send.
+        // After the end of a statement's delay there may be no received bytes left, but still messages to send.
         match self.answer_kept(client)? {
             Next::Go if client.may_read => self.receive(client),
             next => Ok(next),
@@ -316,7 +321,7 @@ impl Step<'_> {
         self.end_turn(client, turn)
     }
 
-    /// Sends the output, or notes when a delay ends.
+    /// Sends the output. If a statement has a delay, records when the delay ends.
     #[inline]
     fn end_turn(&mut self, client: &mut ServedClient, turn: ServerAction) -> io::Result<Next> {
         match turn {
@@ -332,7 +337,8 @@ impl Step<'_> {
         }
     }
 
-    /// Sends the output. Returns false if the socket does not accept all of it; it is reported when it accepts more.
+    /// Sends the output. Returns false if the socket does not accept all of it; the poll then reports when the socket
+    /// accepts more.
     #[inline]
     fn flush(&mut self, client: &mut ServedClient) -> io::Result<bool> {
         let out = &mut client.session.out;
@@ -353,7 +359,8 @@ impl Step<'_> {
         }
         if is_complete == client.waits_for_write {
             client.waits_for_write = !is_complete;
-            // Writability is asked for only while output waits: each answer that a client reads would wake the thread.
+            // The poll reports that the socket can be written only while output waits. Otherwise each answer that a
+            // client reads would wake the thread.
             self.poll.reregister(&client.socket, self.token, !is_complete)?;
         }
         Ok(is_complete)

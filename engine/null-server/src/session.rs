@@ -1,5 +1,5 @@
-//! The session of one client: bytes in, bytes out. It uses neither sockets nor clocks. When a statement takes time,
-//! [`ClientSession::answer`] returns, and the caller calls it again when that time is over.
+//! The session of one client: it takes bytes and returns bytes, and uses neither sockets nor clocks. When a statement
+//! has a delay, [`ClientSession::answer`] returns, and the caller calls it again when the delay is over.
 
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -11,13 +11,13 @@ use crate::messages::{self, EncodedRows, FAILED, IDLE, IN_TRANSACTION};
 use crate::named::{Named, NamedStatement, Portal};
 use crate::statements::{self, StatementKind};
 
-/// The longest start-up packet, bytes: PostgreSQL's limit (`MAX_STARTUP_PACKET_LENGTH`).
+/// The maximum length of a start-up packet in bytes, as in PostgreSQL (`MAX_STARTUP_PACKET_LENGTH`).
 const MAX_STARTUP_LENGTH: usize = 10_000;
 
-/// Messages of this length or longer are rejected (`PQ_LARGE_MESSAGE_LIMIT`).
+/// The length from which on messages are rejected, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
 const MESSAGE_LIMIT: usize = 1 << 30;
 
-/// Codes in the place of the version of a start-up packet.
+/// The codes that a first packet can have in place of the protocol version.
 const SSL_REQUEST: u32 = 80_877_103;
 const GSSENC_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
@@ -29,12 +29,12 @@ pub struct Setup {
     pub seed: u64,
 }
 
-/// The next action of the caller.
+/// What the caller of a session has to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAction {
-    /// The caller sends the output, then reads further bytes.
+    /// The caller sends the output, then reads more bytes.
     Go,
-    /// The caller sends nothing until this time has passed since the statement was read, or since the end of the
+    /// The caller sends nothing until this time is over, counted from reading the statement or from the end of the
     /// statement before.
     Hold(Nanos),
     /// The caller sends the output, then closes the connection.
@@ -48,11 +48,11 @@ pub struct ClientSession {
     stage: Stage,
     /// The output that has not been sent yet.
     pub out: Vec<u8>,
-    /// The transaction status of ReadyForQuery.
+    /// The transaction status that ReadyForQuery reports.
     pub(crate) status: u8,
     pub(crate) statements: Named<NamedStatement>,
     pub(crate) portals: Named<Portal>,
-    /// True if messages are skipped up to the next Sync, because of an error.
+    /// True if an error has occurred, after which messages are skipped up to the next Sync.
     pub(crate) skipping: bool,
     copying: Option<CopyIn>,
     query: SimpleQuery,
@@ -60,28 +60,30 @@ pub struct ClientSession {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The session waits for a start-up packet. If `refused`, there are too many sessions.
+    /// The session waits for a start-up packet. If `refused` is true, the server has too many sessions and answers with
+    /// an error.
     Startup {
         refused: bool,
     },
     Ready,
-    /// A simple query was interrupted by a delay or by COPY: its rest comes before further messages.
+    /// A simple query was interrupted by a delay or by COPY. The rest of the query is answered before further messages.
     Query,
 }
 
-/// The rest of a simple query.
+/// The part of a simple query that has not been answered yet.
 #[derive(Default)]
 struct SimpleQuery {
     text: Vec<u8>,
     at: usize,
-    /// True if a statement of the query was answered.
+    /// True if at least one statement of the query was answered.
     is_answered: bool,
 }
 
 impl ClientSession {
-    /// Makes the session of the connection with this number, which counts from 0 in the order of acceptance.
+    /// Makes the session of connection `number`. Connections are numbered from 0 in the order in which they are
+    /// accepted. `refused` is true if there are too many sessions.
     pub fn new(number: u32, setup: &Setup, refused: bool) -> Self {
-        // The factor spreads the numbers over all seeds, so that servers with neighbouring seeds draw different delays.
+        // The factor spreads the numbers over all seeds, so that servers with consecutive seeds draw different delays.
         let mut base = Random::seeded(setup.seed ^ (u64::from(number) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Self {
             number,
@@ -97,8 +99,8 @@ impl ClientSession {
         }
     }
 
-    /// Answers the complete messages in `input`. Returns the number of their bytes. After [`ServerAction::Hold`] it is
-    /// called again with the rest.
+    /// Answers the complete messages in `input`. Returns the number of bytes that were answered. After
+    /// [`ServerAction::Hold`] the caller calls it again with the remaining bytes.
     pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut used = 0;
         loop {
@@ -162,13 +164,13 @@ impl ClientSession {
                 messages::ready(&mut self.out, self.status);
                 ServerAction::Go
             }
-            // data of a COPY that has failed
+            // Data of a COPY that has already failed.
             b'd' | b'c' | b'f' => ServerAction::Go,
             other => self.fatal("08P01", &format!("invalid frontend message type {other}")),
         }
     }
 
-    /// Answers a simple query: as many statements as its text has.
+    /// Answers a simple query, which may have several statements.
     fn simple_query(&mut self, body: &[u8], setup: &Setup) -> ServerAction {
         self.skipping = false;
         self.query.is_answered = false;
@@ -191,8 +193,8 @@ impl ClientSession {
         turn
     }
 
-    /// Answers statements until one takes time or begins COPY FROM STDIN. Returns the number of bytes of the text that
-    /// are done.
+    /// Answers statements of a simple query until one has a delay or begins COPY FROM STDIN. Returns the number of
+    /// bytes of the text that were answered.
     fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut at = 0;
         while at < text.len() {
@@ -218,8 +220,8 @@ impl ClientSession {
         (text.len(), ServerAction::Go)
     }
 
-    /// Writes the answer to a statement and returns its delay, or writes an error and returns `None`. A portal has a
-    /// format, and its rows are not described.
+    /// Writes the answer to a statement and returns its delay. If the statement fails, writes an error and returns
+    /// `None`. The rows of a portal have the portal's format and no RowDescription.
     #[inline]
     pub(crate) fn run_statement(
         &mut self,
@@ -274,7 +276,7 @@ impl ClientSession {
         Some(if is_immediate { 0 } else { setup.delay.draw(&mut self.random) })
     }
 
-    /// Writes an error. A transaction fails with it.
+    /// Writes an error. If a transaction is open, it fails.
     pub(crate) fn fail(&mut self, sqlstate: &str, message: &str) {
         messages::error(&mut self.out, "ERROR", sqlstate, message);
         if self.status == IN_TRANSACTION {
@@ -324,7 +326,7 @@ impl ClientSession {
                 self.out.push(b'N');
                 ServerAction::Go
             }
-            // Cancel requests are ignored: statements end when their delay is over.
+            // Cancel requests are ignored, since statements end when their delay is over.
             CANCEL_REQUEST => ServerAction::Close,
             version if version >> 16 == 3 => self.welcome(version & 0xFFFF, parameters, refused),
             version => {
@@ -363,7 +365,7 @@ impl ClientSession {
     }
 }
 
-/// Returns the text that begins `bytes`, up to its zero byte.
+/// Returns the text at the beginning of `bytes`, up to its zero byte.
 fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

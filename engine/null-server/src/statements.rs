@@ -1,20 +1,20 @@
-//! Recognises what kind of answer a statement needs, by its words. Nothing is executed.
+//! Recognises by the words of a statement which kind of answer it needs. No statement is executed.
 
 use std::borrow::Cow;
 
 use ground::sql;
 
-/// The effect of a statement on the session, and its answer.
+/// The kind of a statement: its effect on the session, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatementKind {
-    /// The statement has only blanks and comments.
+    /// The statement consists of blanks and comments only.
     Empty,
-    /// The statement is BEGIN or START TRANSACTION, with its command tag.
+    /// The statement is BEGIN or START TRANSACTION. The field is its command tag.
     Begin(&'static str),
     /// The statement is COMMIT or END.
     Commit,
     Rollback,
-    /// The statement is ROLLBACK TO SAVEPOINT: the transaction continues.
+    /// The statement is ROLLBACK TO SAVEPOINT, after which the transaction goes on.
     RollbackTo,
     /// The statement returns one row.
     Rows(KnownRow, CommandTag),
@@ -24,23 +24,25 @@ pub enum StatementKind {
     Done(CommandTag),
 }
 
-/// The rows that the server answers with.
+/// The rows that the server can return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownRow {
-    /// The column `abalance` with 0: the answer to all other queries.
+    /// The column `abalance` with the value 0. It answers all queries that are not recognised.
     Balance,
-    /// The number of branches.
+    /// The number of rows in `pgbench_branches`.
     Branches,
-    /// pgbench's survey of partitions before a run: strategy and count.
+    /// The answer to pgbench's query for partitions before a run: the strategy and the number of partitions.
     Partitions,
-    /// pgbench's survey of partitions before a run: strategy and count, after the place in the search path.
+    /// The answer to pgbench's query for partitions before a run, in its form with the position in the search path
+    /// before the strategy and the number of partitions.
     PlacedPartitions,
 }
 
-/// The command tag of CommandComplete.
+/// The command tag in a CommandComplete message.
 pub type CommandTag = Cow<'static, [u8]>;
 
-/// Returns true if a client sends this statement before a run, as pgbench does. Such a statement is never delayed.
+/// Returns true if a client such as pgbench sends this statement before a run to inspect the tables. Such a statement
+/// has no delay.
 pub fn is_survey(kind: &StatementKind) -> bool {
     use KnownRow::{Branches, Partitions, PlacedPartitions};
     matches!(kind, StatementKind::Rows(Branches | Partitions | PlacedPartitions, _))
@@ -85,8 +87,8 @@ fn capitals(words: &[u8]) -> CommandTag {
     Cow::Owned(words.trim_ascii_end().to_ascii_uppercase())
 }
 
-/// Splits the first statement off, without its semicolon. Returns it and the rest. A semicolon in quotes or in a
-/// comment does not end a statement.
+/// Splits a text after its first statement. Returns the statement without its semicolon, and the rest of the text. A
+/// semicolon in quotes or in a comment does not end a statement.
 pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     while at < text.len() {
@@ -102,7 +104,7 @@ pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     (text, b"")
 }
 
-/// Returns the highest number of the parameters `$1`, `$2`, ... of a statement.
+/// Returns the highest number among the parameters `$1`, `$2`, ... of a statement.
 pub fn parameters(text: &[u8]) -> u16 {
     let mut highest = 0;
     let mut at = 0;
@@ -115,7 +117,7 @@ pub fn parameters(text: &[u8]) -> u16 {
     highest
 }
 
-/// Returns the row that answers a SELECT.
+/// Returns the row with which the server answers a SELECT.
 fn known_row(text: &[u8]) -> KnownRow {
     if contains(text, b"pgbench_branches") && contains(text, b"count(*)") {
         KnownRow::Branches
@@ -128,7 +130,8 @@ fn known_row(text: &[u8]) -> KnownRow {
     }
 }
 
-/// Splits the first word off, after blanks. Returns it, empty if there is none, and the rest.
+/// Splits the first word from a text, after blanks. Returns the word, which is empty if there is none, and the rest of
+/// the text.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = skip_blanks(text);
     let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(text.len());

@@ -1,5 +1,5 @@
-//! Tests of sessions with clients of every kind: the answers do not depend on how the bytes are cut, and no client
-//! breaks a session.
+//! Tests of sessions with clients of every kind. The answers must not depend on the pieces in which the bytes arrive,
+//! and no client may break a session.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -14,8 +14,8 @@ fn setup(delay: &str) -> Setup {
     Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
 }
 
-/// Feeds bytes to a session in pieces of one size. Returns what the session answers, the delays that it asks for, which
-/// are skipped here, and true if it closes the connection.
+/// Passes bytes to a session in pieces of `size` bytes. Returns the session's answer, the delays for which it asks (the
+/// test does not wait for them), and true if it closes the connection.
 fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool) {
     let mut session = ClientSession::new(0, setup, false);
     let (mut kept, mut holds) = (Vec::new(), Vec::new());
@@ -34,8 +34,8 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
     (session.out, holds, false)
 }
 
-/// Returns the types of the messages after the welcome, with the status of ReadyForQuery and the text of
-/// CommandComplete.
+/// Returns a summary of the messages after the start of the session: their types, with the status of ReadyForQuery and
+/// the tag of CommandComplete.
 fn summary(out: &[u8]) -> String {
     let mut words = Vec::new();
     for (kind, body) in wire::frame::messages(out) {
@@ -91,8 +91,8 @@ fn copy_data(data: &str) -> Vec<u8> {
     message(|out| frontend::CopyData::new(data.as_bytes()).unwrap().write(out))
 }
 
-/// Returns conversations: the bytes that a client sends after its start-up packet, and a summary of the server's answer
-/// to them.
+/// Returns conversations: the bytes that a client sends after its start-up packet, and the summary of the server's
+/// answer.
 fn conversations() -> Vec<(Vec<u8>, &'static str)> {
     let copy_done = || message(frontend::copy_done);
     let copy_fail = || message(|out| frontend::copy_fail("no", out).unwrap());
@@ -107,9 +107,9 @@ fn conversations() -> Vec<(Vec<u8>, &'static str)> {
             "1 2 T D C(SELECT 1) 2 D C(SELECT 1) ZI",
         ),
         ([parse("p", "update a set b = $2"), describe(b'S', "p"), sync()].concat(), "1 t n ZI"),
-        // after an error everything up to Sync is skipped
+        // After an error all messages up to Sync are skipped.
         ([bind("missing"), execute(), sync(), query("select 1")].concat(), "E ZI T D C(SELECT 1) ZI"),
-        // a failed transaction takes nothing but its end
+        // A failed transaction accepts only the statement that ends it.
         (
             [query("begin"), bind("missing"), sync(), query("select 1"), query("end")].concat(),
             "C(BEGIN) ZT E ZE E ZE C(ROLLBACK) ZI",
