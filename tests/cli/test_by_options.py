@@ -236,7 +236,10 @@ def test_a_selftest_names_its_options(capsys, monkeypatch):
         (["--latency-limit", "10ms"], "load: --latency-limit ends the tries of a transaction"),
         (["--scale", "0.5"], "load: --scale is 0.5, and for tpcb-like it has to be a whole number; round it"),
         (["--workload", "suite:tpch", "--clients", "2"], "load: --clients is not for a suite: "),
-        (["--set", "load.procedures=true"], "load: --set load.procedures is for the workload order-entry; set it"),
+        (
+            ["--set", "load.procedures=true"],
+            "load: --set load.procedures is for the workload order-entry; set this workload",
+        ),
     ],
 )
 def test_options_that_do_not_fit_together_are_named_as_options(capsys, options, message):

@@ -105,7 +105,7 @@ def test_metrics_of_the_command_line_are_those_of_a_study_file(monkeypatch):
 
 def test_an_unknown_metric_is_answered_with_the_option(monkeypatch):
     monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: 0)
-    with pytest.raises(StudyError, match=r"--metrics: 'p999' is no metric; did you mean 'p99.9'"):
+    with pytest.raises(StudyError, match=r"--metrics: 'p999' is not a metric; did you mean 'p99.9'"):
         compare_command(["jit=on", "jit=off"], metrics="p999")
 
 

@@ -86,5 +86,5 @@ def test_the_frozen_study_names_the_builds_one_by_one(tmp_path):
 
 @pytest.mark.parametrize("data", [{"server": {"postgres": "every"}, "arms": {"a": {}, "b": {}}}, {"arms": 3}])
 def test_where_no_arm_can_be_written_out_the_study_is_refused(data):
-    with pytest.raises(StudyError, match=r"\[server\] postgres = \"every\" belongs into an arm|at least two arms"):
+    with pytest.raises(StudyError, match=r"\[server\] postgres = \"every\" belongs in an arm|at least two arms"):
         build_study(expanded(data, found, "test"), "test")

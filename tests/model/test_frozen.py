@@ -135,7 +135,7 @@ def test_a_study_that_changes_the_host_survives_freezing():
 def test_storage_that_does_not_fit_together_is_refused():
     for storage, message in (
         ({"size": "1GB"}, "a volume needs fs"),
-        ({"fs": "ext4", "on": "disk"}, "is no place"),
+        ({"fs": "ext4", "on": "disk"}, "is not a place"),
         ({"on": "/srv", "mkfs": ["-q"]}, "nothing is made in the directory /srv"),
         ({"fs": "tmpfs", "on": "/srv"}, "a tmpfs is in memory"),
         ({"fs": "ntfs"}, "must be 'ext4'"),

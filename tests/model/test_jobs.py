@@ -100,19 +100,19 @@ def test_a_number_of_blocks_needs_no_block_before_them(folder):
 @pytest.mark.parametrize(
     ("load", "arms", "says"),
     [
-        ({"clients": 4}, ARMS, "clients is not for a job: one session runs it; remove it"),
-        ({"duration": "5s"}, ARMS, "job.limit ends one that takes too long; remove it"),
-        ({"rate": 100}, ARMS, "rate is not for a job: it is run once; remove it"),
+        ({"clients": 4}, ARMS, "clients is not for a job: one session runs the job; remove it"),
+        ({"duration": "5s"}, ARMS, "job.limit ends a job that takes too long; remove it"),
+        ({"rate": 100}, ARMS, "rate is not for a job: the job runs once; remove it"),
         ({"protocol": "extended"}, ARMS, "protocol is not for a job"),
         ({"workload": ["job:index.sql", "select-only"]}, ARMS, "give it a study of its own"),
-        ({"workload": "job:"}, ARMS, 'job: names no file; write "job:index.sql", or what is to run as command'),
+        ({"workload": "job:"}, ARMS, 'job: names no file; write "job:index.sql", or the program to run as command'),
         ({"job": {"command": "pg_dump"}}, ARMS, 'a job is either a file or a command; write workload = "job:"'),
-        ({"job": {"command": "psql 'a"}}, ARMS, "it is no command (No closing quotation)"),
-        ({"job": {"command": "pg_dump 'password=x'"}}, ARMS, "it holds a password or token, which other users"),
+        ({"job": {"command": "psql 'a"}}, ARMS, "the command cannot be parsed (No closing quotation)"),
+        ({"job": {"command": "pg_dump 'password=x'"}}, ARMS, "the command has a password or token, which other users"),
         (
             {"job": {"command": "pg_dump postgresql://u:x@h/d"}},
             ARMS,
-            "it holds a password or token, which other users",
+            "the command has a password or token, which other users",
         ),
         ({"workload": "job:none.sql"}, ARMS, "cannot read the script"),
         ({"workload": "select-only", "job": {"limit": "1s"}}, ARMS, "job is for the workload job:FILE.sql"),
@@ -121,7 +121,7 @@ def test_a_number_of_blocks_needs_no_block_before_them(folder):
             {},
             {"a": {"dsn": "host=db1"}, "b": {"dsn": "host=db2"}},
             "[arms.a] a job changes the data, and a given server has no fresh copy of them for each trial; set "
-            '[load.job] undo to the SQL that undoes it, or to "none"',
+            '[load.job] undo to the SQL that undoes the job, or to "none"',
         ),
         ({"job": {"undo": "DROP INDEX i"}}, ARMS, "[load.job] undo is for given servers"),
         (

@@ -104,12 +104,15 @@ WHOLE = base64.b64decode(of_library({100: 3, 7_000_000: 1}).encode())
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "it is no histogram"),
-        ("not base64!", "it is no histogram"),
-        (base64.b64encode(b"HIST").decode(), "it is no histogram"),
-        (base64.b64encode(WHOLE[:-1]).decode(), "it is no histogram"),
+        ("", "the text is not a histogram"),
+        ("not base64!", "the text is not a histogram"),
+        (base64.b64encode(b"HIST").decode(), "the text is not a histogram"),
+        (base64.b64encode(WHOLE[:-1]).decode(), "the text is not a histogram"),
         (base64.b64encode(WHOLE + b"x").decode(), "the histogram is cut off"),
-        (HdrHistogram(1, 1_000_000, 2).encode().decode(), "it is no histogram of three digits from 1 us to 1 h"),
+        (
+            HdrHistogram(1, 1_000_000, 2).encode().decode(),
+            "the histogram does not have three digits and a range from 1 us to 1 h",
+        ),
     ],
 )
 def test_what_is_no_histogram_is_one_sentence(text, sentence):

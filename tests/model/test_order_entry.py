@@ -29,13 +29,13 @@ def test_its_scale_is_the_number_of_warehouses():
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        ({"check": True}, "check is for the workload order-entry; set it, or remove check"),
-        ({"procedures": True}, "procedures is for the workload order-entry; set it, or remove procedures"),
+        ({"check": True}, "check is for the workload order-entry; set this workload, or remove check"),
+        ({"procedures": True}, "procedures is for the workload order-entry; set this workload, or remove procedures"),
         (
             {"workload": "order-entry", "scale": 20_000},
             "scale is the number of warehouses of order-entry, at most 10,000",
         ),
-        ({"workload": "order_entry"}, "'order_entry' is no built-in workload; did you mean order-entry?"),
+        ({"workload": "order_entry"}, "'order_entry' is not a built-in workload; did you mean order-entry?"),
     ],
 )
 def test_mistakes_are_named(load, message):

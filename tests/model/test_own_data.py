@@ -97,8 +97,8 @@ def test_a_query_is_a_script(shop, query):
     [
         ({"data": "none.sql"}, r"\[load\] data: cannot read .*none.sql: No such file"),
         ({"data": []}, None),
-        ({"data": ""}, "data: it has an empty name"),
-        ({"data": ["schema.sql", "host=db"]}, "data: a connection string stands alone"),
+        ({"data": ""}, "data: it has an empty path"),
+        ({"data": ["schema.sql", "host=db"]}, "data: a connection string must be the only item"),
         ({"data": "host=db port='1"}, r"\[load\] data is not a connection string"),
         ({"data": "schema.sql", "scale": 5}, "scale is not for data of your own: it is the size of tables"),
         ({"data": "schema.sql", "fillfactor": 90}, "fillfactor is not for data of your own"),
@@ -108,9 +108,9 @@ def test_a_query_is_a_script(shop, query):
         ({"workload": ["pack:queue", "b.sql=3"]}, "pack:queue cannot be mixed"),
         ({"workload": ["tpcb-like", "b.sql=3"]}, "tpcb-like cannot be mixed with scripts that have weights"),
         ({"workload": ["a.sql=0", "b.sql=0"]}, "every script has the weight 0"),
-        ({"workload": "a.sql", "values": {"id": "id"}}, "'id' is no column; write the table and the column"),
-        ({"workload": "a.sql", "values": {"id": "a.b.c.d"}}, "'a.b.c.d' is no column"),
-        ({"workload": "a.sql", "values": {"id": "t.x; drop table t"}}, "is no column"),
+        ({"workload": "a.sql", "values": {"id": "id"}}, "'id' is not a column; write the table and the column"),
+        ({"workload": "a.sql", "values": {"id": "a.b.c.d"}}, "'a.b.c.d' is not a column"),
+        ({"workload": "a.sql", "values": {"id": "t.x; drop table t"}}, "is not a column"),
         ({"workload": "a.sql", "values": {"i d": "t.x"}}, "'i d' is not the name of a variable"),
         ({"values": {"id": "t.x"}}, "values are for a query or scripts of pgbench"),
         ({"workload": "t.lua", "values": {"id": "t.x"}}, "values are for a query or scripts of pgbench"),
@@ -160,5 +160,5 @@ def test_data_of_a_replay_is_its_dump(shop):
     assert (spec.load.data, spec.load.replay.data) == ([], "@shop")
     with pytest.raises(StudyError, match="in one dump"):
         study(workload="replay:@shop", data="host=db1")
-    with pytest.raises(StudyError, match=r"data and replay\.data name the same thing"):
+    with pytest.raises(StudyError, match=r"data and replay\.data both name the data of the replay"):
         study(workload="replay:@shop", data="@shop", replay={"data": "@shop"})

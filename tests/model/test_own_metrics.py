@@ -47,15 +47,15 @@ def test_a_study_of_a_harness_is_the_same_after_it_was_frozen():
 @pytest.mark.parametrize(
     ("reads", "said"),
     [
-        ({"NOPM": {"pattern": "(a"}}, r"\[load\] job\.reads\.NOPM\.pattern: it is no regular expression"),
-        ({"NOPM": {"pattern": "(a)(b)"}}, "it has 2 groups, and one finds the number"),
-        ({"NOPM": {"pattern": "a", "json_path": "b"}}, "it has a pattern and a json_path; leave one out"),
+        ({"NOPM": {"pattern": "(a"}}, r"\[load\] job\.reads\.NOPM\.pattern: it is not a regular expression"),
+        ({"NOPM": {"pattern": "(a)(b)"}}, "it has 2 groups, and only one can find the number"),
+        ({"NOPM": {"pattern": "a", "json_path": "b"}}, "it has a pattern and a json_path; leave one of the two out"),
         ({"NOPM": {"unit": "ms"}}, "it does not say where the number is; write pattern"),
         ({"NOPM": {"patern": "a"}}, r"unknown key 'patern' in \[load\.job\.reads\.NOPM\]; did you mean 'pattern'\?"),
         ({"NOPM": {"pattern": "a", "better": "higher"}}, "must be 'more' or 'less'"),
         ({"tps": NOPM}, "tps is a metric of pgtrial's own; give yours another name"),
-        ({"a,b": NOPM}, "'a,b' is no name for a metric; use 1 to 40 letters"),
-        ({"": NOPM}, "'' is no name for a metric"),
+        ({"a,b": NOPM}, "'a,b' cannot be the name of a metric; use 1 to 40 letters"),
+        ({"": NOPM}, "'' cannot be the name of a metric"),
     ],
 )
 def test_what_is_wrong_with_a_number_is_said(reads, said):
@@ -71,7 +71,7 @@ def test_sql_prints_no_number(tmp_path):
 
 
 def test_an_unknown_metric_is_answered_with_those_of_the_study():
-    with pytest.raises(StudyError, match=r"\[verdict\] metrics: 'NOP' is no metric; did you mean 'NOPM'\?"):
+    with pytest.raises(StudyError, match=r"\[verdict\] metrics: 'NOP' is not a metric; did you mean 'NOPM'\?"):
         harness({"NOPM": NOPM}, {"metrics": ["NOP"]})
 
 
@@ -96,7 +96,7 @@ def test_a_harness_of_the_command_line_is_that_of_a_study_file(monkeypatch):
             "--reads 'NOPM' does not consist of a name and a pattern; write for example",
         ),
         ({"command": "sh bench.sh", "reads": ["a=1", "a=2"]}, "--reads has a more than once"),
-        ({"command": "sh bench.sh", "reads": ["a=(1"]}, "--reads: it is no regular expression"),
+        ({"command": "sh bench.sh", "reads": ["a=(1"]}, "--reads: it is not a regular expression"),
         ({"reads": ["a=1"]}, r"--reads is for the workload job:FILE.sql|job is for the workload job:FILE.sql"),
         ({"command": "sh bench.sh", "reads": ["tps=1"]}, "--reads: tps is a metric of pgtrial's own"),
     ],
@@ -148,7 +148,7 @@ def test_a_study_with_metrics_of_its_own_is_the_same_after_it_was_frozen():
         ({"dead": {"command": "psql password=x", "better": "less"}}, "this one has a password or token"),
         ({"dead": {**DEAD, "limit": "0s"}}, r"\[metrics\.dead\] limit must be greater than 0"),
         ({"p99": DEAD}, r"\[metrics\]: p99 is a metric of pgtrial's own; give yours another name"),
-        ({"a,b": DEAD}, r"\[metrics\]: 'a,b' is no name for a metric"),
+        ({"a,b": DEAD}, r"\[metrics\]: 'a,b' cannot be the name of a metric"),
     ],
 )
 def test_what_is_wrong_with_a_metric_is_said(metrics, said):

@@ -127,7 +127,7 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path, manifest, expected)
 
 WRONG_FILES = {
     "no schema": ({"schema_sql": None}, r"it has no schema\.sql"),
-    "script that nothing names": ({"lower_sql": "SELECT 1;"}, r"lower\.sql is no script of a mix"),
+    "script that nothing names": ({"lower_sql": "SELECT 1;"}, r"lower\.sql is not a script of any mix"),
     "measure without quality": ({"measure_sql": "SELECT 1;"}, r"it has measure\.sql and no \[quality\]"),
 }
 
@@ -146,7 +146,7 @@ WRONG_WORKLOADS = {
     "twice": (["pack:kv", "pack:kv/A"], "lists the pack kv/A more than once"),
     "two of one name": (["pack:queue", "./queue"], "another workload is called queue"),
     "script of its name": (["pack:queue", "./own/queue"], "own/queue is called as a pack of the study is"),
-    "name": ("./my pack", "'my pack' is no name for a pack"),
+    "name": ("./my pack", "'my pack' cannot be the name of a pack"),
     "folder without": ("./own", r"own is a folder without a pack\.toml"),
     "no text": ("./latin", r"the file data\.sql of the pack latin is not a text in UTF-8"),
 }

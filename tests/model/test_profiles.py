@@ -121,7 +121,7 @@ WRONG = {
     "unknown profile like none": (ARMS + "[profiles.quick]\n[profiles.full]\n", "zzz", "it has quick, full"),
     "profile of a study without": (ARMS, "quick", "has no profiles; leave --profile out"),
     "profiles that are no table": ("profiles = 3\n" + ARMS, None, "profiles are tables"),
-    "a profile that is no table": ("[profiles]\nquick = 3\n" + ARMS, None, "[profiles] quick is no profile"),
+    "a profile that is no table": ("[profiles]\nquick = 3\n" + ARMS, None, "[profiles] quick is not a table"),
     "a misspelt section of all profiles": (ARMS + "[profile.quick]\n", None, "did you mean 'profiles'?"),
     "a misspelt section of a profile": (
         ARMS + "[profiles.quick.verdikt]\nblocks = 8\n",
@@ -133,7 +133,7 @@ WRONG = {
     "a profile chosen in the file": (
         "[study]\nprofile = 'full'\n" + ARMS + "[profiles.full]\n",
         None,
-        "choose one by --profile full",
+        "choose a profile by --profile full",
     ),
     "a profile with one arm": (ARMS + "[profiles.quick.arms.only]\n", None, "at least two arms"),
     "a study that is no table": ("study = 3\n" + ARMS + "[profiles.quick]\n", None, "[study]"),

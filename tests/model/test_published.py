@@ -30,7 +30,7 @@ def test_a_file_that_says_nothing_is_refused():
 
 
 def test_a_baseline_is_one_of_the_series():
-    with pytest.raises(ValidationError, match="none of its series"):
+    with pytest.raises(ValidationError, match="is not one of its series"):
         Figure.model_validate(
             {
                 "title": "t",

@@ -50,7 +50,7 @@ def test_a_replay_is_one_load_point_with_an_end_of_its_own(folder):
     assert point.slug == "replay-monday"
     plan = make_plan(study, 1, "now")
     assert (plan.measure, plan.warmup_s, plan.duration_s, plan.interleaving) == ("mean response time", 0, 0, None)
-    assert why_not(Design(study)) == "the recorded times of a replay would pass during the slices of the others"
+    assert why_not(Design(study)) == "the recorded times of a replay would pass during the slices of the other arms"
     assert study.load.expected_s == 2
     assert fewest_blocks(Design(study), plan) == 10, "the shortest plan whose last look can decide its statements"
     assert plan.looks[0] == 12, "its statements can be decided at the first look"
@@ -94,9 +94,9 @@ def test_as_fast_as_possible_it_is_about_throughput(folder):
         ({"duration": "5s"}, "duration is not for a replay: it ends when the sessions have ended"),
         ({"workload": ["replay:monday", "tpcb-like"]}, "a replay has data of its own and is judged by itself"),
         ({"replay": {}}, "a replay needs [load.replay] data: a dump (pg_dump)"),
-        ({"workload": "tpcb-like"}, "replay is for the workload replay:DIRECTORY; set it, or remove replay"),
-        ({"replay": {"data": "shop.sql", "speed": "fast"}}, "'fast' is no speed; write a number"),
-        ({"replay": {"data": "shop.sql", "speed": 0}}, "0.0 is no speed; write a number"),
+        ({"workload": "tpcb-like"}, "replay is for the workload replay:DIRECTORY; set this workload, or remove replay"),
+        ({"replay": {"data": "shop.sql", "speed": "fast"}}, "'fast' is not a speed; write a number"),
+        ({"replay": {"data": "shop.sql", "speed": 0}}, "0.0 is not a speed; write a number"),
         ({"replay": {"data": "shop.sql", "sped": 2}}, "unknown key 'sped' in [load.replay]; did you mean 'speed'?"),
         ({"workload": "replay:tuesday"}, "tuesday is no finished capture: it has no capture.json"),
         ({"replay": {"data": "none.sql"}}, "test: cannot read "),

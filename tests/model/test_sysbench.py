@@ -109,8 +109,11 @@ WRONG = {
         {"workload": "oltp_delete", "sysbench": {"options": {"threads": 3}}},
         "use the key clients",
     ),
-    "address": ({"workload": "oltp_delete", "sysbench": {"options": {"pgsql-host": "x"}}}, "use its dsn"),
-    "not its to say": ({"workload": "oltp_delete", "sysbench": {"options": {"rand-seed": 3}}}, "for pgtrial itself"),
+    "address": ({"workload": "oltp_delete", "sysbench": {"options": {"pgsql-host": "x"}}}, "use the arm's dsn"),
+    "not its to say": (
+        {"workload": "oltp_delete", "sysbench": {"options": {"rand-seed": 3}}},
+        "pgtrial itself sets the option",
+    ),
     "no name": ({"workload": "oltp_delete", "sysbench": {"options": {"--x=y": 3}}}, "not the name of an option"),
 }
 

@@ -89,8 +89,8 @@ WRONG = {
     "rate": ({"rate": 50}, "its tasks arrive as tasks.arrival says"),
     "server loss": ({"on_server_loss": "wait 60s"}, "on_server_loss is not for app-tasks: tasks wait for connections"),
     "no tasks": ({"tasks": {"tasks": 0}}, r"\[load\] tasks.tasks must be greater than or equal to 1"),
-    "arrival": ({"tasks": {"arrival": "poisson:"}}, "'poisson:' is no arrival of tasks; write \"at-once\", 50"),
-    "no rate": ({"tasks": {"arrival": 0}}, "'0' is no arrival of tasks"),
+    "arrival": ({"tasks": {"arrival": "poisson:"}}, "'poisson:' is not an arrival of tasks; write \"at-once\", 50"),
+    "no rate": ({"tasks": {"arrival": 0}}, "'0' is not an arrival of tasks"),
     "too many connections": ({"tasks": {"apps": 1000, "pool": 1000}}, "more than 100,000 connections"),
     "misspelt": ({"tasks": {"pool_timout": "3s"}}, r"unknown key 'pool_timout' in \[load.tasks\]; did you mean 'pool_"),
 }

@@ -78,7 +78,11 @@ def test_a_file_that_has_changed_is_noticed(study, tmp_path, change):
         (("x", "x"), {"load": {"max_tries": 4}}, "max_tries is not for client-programs"),
         (("x", "x"), {"verdict": {"metrics": "p99"}}, 'metrics: "p99" takes the time of each operation'),
         (("x", "x"), {"verdict": {"metrics": "response"}}, 'metrics: "response" takes the time of each operation'),
-        (("x", "x"), {"fleet": {"address": "local"}}, "[fleet] a client program runs on the lab's machine; remove it"),
+        (
+            ("x", "x"),
+            {"fleet": {"address": "local"}},
+            "[fleet] a client program runs on the machine of pgtrial; remove it",
+        ),
         (("no-such-program", "x"), {}, "[arms.a] command: there is no program no-such-program on PATH; install it"),
         (("./none", "x"), {}, "[arms.a] command: there is no program /"),
         (("x", "node 'a"), {}, "[arms.b] command: no closing quotation; close the quote"),

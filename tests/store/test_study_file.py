@@ -53,7 +53,7 @@ WRONG = {
     "bad share": (ARMS + "[verdict]\nmargin = 'small'\n", ["[verdict] margin", "'small' is not a share"]),
     "an unknown metric names the nearest": (
         ARMS + "[verdict]\nmetrics = ['tps', 'p99,9']\n",
-        ["[verdict] metrics", "'p99,9' is no metric", "did you mean 'p99.9'?"],
+        ["[verdict] metrics", "'p99,9' is not a metric", "did you mean 'p99.9'?"],
     ),
     "a metric like none": (ARMS + "[verdict]\nmetrics = 'xyz'\n", ["'xyz'", "metrics are tps, response, p50"]),
     "a metric twice": (
@@ -68,8 +68,11 @@ WRONG = {
         ARMS + "[load]\nworkload = 'app-tasks'\n[verdict]\nmetrics = 'p99'\n",
         ["[verdict] metrics", "has criteria of its own"],
     ),
-    "no price": ("[arms.a]\nprice = '1 USD/h'\n[arms.b]\nprice = 'cheap'\n", ["[arms.b] price", "'cheap' is no price"]),
-    "a price of nothing": ("[arms.a]\nprice = '0 USD/h'\n[arms.b]\n", ["[arms.a] price", "is no price"]),
+    "no price": (
+        "[arms.a]\nprice = '1 USD/h'\n[arms.b]\nprice = 'cheap'\n",
+        ["[arms.b] price", "'cheap' is not a price"],
+    ),
+    "a price of nothing": ("[arms.a]\nprice = '0 USD/h'\n[arms.b]\n", ["[arms.a] price", "is not a price"]),
     "a price of one arm alone": ("[arms.a]\nprice = '1 USD/h'\n[arms.b]\n", ["[arms.b] has no price", "or none"]),
     "prices in two currencies": (
         "[arms.a]\nprice = '1 USD/h'\n[arms.b]\nprice = '1 EUR/h'\n",
@@ -301,7 +304,7 @@ def test_a_table_that_stands_twice_is_named_as_it_is_written(tmp_path):
     file.write_text("[arms.a]\n[arms.index]\nthp = 'never'\n[arms.index]\nthp = 'always'\n")
     with pytest.raises(StudyError) as refused:
         read_study(file)
-    told = "[arms.index] stands twice (lines 2 and 4); give each table once, with all of its keys"
+    told = "[arms.index] occurs twice (lines 2 and 4); write each table once, with all of its keys"
     assert str(refused.value) == f"{file} is not valid TOML: {told}"
 
 

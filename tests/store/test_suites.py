@@ -105,8 +105,8 @@ def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
         ({"scale": [1, 2]}, "a suite has one scale"),
         ({"workload": "suite:joins", "scale": 0.005}, "a suite's scale is 0.01 to 100 with at most two decimals, and"),
         ({"workload": "suite:joins", "scale": 101}, "not 101; change it"),
-        ({"workload": "suite:joins", "scale": "small"}, "[load] scale: 'small' is no scale factor; write a"),
-        ({"workload": "suite:joins", "scale": -1}, "[load] scale: -1 is no scale factor; write a number above"),
+        ({"workload": "suite:joins", "scale": "small"}, "[load] scale: 'small' is not a scale factor; write a"),
+        ({"workload": "suite:joins", "scale": -1}, "[load] scale: -1 is not a scale factor; write a number above"),
         ({"workload": "tpcb-like", "scale": 0.5}, "scale is 0.5, and for tpcb-like it has to be a whole number; round"),
         ({"values": {"id": "orders.id"}}, "values are for a query or scripts of pgbench"),
         ({"suite": {"unchecked": ["q3"]}}, "[load.suite] unchecked: there is no query 'q3' in queries; there are q01"),
@@ -127,7 +127,7 @@ def test_what_does_not_go_with_a_suite_is_a_sentence(folder: Path, load: dict[st
     [
         ("limit = ", "suite.toml is not valid TOML"),
         ('generator = "x"', "suite.toml: line 1: unknown key 'generator'; known are description, data, limit"),
-        ('data = "x"', "suite.toml: line 1: data: 'x' is no data of the engine"),
+        ('data = "x"', "suite.toml: line 1: data: 'x' is no data set of the load engine"),
         ("limit = 0", "suite.toml: line 1: limit must be greater than 0"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_wrong_suite_file_is_a_sentence(folder: Path, text: str, words: str) -
 
 def test_files_that_are_no_queries_are_refused(folder: Path) -> None:
     (folder / "queries" / "q 3.sql").write_text("select 3")
-    with pytest.raises(StudyError, match=r"'q 3\.sql' is no name for a suite or a query"):
+    with pytest.raises(StudyError, match=r"'q 3\.sql' cannot be the name of a suite or a query"):
         study(folder)
     (folder / "queries" / "q 3.sql").unlink()
     (folder / "queries" / "q01.sql").write_bytes(b"select '\xff'")

@@ -181,13 +181,15 @@ def _inflated(text: str) -> tuple[bytes, int]:
         inflater = zlib.decompressobj()
         plain = inflater.decompress(packed[_OUTER.size :], _LONGEST)
         if not inflater.eof:
-            raise ValueError("it is cut off, or longer than all ranges take")
+            raise ValueError("its compressed data are cut off, or are longer than any histogram of the load engine")
         inner_kind, inner_length, offset, digits, lowest, highest, _ = _HEADER.unpack_from(plain)
     except (ValueError, struct.error, zlib.error) as error:
-        raise ValueError(f"it is no histogram in HdrHistogram's V2 form ({error})") from None
+        raise ValueError(f"the text is not a histogram in HdrHistogram's V2 format ({error})") from None
     known = (kind, inner_kind) == (_DEFLATED, _INFLATED) and [offset, digits, lowest] == [0, _DIGITS, _LOWEST]
     if not known or highest not in _COUNTS:
-        raise ValueError("it is no histogram of three digits from 1 us to 1 h in HdrHistogram's V2 form")
+        raise ValueError(
+            "the histogram does not have three digits and a range from 1 us to 1 h, as those of the load engine do"
+        )
     numbers = plain[_HEADER.size :]
     if length != len(packed) - _OUTER.size or inner_length != len(numbers):
         raise ValueError("the histogram is cut off")

@@ -80,7 +80,7 @@ def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
     are known. `own` has the names that the study defines."""
     for name in names:
         if name not in METRICS and name not in own:
-            return f"{name!r} is no metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
+            return f"{name!r} is not a metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
     return None
 
 

@@ -4,7 +4,7 @@ these texts if the user gave SQL where pgtrial expected the set-up of an arm."""
 from __future__ import annotations
 
 TWO_FORMS = (
-    "all arms would run it; to compare two forms of a query or two scripts, give each arm its own: "
+    "all arms would run the same SQL; to compare two forms of a query or two scripts, give each arm its own: "
     "'old=query=SELECT ...' 'new=query=SELECT ...', or old=workload=old.sql new=workload=new.sql"
 )
 """A clause for the end of a message. It tells the user how to give each arm a query or script of its own."""

@@ -58,13 +58,13 @@ def test_the_wait_for_a_replacement_is_kept_in_seconds():
 
 
 WRONG = {
-    "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
+    "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is not the address of a Ray cluster"),
     "more than there can be": (
         {"address": "local", "machines": 2},
         r'\[fleet\]: "local" is this machine alone, and machines = 2; write share_machines = true \(--share-machines\)',
     ),
     "no machines": ({"machines": 0}, r"\[fleet\] machines must be greater than or equal to 1"),
-    "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
+    "no policy": ({"on_machine_loss": "panic"}, 'is not a policy that this key has; write "continue", "stop"'),
     "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
     "unknown key": ({"adress": "auto"}, r"unknown key 'adress' in \[fleet\]; did you mean 'address'\?"),
     "engine": ({"engine": "slurm"}, r"\[fleet\] engine must be 'ray'"),
@@ -81,7 +81,7 @@ def test_the_command_line_changes_the_fleet_of_the_file_key_by_key():
     spec = build_study({"arms": ARMS, "fleet": {"on_machine_loss": "stop", "machines": 3}}, "study.toml")
     changed = with_fleet(spec, address="ray://head:10001", machines=None).fleet
     assert changed == FleetSection(address="ray://head:10001", machines=3, on_machine_loss="stop")
-    with pytest.raises(StudyError, match=r"\[fleet\] address: 'somewhere' is no address"):
+    with pytest.raises(StudyError, match=r"\[fleet\] address: 'somewhere' is not the address"):
         with_fleet(spec, address="somewhere")
 
 

@@ -76,7 +76,7 @@ class Figure(Record):
     @model_validator(mode="after")
     def _baseline_is_a_series(self) -> Figure:
         if self.baseline is not None and self.baseline not in [series.name for series in self.series]:
-            raise ValueError(f"the baseline {self.baseline!r} of {self.title!r} is none of its series")
+            raise ValueError(f"the baseline {self.baseline!r} of {self.title!r} is not one of its series")
         return self
 
     @property

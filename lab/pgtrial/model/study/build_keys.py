@@ -13,12 +13,13 @@ from pgtrial.model.units import as_list
 
 
 def checked_source(text: str) -> str:
-    """Returns the text if it is a version, a directory, or a source that can be read. Raises ValueError."""
+    """Returns the text of the key `postgres` unchanged. Raises ValueError if it begins like a source, such as
+    `git:PATH@REF`, but cannot be parsed as one."""
     if is_source(text):
         try:
             source_of(text)
         except ValueError as error:
-            # a URL may hold a password
+            # the message does not quote the source, since a URL may hold a password
             raise ValueError(f"the source {error}") from None
     return text
 
@@ -26,7 +27,9 @@ def checked_source(text: str) -> str:
 def _sources(texts: list[str] | None) -> list[str] | None:
     for text in texts or ():
         if not is_source(text):
-            raise ValueError("an extension is a source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
+            raise ValueError(
+                "an extension must be given as a source; write git:PATH@REF, git:URL@REF or source:DIRECTORY"
+            )
         checked_source(text)
     return texts
 
@@ -35,8 +38,8 @@ _OF_A_BUILD = ("server.program*", "server.build_*", "server.version_full", "serv
 
 
 class BuildKeys(Record):
-    """The keys that say how a server or an extension is built. Builds are kept in the state directory and shared by all
-    studies."""
+    """The keys that say how a server or an extension is built. Builds are kept in pgtrial's state directory, and all
+    studies share them."""
 
     build: Annotated[
         list[str] | None,
@@ -44,8 +47,8 @@ class BuildKeys(Record):
         Key(shows=("server.build_options",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description="For a server that is built from source: options of meson, `-Dcassert=false`, or of "
-        "configure, `--with-icu`, `CFLAGS=-O3`.",
+        description="For a server that is built from source: options of meson, such as `-Dcassert=false`, or of "
+        "configure, such as `--with-icu` or `CFLAGS=-O3`.",
     )
     compiler: Annotated[
         str | None,
@@ -53,18 +56,18 @@ class BuildKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="The C compiler of servers and extensions that are built, `clang`. Default: `cc`.",
+        description="The C compiler for servers and extensions that pgtrial builds, such as `clang`. Default: `cc`.",
     )
     lto: Annotated[
         bool | None,
         Key(shows=("server.lto",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
-    ] = Field(None, description="For a server that is built from source: true to optimise at link time.")
+    ] = Field(None, description="For a server that is built from source: true to optimise it at link time.")
     pgo: Annotated[
         bool | None,
         Key(shows=("server.pgo",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description="For a server that is built from source: true to optimise by a [profile](builds.md#profile) "
+        description="For a server that is built from source: true to optimise it by a [profile](builds.md#profile) "
         "of pgbench.",
     )
     layouts: Annotated[
@@ -85,6 +88,6 @@ class BuildKeys(Record):
         Key(shows=("server.extension_sources",), follows=("server.extension*", "*.extensions", "server.program")),
     ] = Field(
         None,
-        description="Extensions that pgtrial [builds from source](builds.md#extensions), `git:PATH@REF`. They "
-        "are installed into a copy of the server's programs, and created before `setup_sql`.",
+        description="Extensions that pgtrial [builds from source](builds.md#extensions), such as `git:PATH@REF`. "
+        "pgtrial installs them into a copy of the server's programs, and creates them before `setup_sql` runs.",
     )

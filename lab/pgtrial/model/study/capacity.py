@@ -1,4 +1,5 @@
-"""The key `capacity` of `[load]`: the promise on the response time that the highest rate has to keep."""
+"""The key `capacity` of `[load]`, which has the promise that the highest rate has to keep: limits for the response time
+and for failures."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from pgtrial.model.units import Seconds, Share, nearest
 
 NOT_FOR_CAPACITY = {
     "rate": "a trial looks for the highest rate",
-    "latency_limit": "the promise has a limit of its own",
-    "interleave": "each arm has rates of its own",
+    "latency_limit": "the promise has its own time limit",
+    "interleave": "each arm is tried at rates of its own",
     "on_server_loss": "a server that is lost keeps no promise",
 }
 """The keys of `[load]` that do not apply to a study of capacity, each with the reason."""
@@ -22,23 +23,23 @@ NOT_FOR_CAPACITY = {
 _WARMUP_S = 3.0
 _LEAST_PROBE_S, _LONGEST_PROBE_S = 1.0, 10.0
 LONGER = 3
-"""The factor by which a probe at a slow rate may be longer than planned, so that it has enough transactions for its
-percentile."""
+"""The factor by which a probe at a slow rate may be longer than planned, so that it has enough transactions for the
+percentile of the promise."""
 
 _SETTLING_S, _SETTLING_LIMITS = 0.5, 10
-"""The least time that each probe runs before it counts: `_SETTLING_S` seconds, and `_SETTLING_LIMITS` times the
-limit."""
+"""How long each probe runs before its transactions count: at least `_SETTLING_S` seconds, and at least
+`_SETTLING_LIMITS` times the limit of the response time."""
 
 
 class CapacitySection(Record):
-    """The promise that a percentile of the transactions is answered within a limit, counted from their scheduled
-    start."""
+    """The promise that a percentile of the transactions is answered within a time limit. The response time counts from
+    the scheduled start of a transaction."""
 
     percentile: str
     limit: Seconds = Field(gt=0, le=600)
     failures: Share = Field(0.001, ge=0, lt=1)
     at_most: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """The highest rate that the search tries, transactions per second; None: as high as the server goes."""
+    """The highest rate that the search tries, in transactions per second; None if the search is not limited."""
 
     @property
     def slower(self) -> float:
@@ -47,22 +48,22 @@ class CapacitySection(Record):
 
     @property
     def settling_s(self) -> float:
-        """Returns how long a probe runs before it counts, seconds."""
+        """Returns how long a probe runs before its transactions count, in seconds."""
         return max(_SETTLING_S, _SETTLING_LIMITS * self.limit)
 
     def probe_s(self, rate: float, planned_s: float) -> float:
-        """Returns the length of a probe at a rate, whole seconds: as planned, or longer if its percentile needs more
-        transactions."""
+        """Returns the length of a probe at a rate, in whole seconds: the planned length, or a longer one if the
+        percentile needs more transactions."""
         needed_s = -(-transactions_for(self.percentile) // max(rate, 1e-9))
         return float(round(min(max(planned_s, needed_s), LONGER * planned_s)))
 
     def search_s(self, warmup_s: float, probe_s: float, probes: int) -> float:
-        """Returns about how long the warm-up and `probes` probes take together, seconds."""
+        """Returns the approximate time that the warm-up and this number of probes take together, in seconds."""
         return warmup_s + probes * (self.settling_s + probe_s)
 
     def lengths(self, warmup_s: float | None, probe_s: float | None, load_s: float, probes: int) -> tuple[float, float]:
-        """Returns the warm-up and the length of a probe, seconds. A length that is not given is chosen so that a search
-        takes `load_s` seconds."""
+        """Returns the length of the warm-up and of a probe, in seconds. If one of them is None, it is chosen so that a
+        search takes `load_s` seconds."""
         warmup_s = _WARMUP_S if warmup_s is None else warmup_s
         if probe_s is None:
             held_s = (load_s - warmup_s) / probes - self.settling_s
@@ -71,14 +72,14 @@ class CapacitySection(Record):
 
 
 def _promise(value: Any) -> Any:
-    """Returns the fields of the section for a promise such as `{ p99 = "20ms", failures = "0.1%" }`. A frozen study has
-    the fields themselves, which are returned unchanged."""
+    """Returns the fields of the section for a promise as the user writes it, such as `{ p99 = "20ms", failures = "0.1%"
+    }`. A frozen study has the fields themselves, which are returned unchanged."""
     if not isinstance(value, Mapping) or "percentile" in value:
         return value
     named = [key for key in value if key in PERCENTILES]
     unknown = [key for key in value if key not in PERCENTILES and key not in _OTHERS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no part of a promise; {nearest(unknown[0], _PARTS, 'there are')}")
+        raise ValueError(f"a promise has no key {unknown[0]!r}; {nearest(unknown[0], _PARTS, 'its keys are')}")
     if len(named) != 1:
         raise ValueError('a promise has one percentile and its limit; write for example { p99 = "20ms" }')
     rest = {key: value[key] for key in _OTHERS if key in value}

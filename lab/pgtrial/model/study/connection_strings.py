@@ -1,4 +1,4 @@
-"""Tells connection strings from other texts of a study, such as paths and settings."""
+"""Recognises connection strings among the texts of a study, which may also be paths or settings."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ SERVER_KEYS = frozenset({"host", "hostaddr", "port", "user", "dbname", "service"
 
 
 def names_server(text: str) -> bool:
-    """True if a text is a connection string, as opposed to settings or a path."""
+    """True if a text is a connection string, and not a setting or a path."""
     return re.match(r"postgres(ql)?://", text) is not None or text.partition("=")[0].strip() in SERVER_KEYS

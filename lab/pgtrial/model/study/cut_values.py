@@ -1,10 +1,11 @@
-"""Cuts values that may be secrets from the study of a bundle, which has marks in their place, and fills them in again
-from environment variables.
+"""Removes values that may be secrets from a study before it is stored in a bundle, and fills them in again from
+environment variables before the study of a bundle runs. In the bundle, a mark such as `(cut: PGTRIAL_SECRET_1)` stands
+in place of each value.
 
-A study file does not say which values are secret. The following values of its servers are cut: settings of which the
-facts hold only a digest, `options` of connection strings, environment variables with names such as API_KEY, and texts
-in which a password or a token is found. Values of the load are also in the plan and in each trial, and scripts are
-files of their own. These are not cut, and the person who makes a bundle is told about them.
+A study file does not say which values are secret. The following values of its servers are cut: settings for which the
+facts store only a digest, `options` of connection strings, environment variables with names such as API_KEY, and texts
+in which a password or a token is found. Values of the load are not cut, because the plan and each trial contain them
+too, and neither are scripts, which are files of their own. pgtrial tells the person who makes a bundle about these.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pgtrial.model.tokens import without_tokens
 
 _SECRET_NAME = re.compile(r"pass|token|secret|key|credential|dsn|conninfo", re.IGNORECASE)
 _PLAIN = re.compile(r"|on|off|true|false|yes|no|[+-]?[\d.]+ *[a-z]{0,3}", re.IGNORECASE)
-"""Matches values of settings that are switches or quantities."""
+"""Matches values of settings that are switches or quantities, which cannot be secrets."""
 
 _VARIABLE = "PGTRIAL_SECRET_"
 _MARK = re.compile(rf"\(cut: ({_VARIABLE}\d+)\)")
@@ -35,15 +36,15 @@ _OPTION = re.compile(r"(?:-c\s*|--)([\w.]+)=((?:[^\s\\]|\\.)*)")
 """Matches a setting in the `options` of a connection string."""
 
 Change = Callable[[str, str], str]
-"""A function that returns the replacement of a value. It gets the place of the value, such as
-`arms.new.settings.app.key`, and its text."""
+"""A function that returns the replacement for a value. Its arguments are the place of the value in the study, such as
+`arms.new.settings.app.key`, and the value."""
 
 
 def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
     """Returns the study with marks in place of the values that may be secrets. Each mark names an environment variable.
-    Also returns, for each of these variables, the places in the study whose value it stands for.
+    Also returns, for each of these variables, the places in the study whose value the variable must have.
 
-    Equal values have the same variable, so that arms with equal values still have equal ones.
+    Equal values get the same variable, so that arms with equal values stay equal.
     """
     taken = _variables_in(spec)
     unused = (name for number in count(1) if (name := f"{_VARIABLE}{number}") not in taken)
@@ -62,7 +63,8 @@ def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
 
 
 def filled(spec: StudySpec, environment: Mapping[str, str]) -> StudySpec:
-    """Returns the study with values of the environment in place of marks. Raises StudyError where one is missing."""
+    """Returns the study in which each mark is replaced by the value of the environment variable that it names. Raises
+    StudyError if a variable is missing."""
     wanted = _variables_in(spec)
     missing = [f"{name} ({', '.join(places)})" for name, places in wanted.items() if name not in environment]
     if missing:
@@ -79,7 +81,7 @@ def _mark(variable: str) -> str:
 
 
 def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
-    """Returns the environment variables that marks of a study name, each with the places of its marks."""
+    """Returns the environment variables that the marks in a study name, each with the places of its marks."""
     places: dict[str, list[str]] = {}
 
     def note(place: str, text: str) -> str:
@@ -92,7 +94,8 @@ def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
 
 
 def kept(spec: StudySpec) -> list[str]:
-    """Returns the places of values of the load that may be secrets: they are in the plan too, and are not cut."""
+    """Returns the places of values in `[load]` that may be secrets. They are not cut, because the plan contains them
+    too."""
     places: list[str] = []
 
     def note(place: str, text: str) -> str:
@@ -104,7 +107,8 @@ def kept(spec: StudySpec) -> list[str]:
 
 
 def _changed(spec: StudySpec, change: Change) -> StudySpec:
-    """Returns the study with other texts in place of those of its servers that may be secrets."""
+    """Returns the study in which each text of its servers that may be a secret is replaced by the result of
+    `change`."""
     arms = {arm: _walked(keys, f"arms.{arm}", change) for arm, keys in spec.arms.items()}
     return spec.model_copy(update={"server": _walked(spec.server, "server", change), "arms": arms})
 
@@ -139,15 +143,16 @@ def _may_be_secret(place: str, text: str) -> bool:
 
 
 def _is_told(name: str, value: str) -> bool:
-    """True if a setting's value is hardly a secret. The facts decide this by the setting's type too, which a study does
-    not know."""
+    """True if the value of a setting is unlikely to be a secret. The facts decide this by the type of the setting too,
+    which is not known from a study file."""
     if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_told:
         return True
     return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value
 
 
 def _with_options(dsn: str, place: str, change: Change) -> str:
-    """Returns a connection string with other `options`, or unchanged if it has none that may be secret."""
+    """Returns a connection string whose `options` are replaced by the result of `change`; unchanged if no option may be
+    a secret."""
     try:
         parts = conninfo_to_dict(conninfo_of(dsn))
     except ProgrammingError:

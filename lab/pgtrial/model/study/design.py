@@ -1,7 +1,7 @@
-"""The design of a study: everything that follows from its study file, derived once.
+"""The design of a study: everything that follows from its study file, computed once.
 
-It is made where a study begins or is opened, and handed on. Code that needs a load point, the server of an arm or the
-way in which trials alternate asks the design, so that all of a run has the same answer.
+pgtrial makes the design when a study begins or is opened, and passes it on. Code that needs a load point, the server of
+an arm, or the way in which trials alternate reads it from the design, so that all code of a run uses the same values.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec, VerdictSection, is_paced, load_points
 
 _OF_ANALYZE = "default_statistics_target"
-"""A setting of sessions that changes how large a sample ANALYZE reads. If arms differ in it and each arm's copy of the
-data is analysed, the arms cannot be sessions of one server."""
+"""A setting of sessions that changes how large a sample ANALYZE reads. If arms differ in this setting, and ANALYZE runs
+on each arm's copy of the data, the arms cannot share a server."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A study, and what follows from its study file. Each answer is derived when it is first asked for, and kept."""
+    """A study, and what follows from its study file. Each property is computed when it is first read, and then
+    cached."""
 
     spec: StudySpec
     interleaving: Interleaving | None = None
-    """How the trials of a load point alternate; None if each runs by itself, or if that is not decided yet. A plan may
-    have longer slices at some load points."""
+    """How the trials of a load point alternate in slices; None if each trial runs by itself, or if that is not decided
+    yet. A plan may have longer slices at some load points."""
 
     @classmethod
     def planned(cls, spec: StudySpec, plan: Plan) -> Design:
-        """Returns the design of a study that has its plan: its trials alternate as the plan says."""
+        """Returns the design of a study that has a plan. Its trials alternate as the plan says."""
         return cls(spec, plan.interleaving)
 
     @property
@@ -57,7 +58,7 @@ class Design:
 
     @property
     def baseline(self) -> str:
-        """The name of the first arm, with which the others are compared."""
+        """The name of the baseline: the first arm, with which the others are compared."""
         return self.spec.baseline
 
     @cached_property
@@ -72,42 +73,43 @@ class Design:
 
     @cached_property
     def given(self) -> dict[str, Given]:
-        """The servers of the arms whose servers somebody else runs."""
+        """The given servers, which somebody else runs, by the names of their arms."""
         return {arm: server for arm, server in self.servers.items() if isinstance(server, Given)}
 
     @cached_property
     def made(self) -> dict[str, Made]:
-        """The servers of the arms whose servers pgtrial makes."""
+        """The servers that pgtrial makes, by the names of their arms."""
         return {arm: server for arm, server in self.servers.items() if isinstance(server, Made)}
 
     @cached_property
     def copying(self) -> dict[str, Made]:
-        """The servers of the arms whose trials begin with a fresh copy of the data."""
+        """The servers that get a fresh copy of the data for each trial, by the names of their arms."""
         return {arm: server for arm, server in self.made.items() if server.reset == "copy"}
 
     @property
     def trials_of_block(self) -> int:
-        """The number of trials in a block: every arm once at every load point."""
+        """The number of trials in a block, in which every arm runs once at every load point."""
         return len(self.servers) * len(self.load_points)
 
     @property
     def shares_server(self) -> bool:
-        """True if all arms are sessions of one server."""
+        """True if all arms are sessions of one server, with different settings or clients."""
         return self.interleaving is not None and self.interleaving.shared_server
 
     @property
     def sessions(self) -> Mapping[str, Mapping[str, str]]:
-        """The settings of each arm's sessions if all arms share one server; empty if each arm has its own."""
+        """The settings of each arm's sessions if all arms share one server; empty if each arm has its own server."""
         return self.possible_sessions if self.shares_server else {}
 
     @cached_property
     def possible_sessions(self) -> dict[str, dict[str, str]]:
-        """The settings of each arm's sessions if all arms can share one server; empty if each arm needs its own.
+        """The settings of each arm's sessions if all arms can share one server; empty if each arm needs its own server.
 
         Arms can share a server if they differ only in settings that a session can set, or in what their clients do.
-        Arms that are identical get a server each: such a study is to show how much two equal servers differ. Arms with
-        client programs or scripts of their own compare these and not their servers, so they may share one.
-        What a metric of the study's own finds on a shared server would be about all arms together.
+        Identical arms get a server each, because such a study measures how much two equal servers differ. Arms that
+        differ in their client programs or scripts may share a server, since the study compares these and not the
+        servers. If the study defines a metric of its own, arms do not share a server, because the metric would then
+        describe all arms together.
         """
         load, servers = self.load, self.servers
         base = servers[self.baseline]
@@ -143,35 +145,37 @@ class Design:
 
     @property
     def statistics(self) -> Literal["drawn", "same", "once"]:
-        """How the planner's statistics come about; `once` if no arm begins its trials with a fresh copy. A plan may
-        have changed `drawn` to `once`."""
+        """How the planner's statistics of a copy of the data come about; `once` if no arm begins its trials with a
+        fresh copy. A plan may have changed `drawn` to `once`."""
         return self.load.statistics if self.copying else "once"
 
     @cached_property
     def places(self) -> list[Shared]:
-        """The groups of arms that take turns on places, in the order of the arms."""
+        """The groups of arms that take turns on places for their data, such as devices, in the order of the arms."""
         return shared_places(self.servers)
 
     def listed_places(self, *arms: str) -> tuple[str, ...]:
-        """Returns the places on which all of these arms take turns by the lists of their storage; none if they do not
-        take turns."""
+        """Returns the places in the storage lists of these arms, if all of them take turns on the same places; empty
+        otherwise."""
         return next((group.places for group in self.places if set(arms) <= set(group.arms)), ())
 
     @cached_property
     def layouts(self) -> dict[str, int]:
-        """The number of memory layouts of each arm whose server is built in several."""
+        """For each arm whose server is linked in several memory layouts, the number of these layouts."""
         return {arm: server.layouts for arm, server in self.made.items() if server.layouts}
 
     @property
     def arms_by_layouts(self) -> Counter[int]:
-        """The number of arms that draw from one list of layouts, by the number of layouts in it."""
+        """How many arms have a given number of memory layouts, by this number. Such arms draw their layouts from one
+        list."""
         return Counter(self.layouts.values())
 
     @cached_property
     def deployments(self) -> int:
-        """The number of deployments that each arm names; 1 for all other arms.
+        """The number of deployments, which are given servers of one product, that each arm names; 1 if no arm has a
+        list of them.
 
-        Raises StudyError if arms differ in that.
+        Raises StudyError if the arms name different numbers of deployments.
         """
         counts = {arm: len(server.dsn) if isinstance(server, Given) else 1 for arm, server in self.servers.items()}
         first, *others = counts.items()
@@ -179,19 +183,19 @@ class Design:
             if other[1] != first[1]:
                 raise StudyError(
                     f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; name as "
-                    "many in each, for they are compared in pairs"
+                    "many in each arm, because deployments are compared in pairs"
                 )
         return first[1]
 
     @cached_property
     def prices(self) -> dict[str, Price]:
-        """The prices of the arms that have one."""
+        """The prices of the arms that have a price, by arm."""
         return {arm: price_of(server.price) for arm, server in self.servers.items() if server.price is not None}
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics that the study declares. Prices declare transactions per cent, a promise declares the capacity,
-        and metrics of the study's own follow those that it lists."""
+        """The metrics that the study compares: those that it lists, followed by the metrics that it defines itself.
+        Prices of arms add the metric `transactions per cent`, and a promise adds `capacity`."""
         kind, names = self.load.kind, self.load.kind.metrics(self.load, self.verdict.metrics)
         if own := [name for name in self.spec.own_metrics if name not in names]:
             names = [*(names or [kind.usual_metric(self.load)]), *own]
@@ -201,13 +205,14 @@ class Design:
 
     @property
     def primary_metric(self) -> str | None:
-        """The declared metric of the primary claims; None if they compare the measure of the load."""
+        """The declared metric that the primary claims compare; None if they compare the usual measure of the load."""
         names = self.metrics
         return names[0] if names and names[0] != self.load.kind.usual_metric(self.load) else None
 
     @property
     def families(self) -> int:
-        """The number of families of claims that share the error of 5%: 1 if each of them errs in 5% by itself."""
+        """The number of families of claims that share the error of 5%; 1 if each family has an error of 5% of its
+        own."""
         if self.verdict.error == "primary":
             return 1
         beside_the_primary = (
@@ -221,8 +226,8 @@ class Design:
 
     @property
     def claims(self) -> int:
-        """The number of claims that share the error which the first look is to decide: primary, declared, on statements
-        or queries."""
+        """The largest number of claims that share the error of a look. The first look must have enough blocks to decide
+        one of so many: primary claims, claims on further metrics, or claims on statements or queries."""
         primary, families = max(1, len(self.servers) - 1), self.families
         secondary = (len(self.metrics) - 1) * primary
         comparisons = primary if families > 1 else 1

@@ -1,7 +1,7 @@
-"""Lists what a study does besides putting a load on servers that pgtrial makes, for a person who is about to run a
-stranger's study.
+"""Lists what a study does besides putting a load on servers that pgtrial makes. pgtrial shows the list to a person who
+is about to run a study that somebody else wrote.
 
-A key that is not known to be harmless is listed.
+A key of the study is listed unless it is known to be harmless.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from pgtrial.model.study.workload_names import is_script
 
 SQL = "sql"
 KINDS = {
-    SQL: "SQL; on a server that pgtrial makes a superuser runs it, who can run programs as the account of the server",
+    SQL: "SQL; on servers that pgtrial makes, a superuser runs it, who can run programs as the account of the server",
     "commands": "programs, and settings by which a server runs or loads something, on this machine",
     "servers": "servers, hosts and services elsewhere, reached with your passwords and keys",
     "machine": "changes of this machine: file systems, devices, directories, kernel parameters, huge pages",
     "sources": "builds of source code, whose own scripts run",
     "files": "files of this machine that are read",
 }
-"""The kinds of effects that a study may have, by the word with which the user allows each."""
+"""The kinds of effects that a study may have. The keys are the words with which the user allows each kind."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that a study does."""
+    """An effect of running a study, such as a program that it starts or a host that it connects to."""
 
     kind: str
     """The kind of the effect, one of KINDS."""
     text: str
-    """The description of the effect, in one line or several. It quotes texts of the study, which may hold control
+    """The description of the effect, in one line or several. It quotes texts of the study, which may contain control
     characters."""
 
 
@@ -50,21 +50,21 @@ _HARMLESS = frozenset(
         *("pgo", "command_files", "data_files", "values"),
     }
 )
-"""The keys of a server that by themselves run, reach and change nothing."""
+"""The keys of a server that by themselves run no program, reach no host and change nothing on the machine."""
 
 _WITH_SSH = ("address", "sudo")
 
 
 def effects_of(spec: StudySpec) -> list[Effect]:
-    """Returns everything that a study does, by kind in the order of KINDS, each thing once. Passwords are left out."""
+    """Returns all effects of a study, each once, by kind in the order of KINDS. Passwords are left out."""
     public = without_secrets(spec)
     found = [*_of_load(public), *_of_setups({"server": public.server, **public.arms})]
     return sorted(dict.fromkeys(found), key=lambda effect: list(KINDS).index(effect.kind))
 
 
 def effects_of_setups(setups: Mapping[str, SetUp]) -> list[Effect]:
-    """Returns the effects of these servers, in the order of `effects_of`. The effects of a load are left out, since the
-    load comes from another study."""
+    """Returns the effects of the servers that these tables describe, in the order of `effects_of`. Effects of a load
+    are left out, since the load comes from another study."""
     found = dict.fromkeys(_of_setups(setups))
     return sorted(found, key=lambda effect: list(KINDS).index(effect.kind))
 
@@ -74,7 +74,7 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
     for name, text in spec.scripts.items():
         yield Effect(_kind_of_script(name, text), f"{name}:\n{text.rstrip()}")
     for name in load.workload:
-        # a script that a frozen study has is in its folder; any other is a file of this machine
+        # the scripts of a frozen study are in its folder scripts/; any other path is a file of this machine
         if name.startswith("replay:") or (is_script(name) and not name.startswith("scripts/")):
             yield Effect("files", f"reads {name}")
     if load.data and names_server(load.data[0]):
@@ -162,7 +162,8 @@ _LISTS = frozenset({"search_path", "temp_tablespaces", "datestyle", "timezone", 
 
 
 def _is_harmless(name: str, text: str) -> bool:
-    """True if a setting runs, loads and reaches nothing: a number, a word, or names of the server's own libraries."""
+    """True if a setting runs no program, loads no code of others and reaches no host: its value is a number, a word, or
+    names of the server's own libraries."""
     if name in _LISTS:
         return True
     if _LOADED.search(name):
@@ -217,7 +218,7 @@ def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
 
 
 def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
-    # the text of a script that a frozen study has in its folder is told with the load
+    # a script in the folder of a frozen study is listed with the load, with its text
     path = file_of(value)
     if not path.startswith("scripts/"):
         yield Effect("files", f"reads {path}")

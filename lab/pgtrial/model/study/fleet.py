@@ -1,4 +1,4 @@
-"""The section `[fleet]` of the study file: the machines that make the load."""
+"""The section `[fleet]` of the study file: the machines that make the load together."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ADDRESS = re.compile(r"(ray://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}")
 def _known_address(address: str) -> str:
     if address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(address):
         raise ValueError(
-            f'{address!r} is no address of a Ray cluster; write "auto" for the one that this machine belongs to, '
+            f'{address!r} is not the address of a Ray cluster; write "auto" for the one that this machine belongs to, '
             '"ray://HOST:10001", or "local" for one made on this machine for the run'
         )
     return address
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""The reaction to the loss of a machine of the fleet: `continue`, `stop`, or `wait` and a duration."""
+"""What happens when a machine of the fleet is lost: `continue`, `stop`, or `wait` and a duration."""
 
 
 class FleetSection(Record):
@@ -37,19 +37,19 @@ class FleetSection(Record):
     engine: Literal["ray"] = Field("ray", description="The software that connects the machines.")
     address: Annotated[str, AfterValidator(_known_address)] = Field(
         AUTO,
-        description="The Ray cluster. `auto`: the one to which this machine belongs. `ray://HOST:10001`: one on "
-        "other machines. `HOST:PORT`: one of several to which this machine belongs. `local`: one on "
-        "this machine, made for the run.",
+        description="The Ray cluster. `auto`: the cluster to which this machine belongs. `ray://HOST:10001`: a "
+        "cluster on other machines. `HOST:PORT`: one of several clusters to which this machine belongs. `local`: a "
+        "cluster on this machine, which pgtrial makes for the run.",
     )
     machines: int | None = Field(
         None, ge=1, le=10_000, description="The number of machines. Default: all machines of the cluster."
     )
-    share_machines: bool = Field(False, description="True if one machine may run several load engines.")
+    share_machines: bool = Field(False, description="True to allow several load engines on one machine.")
     on_machine_loss: MachineLoss = Field(
         "continue",
-        description="What happens when a machine is lost. The trial has failed in each case. `continue`: the "
-        "study goes on with the other machines. `wait 2min`: it waits up to this time for a "
-        "replacement. `stop`: it stops.",
+        description="What happens when a machine is lost. The trial in progress has failed in each case. "
+        "`continue`: the study goes on with the other machines. `wait 2min`: the study waits up to this time for a "
+        "replacement. `stop`: the study stops.",
     )
 
     @model_validator(mode="after")
@@ -57,11 +57,11 @@ class FleetSection(Record):
         if self.address == LOCAL and (self.machines or 1) > 1 and not self.share_machines:
             raise ValueError(
                 f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write share_machines = true '
-                "(--share-machines) for so many engines on it, or name a cluster that has them"
+                "(--share-machines) to run so many load engines on it, or name a cluster with so many machines"
             )
         return self
 
     @property
     def patience_s(self) -> float | None:
-        """Returns how long to wait for a replacement of a lost machine, seconds; None if the policy does not wait."""
+        """Returns how many seconds the study waits for a replacement of a lost machine; None if it does not wait."""
         return patience_s(self.on_machine_loss)

@@ -1,5 +1,5 @@
-"""Keys of study files that were renamed or removed. Stored studies that have such keys are read, and study files that
-have them are refused."""
+"""Keys of study files that were renamed or removed. pgtrial reads stored studies that have such keys, and refuses them
+in study files of users."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ _FORMER = {
     "arms": {"metrics": "monitoring"},
     "fleet": {"pack": "share_machines"},
 }
-"""The current name of each renamed key, by its section and former name."""
+"""The current name of each renamed key, by section and former name."""
 
-_GONE = {"verdict": {"canary": "no verdict used the work that it timed before each block"}}
-"""The reason why a key was removed, by its section and name."""
+_GONE = {"verdict": {"canary": "no verdict used the canary, which timed a fixed piece of work before each block"}}
+"""The reason why a key was removed, by section and name of the key."""
 
 
 def name_of_today(path: Sequence[int | str], key: str) -> str | None:
-    """Returns the current name of a key that the table at `path`, such as `("arms", "old")`, had; None if it was not
-    renamed."""
+    """Returns the current name of a renamed key; None if the key was not renamed. `path` is the table that has the key,
+    such as `("arms", "old")`."""
     depth = 2 if path and path[0] == "arms" else 1
     return _FORMER.get(str(path[0]), {}).get(key) if len(path) == depth else None
 
 
 def why_gone(path: Sequence[int | str], key: str) -> str | None:
-    """Returns why a key of the table at `path` was removed, as the rest of a sentence; None if it was not."""
+    """Returns why a key was removed, as the rest of a sentence; None if it was not removed. `path` is the table that
+    has the key."""
     return _GONE.get(str(path[0]), {}).get(key) if len(path) == 1 else None
 
 
 def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a stored study under their current names, without removed keys."""
+    """Returns the content of a stored study with the current names of its keys, and without keys that were removed."""
     return {
         section: {arm: _renamed(("arms", arm), keys) for arm, keys in table.items()}
         if section == "arms" and isinstance(table, Mapping)
@@ -41,8 +42,8 @@ def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former_names(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a section under their former names, so that names which are digests of these keys stay the
-    same."""
+    """Returns the keys of a section under their former names. Names of histories are digests of these keys, and must
+    stay the same after a key is renamed."""
     before = {today: former for former, today in _FORMER.get(section, {}).items()}
     return {before.get(key, key): value for key, value in table.items()}
 

@@ -1,4 +1,5 @@
-"""The frozen study file: a spec written out as TOML with every default, without secrets, and read back."""
+"""Writes a study as a frozen study file, which is TOML with every default written out and without passwords, and reads
+such a file."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.toml_values import toml_key, toml_value
 
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""The parameters of a connection string that are never written down."""
+"""The parameters of a connection string that pgtrial never writes to a file."""
 
 
 def freeze(spec: StudySpec) -> str:
-    """Returns the spec as TOML text: every default is written out, values that are not set are left out, passwords are
-    never written.
+    """Returns the study as TOML text. Every default is written out, keys without a value are left out, and passwords
+    are never written.
 
-    A scale that is not set is left out where scripts or programs may then do without pgbench's tables.
+    A scale that the user has not set is left out if the scripts or programs of the study may run without pgbench's
+    tables.
     """
     data = without_secrets(spec).model_dump(exclude_none=True)
     if not spec.load.scale_is_set and spec.load.kind.may_do_without_tables(spec):
@@ -43,9 +45,10 @@ def freeze(spec: StudySpec) -> str:
 
 
 def thaw(text: str) -> StudySpec:
-    """Returns the spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged.
+    """Returns the study of a frozen study file. Raises ValueError (of the TOML parser or of pydantic) if the file is
+    damaged.
 
-    Studies that were frozen before the key `statistics` existed get its value `once`, which is how they ran.
+    Studies that were frozen before the key `statistics` existed get the value `once`, because that is how they ran.
     """
     data = with_names_of_today(tomllib.loads(text))
     if isinstance(load := data.setdefault("load", {}), dict):
@@ -54,7 +57,7 @@ def thaw(text: str) -> StudySpec:
 
 
 def without_secrets(spec: StudySpec) -> StudySpec:
-    """Returns the same spec without the passwords of its connection strings."""
+    """Returns the same study without the passwords of its connection strings."""
     return spec.model_copy(
         update={
             "server": _strip(spec.server, marks.key("server", "dsn")),
@@ -65,7 +68,7 @@ def without_secrets(spec: StudySpec) -> StudySpec:
 
 
 def has_secrets(spec: StudySpec) -> bool:
-    """True if a connection string of the study carries a password."""
+    """True if a connection string of the study contains a password."""
     return without_secrets(spec) != spec
 
 
@@ -82,7 +85,7 @@ def _strip(setup: SetUp, where: str) -> SetUp:
 
 
 def _public(dsn: str, where: str) -> str:
-    """Returns a connection string without secrets, or unchanged if it has none."""
+    """Returns a connection string without passwords and other secrets."""
     try:
         parts = conninfo_to_dict(conninfo_of(dsn))
     except ProgrammingError:

@@ -1,4 +1,5 @@
-"""The workload job:FILE.sql: statements that end by themselves, such as CREATE INDEX or VACUUM, run once in a trial."""
+"""The workload job:FILE.sql: statements that end by themselves, such as CREATE INDEX or VACUUM, and run once in a
+trial."""
 
 from __future__ import annotations
 
@@ -15,29 +16,29 @@ from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
 
 JOB = "job:"
-"""The prefix of the name of a workload that is a job. The path of an SQL file follows it, or nothing if the job is a
-command."""
+"""The prefix of the name of a workload that is a job. The path of an SQL file follows the prefix, or nothing if the job
+is a command."""
 
 NOT_FOR_JOBS = {
-    "values": "its statements are run once, as they are written",
-    "clients": "one session runs it",
-    "rate": "it is run once",
-    "threads": "one session runs it",
-    "warmup": "all of it counts",
-    "duration": "it runs to its end; job.limit ends one that takes too long",
+    "values": "its statements run once, as they are written",
+    "clients": "one session runs the job",
+    "rate": "the job runs once",
+    "threads": "one session runs the job",
+    "warmup": "all of the job counts",
+    "duration": "the job runs to its end; job.limit ends a job that takes too long",
     "protocol": "its statements are sent one after the other",
-    "max_tries": "a statement that fails ends it",
-    "latency_limit": "job.limit ends one that takes too long",
-    "interleave": "it has the machine to itself",
+    "max_tries": "a statement that fails ends the job",
+    "latency_limit": "job.limit ends a job that takes too long",
+    "interleave": "a job has the machine to itself",
     "on_server_loss": "a job whose connection breaks has failed",
 }
 """The keys of `[load]` that do not apply to a job, each with the reason."""
 
 NOTHING = "none"
-"""The value of `undo` for a job that leaves nothing behind."""
+"""The value of the key `undo` for a job that leaves nothing behind."""
 
 OF_THE_LOAD_BESIDE = ("clients", "rate", "threads", "protocol")
-"""The keys of `[load]` that apply to the load beside a job, if there is one."""
+"""The keys of `[load]` that apply to the load which runs at the same time as a job, if there is such a load."""
 
 _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
 
@@ -52,7 +53,7 @@ class JobSection(Record):
         3600.0,
         gt=0,
         le=2_000_000,
-        description="The time in seconds after which the job is ended. Its trial has then failed.",
+        description="The time in seconds after which pgtrial ends the job. The trial of the job has then failed.",
     )
     command: str | None = Field(
         None,
@@ -78,7 +79,7 @@ class JobSection(Record):
         None,
         min_length=1,
         description="On [given servers](jobs.md#given-servers): the SQL that undoes the job after each trial. "
-        "`none`: the job leaves nothing behind.",
+        "`none`: the job leaves nothing behind that must be undone.",
     )
 
     @field_validator("command")
@@ -88,15 +89,15 @@ class JobSection(Record):
             return None
         if _SECRETS.search(command) or without_tokens(command) != command:
             raise ValueError(
-                "it holds a password or token, which other users see in the process list; leave it out, PGPASSWORD is "
-                "set for it"
+                "the command has a password or token, which other users see in the process list; leave it out: pgtrial "
+                "sets PGPASSWORD for the command"
             )
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise ValueError(f"it is no command ({error}); close the quotation") from None
+            raise ValueError(f"the command cannot be parsed ({error}); close the quotation") from None
         if not words:
-            raise ValueError('it is empty; write a program with its options, "pg_dump -f /dev/null"')
+            raise ValueError('the command is empty; write a program with its options, such as "pg_dump -f /dev/null"')
         return command
 
     @property
@@ -106,12 +107,12 @@ class JobSection(Record):
 
     @property
     def expected_s(self) -> float:
-        """Returns 0, since how long the job takes is not known before it has run."""
+        """Returns 0, which means unknown: how long the job takes is not known before it has run."""
         return 0.0
 
     @property
     def longest_s(self) -> float:
-        """Returns how long the job may take, seconds."""
+        """Returns the longest time that the job may take, in seconds."""
         return self.limit
 
 
@@ -121,26 +122,29 @@ def is_job(workload: str) -> bool:
 
 
 def file_of(workload: str) -> str:
-    """Returns the path of the script or of the job's file that a workload names."""
+    """Returns the path of the script, or of the SQL file of the job, that a workload names."""
     return workload.removeprefix(JOB)
 
 
 def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
-    """Yields an objection, as the rest of a sentence, for each contradiction in a load that is a job, or that has keys
-    for a job without being one."""
+    """Yields objections, each as the rest of a sentence: to contradictions in a load that is a job, and to keys for a
+    job in a load that is not a job."""
     if not any(map(is_job, workloads)):
         if section != JobSection():
             job = marks.short_key("load", "job")
-            yield f"{job} is for the workload job:FILE.sql; set it, or remove {job}"
+            yield f"{job} is for the workload job:FILE.sql; set this workload, or remove {job}"
         return
     if len(workloads) > 1:
-        yield "a job is judged by its own time, and the others are not; give it a study of its own"
+        yield "a job is judged by the time that it takes, and other workloads are not; give the job a study of its own"
     file = workloads[0].removeprefix(JOB)
     if file and section.command is not None:
         workload = marks.short_key("load", "workload", JOB)
         yield f"a job is either a file or a command; write {workload} to run the command"
     yield from objections_to_names(section.reads, marks.short_key("load", "job.reads"))
     if section.reads and section.command is None:
-        yield f"{marks.short_key('load', 'job.reads')} is for a command, and SQL prints nothing; remove it"
+        yield f"{marks.short_key('load', 'job.reads')} is for a command, and SQL prints nothing; remove the key"
     if not file and section.command is None:
-        yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as {marks.key_in("load.job", "command")}'
+        yield (
+            f'{JOB} names no file; write "{JOB}index.sql", or the program to run as '
+            f"{marks.key_in('load.job', 'command')}"
+        )

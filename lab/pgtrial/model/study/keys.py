@@ -1,5 +1,5 @@
-"""The part of the declaration of an arm's key that name, type and description do not contain: the facts that differ if
-arms differ in the key, and the effect of the key on the machine."""
+"""Properties of an arm's key that its name, type and description do not say: the facts that differ if arms differ in
+the key, and the effect of the key on the machine."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from pgtrial.model.records import Record
 
 @dataclass(frozen=True)
 class KernelFile:
-    """The effect of a key whose value is written to files of the kernel for each trial. It needs root."""
+    """The effect of a key whose value pgtrial writes to files of the kernel for each trial, which requires root."""
 
     what: str
     path: str
-    """The pattern of the files' paths: an absolute one, or with `of_disk` one below the block device that holds the
-    data."""
+    """The pattern of the files' paths. The paths are absolute or, with `of_disk`, relative to the directory in /sys of
+    the block device that holds the data."""
     of_disk: bool = False
     absent: str = ""
-    """The reason why a machine has no such files, and what to do: the rest of a sentence that begins with the
-    machine."""
+    """The reason why a machine has no such files, and what the user can do. It is the rest of a sentence that begins
+    with the name of the machine."""
 
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """The effect of a key whose values are kernel parameters, which sysctl sets for each trial. It needs root."""
+    """The effect of a key whose values are kernel parameters, which pgtrial sets by sysctl for each trial. This
+    requires root."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The effect of a key whose value, a list of numbers, is an argument of the program through which the server is
-    started."""
+    """The effect of a key whose value, a list of numbers, becomes an argument of the program that starts the server,
+    such as numactl."""
 
     numbers: Literal["CPUs", "NUMA nodes"]
     tools: tuple[tuple[str, ...], ...]
-    """The command lines of the possible programs, with `{}` for the value. The first program that the machine has is
-    used."""
+    """The command lines of the programs that can start the server, with `{}` for the value. pgtrial uses the first
+    program that the machine has."""
 
 
 Facts = Sequence[str]
@@ -45,21 +46,21 @@ Facts = Sequence[str]
 
 @dataclass(frozen=True)
 class Key:
-    """The properties of a key of an arm that the audit and the preparation of machines use. They are declared as an
-    annotation of the field in SetUp, next to the type."""
+    """The properties of an arm's key that the audit and the preparation of machines use. A field of SetUp declares them
+    as an annotation, next to its type."""
 
     shows: Facts | Callable[[Any, Any], Facts] = ()
-    """The names of the facts that differ between two arms whose values of the key differ. The audit takes such
-    differences as declared. The names may depend on the two values."""
+    """The names of the facts that differ between two arms which have different values of the key. The audit accepts
+    such differences as declared. The names may depend on the two values."""
     follows: Facts = ()
-    """Patterns of other facts that may follow from the key. If a fact fits the patterns of several keys, the key with
-    the longest pattern is the cause."""
+    """Patterns of further facts that may differ as a consequence. If a fact fits the patterns of several keys, the key
+    with the longest pattern counts as the cause."""
     apart: tuple[str, ...] = ()
-    """The things of which every arm has its own, such as its loaded data, if arms on servers that pgtrial makes differ
-    in the key. They are never swapped between arms."""
+    """What each arm has for itself, such as its loaded data, if arms on servers that pgtrial makes differ in the key.
+    pgtrial never swaps these between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
-    """The value that the key has in effect for kinds of servers that do not have it."""
+    """The value with which the key is compared for kinds of servers that do not have it."""
 
     def shown(self, value: Any, base: Any) -> Facts:
         """Returns the names of the facts that differ between two arms with these values of the key."""
@@ -67,6 +68,6 @@ class Key:
 
 
 def keys_of(model: type[Record]) -> dict[str, Key]:
-    """Returns the keys that a type declares, by name, in its order."""
+    """Returns the keys that a type declares, by name, in the order of its fields."""
     declared = ((name, field.metadata) for name, field in model.model_fields.items())
     return {name: part for name, metadata in declared for part in metadata if isinstance(part, Key)}

@@ -33,7 +33,7 @@ from pgtrial.model.units import Seconds, ServerLoss, as_list
 class LoadKeys(Record):
     """The keys of `[load]`."""
 
-    # lists are crossed with each other into load points
+    # each combination of the values in these lists is a load point
     workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(distinct), AfterValidator(known)] = Field(
         ["tpcb-like"],
         min_length=1,
@@ -104,7 +104,9 @@ class LoadKeys(Record):
     replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
     suite: SuiteSection = Field(SuiteSection(), description="See `[load.suite]`.")
     job: JobSection = Field(JobSection(), description="See `[load.job]`.")
-    cpus: str | None = Field(None, description="The CPUs on which the load engine runs, `4-7`. Default: all.")
+    cpus: str | None = Field(
+        None, description="The CPUs on which the load engine runs, such as `4-7`. Default: all CPUs."
+    )
     threads: int | None = Field(
         None,
         ge=1,
@@ -118,9 +120,9 @@ class LoadKeys(Record):
         "prepares a statement once.",
     )
     fillfactor: int = Field(
-        100, ge=10, le=100, description="The fill factor of the tables that pgtrial makes, in percent."
+        100, ge=10, le=100, description="The fill factor, in percent, of the tables that pgtrial makes."
     )
-    foreign_keys: bool = Field(False, description="True to make the tables with foreign keys.")
+    foreign_keys: bool = Field(False, description="True to make the tables of pgtrial with foreign keys.")
     warmup: WarmUp = Field(
         AUTO,
         description="How long the load runs before the measured part of each trial, in seconds. The seconds of "
@@ -141,31 +143,31 @@ class LoadKeys(Record):
     max_tries: int | None = Field(
         None,
         ge=0,
-        description="How often a transaction is tried that ends with a serialization failure or a deadlock; 0: "
+        description="How often a transaction is tried if it ends with a serialization failure or a deadlock. 0: "
         "without limit. Default: once.",
     )
     latency_limit: Seconds | None = Field(
         None,
         gt=0,
-        description="With `max_tries`: a transaction that has taken this long, in seconds, is not tried again.",
+        description="With `max_tries`: the time in seconds after which a transaction is not tried again.",
     )
 
     check: bool = Field(
         False,
         description="True to check order-entry's [consistency conditions](order-entry.md#consistency) before and "
-        "after each trial. A trial after which one does not hold has failed.",
+        "after each trial. A trial has failed if a condition does not hold after it.",
     )
     procedures: bool = Field(
         False,
-        description="True to let order-entry call [stored procedures](order-entry.md#stored-procedures), one "
+        description="True to make order-entry call [stored procedures](order-entry.md#stored-procedures), with one "
         "call for each transaction (PostgreSQL 11 or later).",
     )
 
     on_server_loss: ServerLoss = Field(
         "fail",
-        description="What happens to a trial that loses its server. `fail`: it has failed. `wait 60s`: its "
-        "clients try to connect for up to this time, and the time without service [counts as part of "
-        "the trial](method.md#when-the-server-goes). Not for sysbench.",
+        description="What happens to a trial that loses its server. `fail`: the trial has failed. `wait 60s`: the "
+        "clients try to connect again for up to this time, and the time without service [counts as part of the "
+        "trial](method.md#when-the-server-goes). Not for sysbench.",
     )
 
     interleave: Interleave = Field(
@@ -197,10 +199,10 @@ class LoadKeys(Record):
 
     @property
     def is_mixed(self) -> bool:
-        """True if the scripts in `workload` have weights, so that they are one load and not several."""
+        """True if the scripts in `workload` have weights. They then run together as one load."""
         return any(weight_of(workload)[1] is not None for workload in self.workload)
 
     @property
     def scale_is_set(self) -> bool:
-        """True if the study names the scale, which is 10 otherwise."""
+        """True if the study sets the scale. Otherwise the scale is the default, 10."""
         return "scale" in self.model_fields_set

@@ -1,4 +1,4 @@
-"""Checks which keys of `[load]` fit together."""
+"""Checks that the keys of `[load]` do not contradict each other."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def objections(load: LoadKeys) -> Iterator[str]:
 
 
 def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
-    """Yields a sentence for each key whose value the load cannot have, or that the workload does not take."""
+    """Yields a sentence for each key whose value is out of range, or that does not apply to the workload."""
     if load.latency_limit is not None and load.max_tries is None:
         yield (
-            f"{marks.short_key('load', 'latency_limit')} ends the tries of a transaction; set max_tries as well, 0 for "
-            "no other end"
+            f"{marks.short_key('load', 'latency_limit')} ends the tries of a transaction; set max_tries as well, to 0 "
+            "if nothing else should end them"
         )
     if load.latency_limit is not None and load.rate:
         yield (
             f"{marks.short_key('load', 'latency_limit')} at a rate would skip the latest transactions and flatter the "
-            "response time; leave one of the two out"
+            "response time; leave out the limit or the rate"
         )
     if not kind_of(load).takes_decimal_scales and (
         decimal := [scale for scale in load.scale if not isinstance(scale, int)]
@@ -46,14 +46,14 @@ def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
         yield from _objections_of_sysbench(load)
     elif load.sysbench != SysbenchSection():
         sysbench = marks.short_key("load", "sysbench")
-        yield f"{sysbench} is for workloads that are tests of sysbench, and none of these is; remove it"
+        yield f"{sysbench} is for workloads that are tests of sysbench, and no workload of this study is one; remove it"
     if ORDER_ENTRY in load.workload:
         if max(load.scale) > MOST_WAREHOUSES:
             scale = marks.short_key("load", "scale")
-            yield f"{scale} is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}"
+            yield f"{scale} is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}; choose fewer"
     elif load.check or load.procedures:
         given = marks.short_key("load", "check" if load.check else "procedures")
-        yield f"{given} is for the workload {ORDER_ENTRY}; set it, or remove {given}"
+        yield f"{given} is for the workload {ORDER_ENTRY}; set this workload, or remove {given}"
 
 
 def _objections_of_sysbench(load: LoadKeys) -> Iterator[str]:
@@ -62,13 +62,13 @@ def _objections_of_sysbench(load: LoadKeys) -> Iterator[str]:
         yield f"tests of sysbench know the protocols prepared and simple; set {prepared}"
     if load.warmup != AUTO and load.warmup != int(load.warmup):
         warmup = marks.short_key("load", "warmup")
-        yield f"{warmup} is {load.warmup:g}s, and with tests of sysbench it has to be whole seconds"
+        yield f"{warmup} is {load.warmup:g}s, and with tests of sysbench it has to be whole seconds; round it"
     if any(rate != int(rate) for rate in load.rate):
         yield "tests of sysbench are started at whole numbers of transactions per second; round the rate"
     if load.max_tries is not None:
         yield (
             f"{marks.short_key('load', 'max_tries')} is for pgbench's workloads; tests of sysbench begin an event "
-            "again by themselves: remove it"
+            "again by themselves; remove the key"
         )
     if load.on_server_loss != "fail":
         yield (

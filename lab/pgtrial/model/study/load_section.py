@@ -1,4 +1,4 @@
-"""The section `[load]` of the study file: what every arm has to serve, and how long a trial of it takes."""
+"""The section `[load]` of the study file: the load that every arm has to serve, and how long a trial takes."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ class LoadSection(LoadKeys):
 
     @property
     def kind(self) -> LoadKind:
-        """Returns the kind of the load, which answers all questions that depend on the kind."""
+        """Returns the kind of the load. It has all properties and rules that differ between kinds."""
         return kind_of(self)
 
     @property
     def own_end(self) -> OwnEnd | None:
-        """Returns how long the load takes if it ends when all of it is done; None if it ends after a given time."""
+        """Returns the durations of a load that ends when all of its work is done; None if the load ends after a given
+        time."""
         return self.kind.own_end(self)
 
     @property
     def ends_itself(self) -> bool:
-        """True if a trial ends when all of its load is done, and not after a time."""
+        """True if a trial ends when all of its load is done, and not after a given time."""
         return self.own_end is not None
 
     @property
     def given_s(self) -> tuple[float | None, float | None]:
-        """Returns the lengths of the warm-up and of the measured part that the study gives, in seconds. A length is
-        None if pgtrial chooses it. Both are 0 if the load ends by itself."""
+        """Returns the lengths of the warm-up and of the measured part as the study gives them, in seconds. A length is
+        None if pgtrial chooses it. Both are 0 if the load ends when all of its work is done."""
         if self.ends_itself:
             return 0.0, 0.0
         warmup_s, duration_s = (
@@ -49,19 +50,21 @@ class LoadSection(LoadKeys):
 
     @property
     def chooses_lengths(self) -> bool:
-        """True if pgtrial chooses the warm-up or the measured part by a preliminary block."""
+        """True if pgtrial chooses the length of the warm-up or of the measured part, by means of a preliminary
+        block."""
         return self.capacity is None and None in self.given_s
 
     def timed(self, warmup_s: float, duration_s: float) -> LoadSection:
-        """Returns the load with these lengths of trials; a load that ends by itself is returned unchanged."""
+        """Returns the load with these lengths of the warm-up and the measured part; unchanged if the load ends when all
+        of its work is done."""
         if self.ends_itself:
             return self
         return self.model_copy(update={"warmup": warmup_s, "duration": duration_s})
 
     @property
     def phases_s(self) -> tuple[float, float]:
-        """Returns the warm-up and the measured part, seconds; 0 if the load ends by itself. The lengths must have been
-        chosen (`timed`)."""
+        """Returns the lengths of the warm-up and of the measured part, in seconds; both are 0 if the load ends when all
+        of its work is done. Raises ValueError if pgtrial has not chosen the lengths yet (see `timed`)."""
         warmup, duration = self.given_s
         if warmup is None or duration is None:
             raise ValueError("the lengths of this load are not chosen yet")
@@ -69,12 +72,13 @@ class LoadSection(LoadKeys):
 
     @property
     def expected_s(self) -> float:
-        """Returns about how long the load takes, seconds."""
+        """Returns the approximate time that the load takes, in seconds."""
         own_end = self.own_end
         return own_end.expected_s if own_end is not None else sum(self.phases_s)
 
     @property
     def longest_s(self) -> float:
-        """Returns the longest time that the load may take, seconds, without connecting and its last transactions."""
+        """Returns the longest time that the load may take, in seconds. It does not include the time for connecting, and
+        for the last transactions to end."""
         own_end = self.own_end
         return own_end.longest_s if own_end is not None else sum(self.phases_s)

@@ -1,4 +1,4 @@
-"""The values that keys of `[load]` have: counts, scales, rates, lengths."""
+"""The types for values of keys of `[load]`: numbers of clients, scales, rates and lengths."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def _scale(value: Any) -> int | float:
     try:
         scale = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is no scale factor; write a number, such as 10") from None
+        raise ValueError(f"{value!r} is not a scale factor; write a number, such as 10") from None
     if not 0 < scale <= _LARGEST_SCALE:
-        raise ValueError(f"{scale:g} is no scale factor; write a number above 0, and at most {_LARGEST_SCALE:,}")
+        raise ValueError(f"{scale:g} is not a scale factor; write a number above 0, and at most {_LARGEST_SCALE:,}")
     return int(scale) if scale.is_integer() else scale
 
 
 Scale = Annotated[int | float, BeforeValidator(_scale)]
-"""A scale factor. Only that of a suite may have decimals."""
+"""A scale factor. Only the scale of a suite may have decimals."""
 
 Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
-"""A rate, transactions per second."""
+"""A rate in transactions per second."""
 
 SHORTEST_SLICE_S = 0.01
 """The shortest slice that the engine accepts, seconds."""
@@ -53,15 +53,17 @@ Protocol = Literal["simple", "extended", "prepared"]
 
 
 def distinct(values: list[Any]) -> list[Any]:
-    """Returns the values unchanged. Raises ValueError if one is there twice."""
+    """Returns the values unchanged. Raises ValueError if a value occurs twice."""
     repeated = sorted({str(value) for value in values if values.count(value) > 1})
     if repeated:
-        raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
+        raise ValueError(
+            f"lists {', '.join(repeated)} more than once; name each value once, since each one makes load points"
+        )
     return values
 
 
 AUTO: Literal["auto"] = "auto"
-"""The value of `warmup` or `duration` with which pgtrial chooses the length."""
+"""The value of `warmup` or `duration` with which the user lets pgtrial choose the length."""
 
 
 def _length(value: Any) -> Any:
@@ -72,7 +74,7 @@ def _length(value: Any) -> Any:
     except ValueError:
         raise ValueError(f'{value!r} is not a duration; write for example 10s or 1min, or "auto"') from None
     if not math.isfinite(seconds):
-        raise ValueError(f"{value!r} is no length of a trial")
+        raise ValueError(f"{value!r} is not the length of a trial; write for example 10s or 1min")
     return seconds
 
 

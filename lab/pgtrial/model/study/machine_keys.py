@@ -1,4 +1,4 @@
-"""The keys of an arm that are about the machine around a server that pgtrial makes, each declared once."""
+"""The keys of an arm that describe the machine around a server that pgtrial makes, each declared once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _COUNTERPARTS = {
     "vm.dirty_background_bytes": "vm.dirty_background_ratio",
     "vm.overcommit_kbytes": "vm.overcommit_ratio",
 }
-"""Pairs of kernel parameters of which one is in force and the other reads 0. This 0 cannot always be written back
-(Linux: sysctl/vm.rst)."""
+"""Pairs of kernel parameters of which only one is in force, while the other one reads as 0. The kernel does not always
+accept this 0 when it is written back (Linux: sysctl/vm.rst)."""
 COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
 
 _FACTS = {
@@ -36,20 +36,22 @@ _FACTS = {
     "kernel.numa_balancing": "memory.numa_balancing",
     "kernel.randomize_va_space": "os.address_randomisation",
 }
-"""The fact that shows a kernel parameter, by the parameter's name. Other parameters show in facts of their own
-names."""
+"""The fact that shows the value of a kernel parameter, by the parameter's name. Any other parameter shows in a fact
+that has the parameter's name."""
 
 
 def differing(values: dict[str, str], base: dict[str, str]) -> list[str]:
-    """Returns the names, sorted, that have different values in two tables or are in only one of them."""
+    """Returns the sorted names that have different values in the two tables, or that only one of the tables has."""
     return [name for name in sorted(values.keys() | base.keys()) if values.get(name) != base.get(name)]
 
 
 def _parameters(values: dict[str, str]) -> dict[str, str]:
     for name in values:
-        # a name becomes a path below /proc/sys, and a word of sysctl's command line
+        # the name becomes a path below /proc/sys, and an argument of sysctl
         if not _PARAMETER.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a kernel parameter; write it as sysctl does, vm.swappiness")
+            raise ValueError(
+                f"{name!r} is not the name of a kernel parameter; write it as sysctl does, such as vm.swappiness"
+            )
     return values
 
 
@@ -59,8 +61,8 @@ def _facts_of_parameters(values: dict[str, str], base: dict[str, str]) -> Facts:
 
 
 class MachineKeys(Record):
-    """The keys of the machine. Each is in force during the arm's trials, and the former state is put back after each of
-    them."""
+    """The keys of the machine. Each is in force during the arm's trials; pgtrial restores the former state after each
+    trial."""
 
     huge_pages: Annotated[
         Literal["off", "2MB", "1GB"] | None,
@@ -73,7 +75,7 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="The size of the huge pages that are reserved for each trial, which takes root. A trial "
+        description="The size of the huge pages that pgtrial reserves for each trial, which requires root. A trial "
         "whose server does not get them has failed.",
     )
     thp: Annotated[
@@ -82,15 +84,15 @@ class MachineKeys(Record):
             shows=("memory.thp",),
             effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ),
-    ] = Field(None, description="The mode of transparent huge pages during the trials of the arm, which takes root.")
+    ] = Field(None, description="The mode of transparent huge pages during the trials of the arm, which requires root.")
     sysctl: Annotated[
         dict[str, Setting],
         AfterValidator(_parameters),
         Key(shows=_facts_of_parameters, effect=KernelParameters(), absent={}),
     ] = Field(
         {},
-        description='Kernel parameters during the trials of the arm, `{ "vm.swappiness" = 1 }`, which takes '
-        "root. Those of an arm are added to those of `[server]`.",
+        description='Kernel parameters during the trials of the arm, `{ "vm.swappiness" = 1 }`, which requires '
+        "root. Parameters of an arm are added to those of `[server]`.",
     )
     governor: Annotated[
         str | None,
@@ -99,12 +101,13 @@ class MachineKeys(Record):
             effect=KernelFile(
                 "governor",
                 "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-                absent="CPU frequency is not the system's to govern; leave governor out",
+                absent="the operating system does not govern the CPU frequency; leave governor out",
             ),
         ),
     ] = Field(
         None,
-        description="The CPU frequency governor during the trials of the arm, such as `performance`, which takes root.",
+        description="The CPU frequency governor during the trials of the arm, such as `performance`, which requires "
+        "root.",
     )
     io_scheduler: Annotated[
         str | None,
@@ -116,7 +119,7 @@ class MachineKeys(Record):
     ] = Field(
         None,
         description="The I/O scheduler of the device that holds the data during the trials of the arm, such as "
-        "`none`, which takes root.",
+        "`none`, which requires root.",
     )
     numa: Annotated[
         str | None,
@@ -136,14 +139,14 @@ class MachineKeys(Record):
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
         Field(
             {},
-            description="Environment variables of the server's processes. Those of an arm are added to those of "
+            description="Environment variables of the server's processes. Variables of an arm are added to those of "
             "`[server]`.",
         )
     )
 
     @property
     def of_the_kernel(self) -> list[str]:
-        """Returns the keys that are given and set a state of the whole machine's kernel."""
+        """Returns the names of the keys that are set and change a state of the whole machine's kernel."""
         kinds = (KernelFile, KernelParameters)
         named = [name for name, key in keys_of(MachineKeys).items() if isinstance(key.effect, kinds)]
         return [name for name in named if getattr(self, name) not in (None, {})]

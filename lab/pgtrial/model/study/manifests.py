@@ -1,5 +1,5 @@
-"""Parses TOML texts of users, and reports all that is wrong with one in a single message that names lines, keys and the
-nearest known key."""
+"""Parses TOML files of users. If a file has mistakes, a single message reports all of them, with the line and the key
+of each, and with the nearest known key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Location = tuple[int | str, ...]
 
 
 def parsed(text: str, source: str) -> dict[str, Any]:
-    """Returns the keys of a TOML text. Raises StudyError, which begins with `source`."""
+    """Returns the content of a TOML text. Raises StudyError, whose message begins with `source`."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -32,7 +32,8 @@ def parsed(text: str, source: str) -> dict[str, Any]:
 
 
 def manifest(text: str, kind: type[_R], source: str, tables: Mapping[str, type[Record]]) -> _R:
-    """Returns the record of a TOML text; `tables` has its tables with a type of their own. Raises StudyError."""
+    """Returns the content of a TOML text as a record of the type `kind`. `tables` has the types of its tables, by name,
+    so that messages can propose their known keys. Raises StudyError, whose message begins with `source`."""
     content = parsed(text, source)
 
     def sentence(location: Location, message: str | None) -> str:
@@ -57,10 +58,11 @@ def all_errors(
     text: str = "",
     content: Mapping[str, Any] | None = None,
 ) -> str:
-    """Returns one message of all errors, which begins with `source` and names the line of each in `text`.
+    """Returns one message for all errors. It begins with `source` and names the line of each error in `text`.
 
-    `sentence` makes a sentence of a location and a message, which is None for an unknown key. `content` has the keys as
-    they were checked: an error in a list of one that was written without brackets names no item.
+    The function `sentence` makes a sentence from the location and the message of an error; the message is None for an
+    unknown key. `content` is the content that was checked: if the user wrote a single value in place of a list, an
+    error in it names no item of the list.
     """
     return in_one(
         source,
@@ -72,9 +74,9 @@ def all_errors(
 
 
 def in_one(source: str, mistakes: Sequence[tuple[int | None, str]]) -> str:
-    """Returns one message of sentences with their lines, in the order of lines, numbered where there are several.
+    """Returns one message of several sentences, in the order of their lines. If there are several, they are numbered.
 
-    Of several unknown keys of one table, only the first has the list of those that are known.
+    If several keys of one table are unknown, only the first sentence about them lists the known keys.
     """
     listed: set[str] = set()
     sentences = []
@@ -91,7 +93,7 @@ def in_one(source: str, mistakes: Sequence[tuple[int | None, str]]) -> str:
 
 
 MUST = "must be "
-"""The beginning of a message whose subject is the key."""
+"""The beginning of a message that continues a sentence which begins with the key."""
 
 _UNKNOWN = "extra_forbidden"
 _KINDS = {
@@ -103,17 +105,17 @@ _KINDS = {
     "model": "a table of keys and values",
     "list": "a list",
 }
-"""The text that says what a value must be, by the beginning of pydantic's name of the error."""
+"""What a value must be, for messages, by the first word of pydantic's name for the error."""
 _LENGTH = re.compile(r"\w+ should have (?P<must>at (least|most) \d+ items?) after validation, not (?P<has>\d+)")
 """Matches pydantic's message about a list with too few or too many items."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float")
 
 
 def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
-    """Yields the location of each error and its message; None in place of the message means that the key is unknown.
+    """Yields the location of each error and its message. None in place of the message means that the key is unknown.
 
-    An unknown key is often a misspelt one; then the error that the right key is missing is left out. Inputs are not
-    quoted, since they may hold secrets.
+    An unknown key is often a misspelt one; the error that the right key is missing is then left out. Values of the user
+    are not quoted, because they may hold secrets.
     """
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     misspelt = {item["loc"][:-1] for item in errors if item["type"] == _UNKNOWN}
@@ -136,7 +138,7 @@ def _message(kind: str, message: str) -> str:
 
 
 def _without_item(location: Location, content: Mapping[str, Any] | None) -> Location:
-    """Returns the location without the number of an item, where the value was written without a list."""
+    """Returns the location without the number of a list item, if the user wrote a single value in place of a list."""
     value: Any = content
     for place, part in enumerate(location):
         if isinstance(part, int) and isinstance(value, str | int | float):

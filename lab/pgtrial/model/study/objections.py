@@ -1,4 +1,4 @@
-"""Checks which sections of a study file fit together: its metrics, prices and fleet with its load and its arms."""
+"""Checks that the sections of a study file fit together: its metrics, prices and fleet with its load and its arms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.study.spec import StudySpec, is_paced
 
 
 def objection_to_metrics(design: Design) -> str | None:
-    """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
+    """Returns the reason why the study cannot declare its metrics, as a sentence; None if it can."""
     load, names, metrics = design.load, design.verdict.metrics, marks.key("verdict", "metrics")
     own = design.spec.own_metrics
     if (unknown := unknown_metric(names, own)) is not None:
@@ -24,12 +24,13 @@ def objection_to_metrics(design: Design) -> str | None:
         if name in names and is_paced(design.spec):
             return f'{metrics}: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
     if PER_CENT in names and not design.prices:
-        return f'{metrics}: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
+        return f'{metrics}: "{PER_CENT}" needs the price of every arm; write price = "0.42 USD/h" in each'
     return None
 
 
 def objection_to_own_metrics(spec: StudySpec) -> str | None:
-    """Returns why the study cannot define its metrics, as a sentence; None if it can."""
+    """Returns the reason why the study cannot define metrics of its own, as a sentence; None if it can, or if it
+    defines none."""
     where, kind = marks.key("metrics"), spec.load.kind
     if not spec.metrics:
         return None
@@ -42,17 +43,17 @@ def objection_to_own_metrics(spec: StudySpec) -> str | None:
     if kind.searches_rate and (sampled := [name for name, metric in spec.metrics.items() if metric.each_second]):
         return (
             f"{marks.key(f'metrics.{sampled[0]}', 'each_second')} is not for a study of capacity, whose load runs "
-            "at many rates; leave it out, and it is read once after each trial"
+            "at many rates; leave it out, and pgtrial reads the number once after each trial"
         )
     return next(objections_to_names(spec.metrics, where), None)
 
 
 def objection_to_prices(design: Design) -> str | None:
-    """Returns what is wrong with the prices of the arms, as a sentence; None if nothing is."""
+    """Returns what is wrong with the prices of the arms, as a sentence; None if nothing is wrong."""
     prices = design.prices
     free = [arm for arm in design.servers if arm not in prices]
     if prices and free:
-        return f"{marks.arm(free[0])} has no price; give every arm one, or none"
+        return f"{marks.arm(free[0])} has no price; give every arm one, or no arm"
     currencies = sorted({price.currency for price in prices.values()})
     if len(currencies) > 1:
         several = " and ".join(currencies)
@@ -61,7 +62,8 @@ def objection_to_prices(design: Design) -> str | None:
 
 
 def objection_to_fleet(spec: StudySpec) -> str | None:
-    """Returns why a fleet cannot make the study's load, as a sentence; None if it can, or if there is no fleet."""
+    """Returns the reason why a fleet of machines cannot make the study's load, as a sentence; None if a fleet can, or
+    if the study has no fleet."""
     if spec.fleet is None:
         return None
     of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None

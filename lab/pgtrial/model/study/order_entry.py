@@ -1,6 +1,7 @@
-"""The workload order-entry: the transactions of the TPC-C specification, on tables whose scale is their warehouses."""
+"""The workload order-entry: the transactions of the TPC-C specification. The scale is the number of warehouses in its
+tables."""
 
 ORDER_ENTRY = "order-entry"
 
 MOST_WAREHOUSES = 10_000
-"""The most warehouses that the engine can make."""
+"""The largest number of warehouses that the load engine can make."""

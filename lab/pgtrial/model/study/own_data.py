@@ -1,4 +1,5 @@
-"""The user's own data, query and values: the keys `data`, `query` and `values` of `[load]`."""
+"""The keys `data`, `query` and `values` of `[load]`, with which users bring their own data, a query, and columns for
+its variables."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.units import variables
 
 QUERY = "query.sql"
-"""The name of the script that is made from the key `query` of `[load]`."""
+"""The name of the script that pgtrial makes from the key `query` of `[load]`."""
 
 QUERY_OF_ARM = ".query.sql"
-"""The end of the name of a script that is made from the key `query` of an arm. The name begins with the arm's."""
+"""The end of the name of a script that pgtrial makes from the key `query` of an arm. The name begins with the name of
+the arm."""
 
 NOT_FOR_OWN_DATA = {
     "scale": "it is the size of tables that pgtrial makes",
@@ -31,7 +33,7 @@ _COLUMN = re.compile(rf"({_NAME}(?:\.{_NAME})?)\.({_NAME})")
 
 
 def is_query(script: str) -> bool:
-    """True if a script was made of a query, which is expected to read only."""
+    """True if pgtrial made the script from a query. Such a script should only read data."""
     return script == QUERY or script.endswith(QUERY_OF_ARM)
 
 
@@ -39,14 +41,14 @@ class DataFiles(Record):
     """The checksum and the size that the user's own data had when the study was planned."""
 
     sha256: str = Field(
-        description="The checksum of the files. For a database that is dumped it is a name of the dump."
+        description="The checksum of the files. For a database that pgtrial dumps, a random name for the dump."
     )
     size: int = Field(description="The size of the files in bytes; 0 if it is not known.")
 
 
 def column_parts(column: str) -> tuple[str, str] | None:
-    """Returns the table and the column of `orders.id` or `shop.orders.id`, as SQL writes them; None if the text is no
-    column."""
+    """Returns the table and the column that a text such as `orders.id` or `shop.orders.id` names, as SQL writes them;
+    None if the text does not name a column."""
     match = _COLUMN.fullmatch(column)
     return (match[1], match[2]) if match is not None else None
 
@@ -54,20 +56,23 @@ def column_parts(column: str) -> tuple[str, str] | None:
 def _columns(values: dict[str, str]) -> dict[str, str]:
     for name, column in variables(values).items():
         if column_parts(column) is None:
-            raise ValueError(f'{column!r} is no column; write the table and the column: {name} = "orders.id"')
+            raise ValueError(f'{column!r} is not a column; write the table and the column: {name} = "orders.id"')
     return values
 
 
 def _data(data: list[str]) -> list[str]:
     if not all(text.strip() for text in data):
-        raise ValueError("it has an empty name; write the path of a dump or an SQL file")
+        raise ValueError("it has an empty path; write the path of a dump or of an SQL file")
     if len(data) > 1 and any(map(names_server, data)):
-        raise ValueError("a connection string stands alone; its database is dumped as a whole")
+        raise ValueError(
+            "a connection string must be the only item, because its database is dumped as a whole; "
+            "remove the other items"
+        )
     return data
 
 
 def name_of_data(data: Sequence[str]) -> str:
-    """Returns the name of data in files, for people: `schema.sql + rows.sql`."""
+    """Returns the name of data that come from files, for people: `schema.sql + rows.sql`."""
     return " + ".join(PurePosixPath(path).name for path in data)
 
 
@@ -78,13 +83,13 @@ _WEIGHTED = re.compile(r"(.+\.sql)=(\d{1,6})")
 
 
 def weight_of(workload: str) -> tuple[str, int | None]:
-    """Returns the path and the weight of a script such as `b.sql=3`; the weight is None if the text has none."""
+    """Returns the path and the weight of a script such as `b.sql=3`. The weight is None if the text has none."""
     match = _WEIGHTED.fullmatch(workload)
     return (match[1], int(match[2])) if match is not None else (workload, None)
 
 
 def objections_to_weights(workloads: list[str]) -> Iterator[str]:
-    """Yields an objection, as the rest of a sentence, for each fault in a list of scripts of which some have
+    """Yields an objection, as the rest of a sentence, for each mistake in a list of scripts in which some have
     weights."""
     weights = [weight_of(workload) for workload in workloads]
     if all(weight is None for _, weight in weights):
@@ -93,4 +98,4 @@ def objections_to_weights(workloads: list[str]) -> Iterator[str]:
         if weight is None and not path.endswith(".sql"):
             yield f"{path} cannot be mixed with scripts that have weights; give it a study of its own"
     if not any(weight is None or weight for _, weight in weights):
-        yield "every script has the weight 0; give one of them a weight, b.sql=3"
+        yield "every script has the weight 0; give one of them a larger weight, such as b.sql=3"

@@ -1,4 +1,5 @@
-"""Metrics that the user defines: numbers that a harness prints, or that SQL or a program finds after each trial."""
+"""Metrics that the user defines: numbers that a benchmark program of the user prints, or that SQL or a program finds
+after each trial."""
 
 from __future__ import annotations
 
@@ -19,25 +20,25 @@ _NAMES = "use 1 to 40 letters, digits, spaces, or any of . _ - % / ( ), and begi
 
 
 class Printed(Record):
-    """How a number is found in what a program prints."""
+    """How pgtrial finds a number in the output of a program."""
 
     pattern: str | None = Field(
         None,
         min_length=1,
-        description="A regular expression of Python that finds the number. The number is the expression's group, or "
-        "all that matches if it has no group. It must match exactly once.",
+        description="A regular expression of Python that finds the number. The number is the expression's group or, "
+        "if it has no group, everything that the expression matches. It must match exactly once.",
     )
     json_path: str | None = Field(
         None,
         min_length=1,
-        description="For a program that prints JSON, in place of `pattern`: the keys that lead to the number, "
-        "`metrics.latency.0`. A whole number stands for an item of a list, counted from 0.",
+        description="For a program that prints JSON, in place of `pattern`: the keys that lead to the number, such "
+        "as `metrics.latency.0`. A whole number stands for an item of a list, counted from 0.",
     )
     unit: str = Field(
         "",
         max_length=20,
-        description="The unit of the number for reports. If it is one of time or size, such as `ms` or `MB`, a number "
-        "that is followed by another one is refused.",
+        description="The unit of the number, for reports. If it is a unit of time or size, such as `ms` or `MB`, "
+        "pgtrial refuses a number that another unit follows in the output.",
     )
 
     @field_validator("pattern")
@@ -49,30 +50,31 @@ class Printed(Record):
             groups = re.compile(pattern).groups
         except re.error as error:
             raise ValueError(
-                f"it is no regular expression ({error}); correct it, or write \\ before its signs"
+                f"it is not a regular expression ({error}); correct it, or write \\ before its special characters"
             ) from None
         if groups > 1:
-            raise ValueError(f"it has {groups} groups, and one finds the number; write the others as (?:...)")
+            raise ValueError(f"it has {groups} groups, and only one can find the number; write the others as (?:...)")
         return pattern
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.pattern is not None and self.json_path is not None:
-            raise ValueError("it has a pattern and a json_path; leave one out")
+            raise ValueError("it has a pattern and a json_path; leave one of the two out")
         return self
 
 
 class JobRead(Printed):
-    """A number that the program of a job prints, [a harness of your own](own-harness.md): a metric called NAME. The
-    first one is what the verdict is about, unless `[verdict] metrics` says otherwise.
-    """
+    """A number that the program of a job prints, such as [a harness of your own](own-harness.md). The number is a
+    metric called NAME. The verdict is about the first of these metrics, unless `[verdict] metrics` says otherwise."""
 
-    better: Literal["more", "less"] = Field("more", description="Which of two numbers is better.")
+    better: Literal["more", "less"] = Field(
+        "more", description="Whether larger numbers (`more`) or smaller ones (`less`) are better."
+    )
     file: str | None = Field(
         None,
         min_length=1,
-        description="The file that has the number, if the program does not print it. The program must write it in "
-        "each trial.",
+        description="The file that contains the number, if the program does not print it. The program must write "
+        "the file in each trial.",
     )
 
     @model_validator(mode="after")
@@ -84,39 +86,42 @@ class JobRead(Printed):
 
 class MetricSection(Printed):
     """[A metric of your own](own-metrics.md) called NAME: a number that SQL or a program finds after each trial, or in
-    each second of it, and a verdict on it. It follows the metrics that `[verdict] metrics` lists, unless it is listed
-    there. Arms are then not sessions of one server.
-    """
+    each second of its measured part. pgtrial gives a verdict on it. Metrics of your own follow those in `[verdict]
+    metrics`, unless they are listed there. Each arm then has a server of its own."""
 
     sql: str | None = Field(
         None,
         min_length=1,
-        description="SQL that returns one row with one number: one statement or several, of which the last one counts. "
-        "It runs by the role of the load in a transaction that cannot write.",
+        description="SQL that returns one row with one number. If it has several statements, the last one returns "
+        "the number. It runs as the role of the load, in a read-only transaction.",
     )
     command: Annotated[str, AfterValidator(known_command)] | None = Field(
         None,
-        description="In place of `sql`, a program that prints the number. PG* variables lead it to the server; no "
-        "shell reads it. Without `pattern` and `json_path` it prints nothing else.",
+        description="In place of `sql`, a program that prints the number. It finds the server by the environment "
+        "variables PGHOST, PGPORT and so on. No shell interprets the command. Without `pattern` and `json_path`, the "
+        "program must print nothing but the number.",
     )
-    better: Literal["more", "less"] = Field(description="Which of two numbers is better.")
+    better: Literal["more", "less"] = Field(
+        description="Whether larger numbers (`more`) or smaller ones (`less`) are better."
+    )
     each_second: Literal["mean", "max", "min"] | None = Field(
         None,
-        description="Which number of a trial counts if it is read in each second of the measured part: the mean, "
-        "the largest or the smallest one. Default: it is read once, after the load.",
+        description="Set this key to read the number in each second of the measured part. The number of the trial "
+        "is then the `mean`, the largest (`max`) or the smallest (`min`) of these numbers. Default: the number is "
+        "read once, after the load.",
     )
     limit: Seconds = Field(
         60.0,
         gt=0,
         le=3600,
-        description="The longest time in seconds that reading the number may take; if it takes longer, the number is "
-        "unknown.",
+        description="The longest time in seconds that reading the number may take. If it takes longer, the number "
+        "is unknown.",
     )
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
         if (self.sql is None) == (self.command is None):
-            raise ValueError("write sql or command, and not both: what finds its number")
+            raise ValueError("write sql or command, and not both, to say what finds the number")
         if self.sql is not None and (self.pattern is not None or self.json_path is not None):
             raise ValueError("pattern and json_path are for a command, and sql returns the number itself; remove them")
         return self
@@ -124,12 +129,12 @@ class MetricSection(Printed):
 
 def objections_to_names(names: Iterable[str], where: str) -> Iterator[str]:
     """Yields an objection, as a sentence, for each name that a metric of the user's own cannot have. `where` is the
-    mark of the table that defines them."""
+    mark of the table that defines the metrics."""
     for name in names:
         if name in METRICS:
             yield f"{where}: {name} is a metric of pgtrial's own; give yours another name, such as 'my {name}'"
         elif not _NAME.fullmatch(name):
-            yield f"{where}: {name!r} is no name for a metric; {_NAMES}"
+            yield f"{where}: {name!r} cannot be the name of a metric; {_NAMES}"
 
 
 def metrics_of_reads(reads: Mapping[str, JobRead]) -> dict[str, OwnMetric]:

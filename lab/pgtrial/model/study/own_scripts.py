@@ -1,4 +1,4 @@
-"""The script of an arm: the keys `workload` and `query` of `[arms.NAME]`, by which arms differ in what clients do."""
+"""The keys `workload` and `query` of `[arms.NAME]`, with which each arm gets a script or query of its own."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _OTHER_KINDS = ("suite:", "replay:", "pack:")
 
 
 def own_script(path: str) -> str:
-    """Returns the path of a script of pgbench, or of the SQL file of a job. Raises ValueError for any other
-    workload."""
+    """Returns the path of a pgbench script, or the name of a job with an SQL file, unchanged. Raises ValueError for any
+    other workload."""
     if is_job(path):
         if not path.endswith(".sql"):
             raise ValueError(
-                f"{path!r} names no SQL file; an arm's job is job:FILE.sql, and a program that is a job is the same "
-                "for all arms"
+                f"{path!r} names no SQL file; an arm's job is job:FILE.sql, and a program that is a job must be the "
+                "same for all arms"
             )
         return path
     if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
         raise ValueError(
             f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, or a job, "
-            f"job:FILE.sql, and any other workload is the same for all arms, in {marks.section('load')}"
+            f"job:FILE.sql; any other workload must be the same for all arms and belongs in {marks.section('load')}"
         )
     return path
 
 
 def own_query(text: str) -> str:
-    """Returns the query. Raises ValueError for an empty one."""
+    """Returns the query unchanged. Raises ValueError if the query is empty."""
     if not text.strip().strip(";").strip():
-        raise ValueError('it is empty; write the statement, query = "select ..."')
+        raise ValueError('it is empty; write the statement, such as query = "select ..."')
     return text
 
 
 class ScriptKeys(Record):
-    """The script of an arm, in place of the load that all arms have."""
+    """The keys of an arm that replace the load of all arms by a script, query or job of the arm's own."""
 
     workload: Annotated[Annotated[str, AfterValidator(own_script)] | None, Key(shows=("load.script",))] = Field(
         None,
@@ -54,7 +54,7 @@ class ScriptKeys(Record):
     )
     values: Annotated[ValueColumns | None, Key(shows=("load.values",))] = Field(
         None,
-        description="In an arm: the columns from which variables of its script take their values, "
-        '`{ id = "orders_v7.id" }`. They are drawn from the data of this arm; all other variables have the values of '
+        description="In an arm: the columns from which variables of the arm's script take their values, `{ id = "
+        '"orders_v7.id" }`. The values are drawn from the data of this arm; all other variables have the values of '
         "`[load] values`, which are the same in all arms.",
     )

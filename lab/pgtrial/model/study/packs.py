@@ -1,7 +1,8 @@
-"""Packs: workloads that are folders of SQL and pgbench scripts. Their manifest `pack.toml`, and what fits together.
+"""Packs, which are workloads in folders of SQL files and pgbench scripts: the manifest `pack.toml`, and checks of
+whether the files of a pack fit together.
 
-A study holds the files of its packs among its scripts, as `queue/pack.toml`, and names a pack by the folder in which
-they are kept, `scripts/queue`, with one of its mixes `scripts/kv/A`.
+A study stores the files of its packs among its scripts, as `queue/pack.toml`. It names a pack by the folder that has
+the files, `scripts/queue`, or with one of the pack's mixes as `scripts/kv/A`.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from pgtrial.model.units import Setting, nearest, variables
 MANIFEST = "pack.toml"
 SCHEMA, DATA, CHECK, MEASURE, HOLD = "schema.sql", "data.sql", "check.sql", "measure.sql", "hold.sql"
 _SPECIAL = (SCHEMA, DATA, CHECK, MEASURE, HOLD)
-"""The files that the lab runs; every other file in SQL is a script of the load."""
+"""The SQL files that pgtrial runs by itself. Every other SQL file of a pack is a script of the load."""
 
 BUNDLED = "pack:"
 """The prefix of the name of a pack that comes with pgtrial."""
 
 ROWS = (".csv", ".tsv")
-"""The endings of files with rows, which data.sql reads by COPY."""
+"""The endings of files with rows, which data.sql of a pack reads with COPY."""
 
 KEPT = (".toml", ".sql", *ROWS)
-"""The endings of the files that belong to a pack. Others, such as a README, are not read."""
+"""The endings of the files that belong to a pack. pgtrial ignores other files, such as a README."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}")
 _OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
-"""Variables that pgbench or the lab sets."""
+"""The variables that pgbench or pgtrial sets. A pack must not define them."""
 
 _LISTS = ("scale", "clients")
 """The keys of `[load]` that hold lists."""
@@ -56,28 +57,28 @@ Variables = Annotated[dict[str, Setting], AfterValidator(variables), AfterValida
 
 class PackSection(Record):
     """Keys for workloads that are [packs](packs.md). `fillfactor` and `foreign_keys` are refused. If a pack is the only
-    workload, its `pack.toml` has the defaults of `scale`, `clients`, `protocol` and `max_tries`.
-    """
+    workload, its `pack.toml` has the defaults of `scale`, `clients`, `protocol` and `max_tries`."""
 
     variables: Variables = Field(
-        {}, description="Values for variables of the pack's scripts, `{ batch = 50 }`. Default: those of pack.toml."
+        {},
+        description="Values for variables of the pack's scripts, `{ batch = 50 }`. Default: the values in pack.toml.",
     )
     at_least: float | None = Field(
         None,
         description="The least median [quality](packs.md#a-quality) with which an arm gets a verdict (or the "
-        "highest, if less is better). Default: that of pack.toml.",
+        "highest, if less is better). Default: the value in pack.toml.",
     )
     tolerance: float | None = Field(
         None,
         ge=0,
         description="The largest difference between the median qualities of two arms with which their comparison "
-        "gets a verdict. Default: that of pack.toml.",
+        "gets a verdict. Default: the value in pack.toml.",
     )
 
 
 class Defaults(Record):
-    """The pack's defaults for keys of `[load]`. A default applies if the pack is the only workload of the study and the
-    study does not set the key."""
+    """The pack's defaults for keys of `[load]`. They apply if the pack is the only workload of the study and the study
+    does not set the key."""
 
     scale: int | None = Field(None, ge=1)
     clients: int | None = Field(None, ge=1)
@@ -108,13 +109,15 @@ class Pack(Record):
         Defaults(), description="The defaults of scale, clients, protocol and max_tries for studies with this pack."
     )
     variables: Variables = Field({}, description="The variables of the scripts with their defaults.")
-    scripts: dict[str, Weight] = Field({}, description="The weight of each script, by its file.")
+    scripts: dict[str, Weight] = Field({}, description="The weight of each script, by its file name.")
     mixes: dict[str, dict[str, Weight]] = Field(
         {},
-        description="Several tables of scripts with their weights, in place of `scripts`. The first one is the "
+        description="Several tables of scripts with their weights, in place of `scripts`. The first table is the "
         "default.",
     )
-    quality: Quality | None = Field(None, description="The quality that measure.sql determines.")
+    quality: Quality | None = Field(
+        None, description="The quality that measure.sql determines; None if the pack has no measure.sql."
+    )
 
     @model_validator(mode="after")
     def _weights(self) -> Pack:
@@ -122,7 +125,7 @@ class Pack(Record):
             raise ValueError("scripts and mixes exclude each other; write [mixes.NAME] tables alone")
         for name in self.mixes:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"mixes: {name!r} is no name for a mix; use letters, digits, _ and -")
+                raise ValueError(f"mixes: {name!r} cannot be the name of a mix; use letters, digits, _ and -")
         for mix, weights in self.by_mix.items():
             where = "scripts" if mix is None else f"mixes.{mix}"
             if not any(weights.values()):
@@ -131,24 +134,25 @@ class Pack(Record):
 
     @property
     def by_mix(self) -> Mapping[str | None, dict[str, int]]:
-        """Returns the scripts with their weights, by mix; a pack without mixes has them under None."""
+        """Returns the scripts with their weights, by the name of their mix. A pack without mixes has its scripts under
+        None."""
         return dict[str | None, dict[str, int]](self.mixes.items()) or {None: self.scripts}
 
     @property
     def all_scripts(self) -> list[str]:
-        """Returns the scripts of all mixes, each once."""
+        """Returns the file names of the scripts in all mixes, each once."""
         return list(dict.fromkeys(file for weights in self.by_mix.values() for file in weights))
 
 
 def check_name(name: str, source: str) -> None:
-    """Raises StudyError if a folder's name cannot be that of a pack."""
+    """Raises StudyError if a pack cannot have this name, which is the name of its folder."""
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{source}: {name!r} is no name for a pack; use letters, digits, _ and -, at most 31")
+        raise StudyError(f"{source}: {name!r} cannot be the name of a pack; use letters, digits, _ and -, at most 31")
 
 
 def read_pack(name: str, files: Mapping[str, str]) -> Pack:
-    """Returns the manifest of a pack; `files` has the texts of its files by their names. Raises StudyError for what
-    does not fit together."""
+    """Returns the manifest of a pack. `files` has the texts of the pack's files by their names. Raises StudyError if
+    the files do not fit together."""
     pack = _parsed(name, files[MANIFEST])
     for complaint in _complaints(pack, files):
         raise StudyError(f"the pack {name}: {complaint}")
@@ -161,14 +165,14 @@ def _complaints(pack: Pack, files: Mapping[str, str]) -> Iterable[str]:
         yield f"it has no {SCHEMA}, which makes its tables; write one"
     for file in named:
         if file in _SPECIAL:
-            yield f"{MANIFEST} names {file} as a script of the load, and the lab runs it itself; rename the script"
+            yield f"{MANIFEST} names {file} as a script of the load, which pgtrial itself runs; rename the script"
         if not file.endswith(".sql") or "/" in file:
             yield f"{MANIFEST} names the script {file!r}; a script lies in the pack's folder and ends in .sql"
         if file not in files:
             yield f"{MANIFEST} names {file}, which is not in the folder; write it, or remove the line"
     for file in sorted(files):
         if file.endswith(".sql") and file not in (*_SPECIAL, *named):
-            yield f"{file} is no script of a mix; name it in {MANIFEST} with its weight, or remove the file"
+            yield f"{file} is not a script of any mix; name it in {MANIFEST} with its weight, or remove the file"
     for file, name, key in ((MEASURE, "[quality]", pack.quality), (HOLD, "hold", pack.hold)):
         if (file in files) != (key is not None):
             here, lacking = (file, f"{name} in {MANIFEST}") if file in files else (f"{name} in {MANIFEST}", file)
@@ -181,14 +185,15 @@ def _parsed(name: str, text: str) -> Pack:
 
 
 def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of one pack among the scripts of a study, by their names in the pack's folder."""
+    """Returns the texts of the files of one pack, by their names in the pack's folder. `scripts` has the files of all
+    packs of a study."""
     return {path.removeprefix(f"{name}/"): text for path, text in scripts.items() if path.startswith(f"{name}/")}
 
 
 def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
-    """Returns the pack, with its chosen mix, that a workload of a planned study names; None if the workload is no pack.
-    Such a workload is a path in the study directory: `scripts/queue`, or with a mix `scripts/kv/A`. Raises
-    StudyError."""
+    """Returns the pack that a workload of a planned study names, with the chosen mix; None if the workload is not a
+    pack. The name of such a workload is a path in the study directory: `scripts/queue`, or with a mix `scripts/kv/A`.
+    Raises StudyError."""
     _, name, named_mix = (*PurePosixPath(workload).parts, "", "", "")[:3]
     mix = named_mix or None
     if f"{name}/{MANIFEST}" not in scripts:
@@ -215,7 +220,7 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
 
 
 def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> None:
-    """Raises StudyError for a key of `[load.pack]` that concerns none of the packs."""
+    """Raises StudyError if a key of `[load.pack]` applies to none of the packs."""
     of_all = list(packs)
     known = list(dict.fromkeys(name for pack in of_all for name in pack.variables))
     for name in section.variables:
@@ -231,6 +236,6 @@ def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> N
 
 
 def defaults_of(pack: Pack, given: Collection[str]) -> dict[str, Any]:
-    """Returns the pack's defaults for keys of `[load]`, without the keys that the study gives."""
+    """Returns the pack's defaults for keys of `[load]`, except for the keys in `given`, which the study sets."""
     chosen = pack.defaults.model_dump(exclude_none=True)
     return {key: [value] if key in _LISTS else value for key, value in chosen.items() if key not in given}

@@ -1,5 +1,5 @@
-"""Draws the place of an arm's data for each trial, where arms take turns on places. The draws use a stream of random
-numbers of their own."""
+"""Draws at random, for each trial, the place of an arm's data (a device, a directory or a kept copy of the data), if
+arms take turns on several places. The draws have a stream of random numbers of their own."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
-"""The spawn key of the random stream. The order of the trials is drawn from the seed itself, so that it is the same
-with and without places."""
+"""The spawn key of the random stream. The order of the trials is drawn from another stream, so that it is the same with
+and without places."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Arms that take turns on places: those that their storage lists, or kept copies of the data, one for each arm."""
+    """Arms that take turns on the same places: on the places that their storage lists, or on kept copies of the data,
+    of which there is one for each arm."""
 
     arms: tuple[str, ...]
     places: tuple[str, ...]
-    """The names of the places; none for kept copies of the data."""
+    """The names of the places; empty for kept copies of the data."""
 
     @property
     def count(self) -> int:
@@ -34,8 +35,8 @@ class Shared:
 
 
 def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
-    """Returns the groups of arms that take turns on places, in the order of the arms. A list of places makes a group
-    even if only one arm has it."""
+    """Returns the groups of arms that take turns on the same places, in the order of the arms. A list of places makes a
+    group even if only one arm has the list."""
     groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
     for arm, server in servers.items():
         if isinstance(server, Made) and (common := _common(server)) is not None:
@@ -44,10 +45,12 @@ def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
 
 
 def draw_places(shared: Sequence[Shared], trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
-    """Returns the planned trials with their places: at each load point of each block a fresh random permutation.
+    """Returns the planned trials with their places. At each load point of each block, the places are a new random
+    permutation.
 
-    Arms that share places get different ones as long as there are enough, and take turns on them otherwise. Any two
-    of them are as likely to have their places the other way round: the sign of a block's log-ratio stays a fair coin.
+    Arms that share places get different ones as long as there are enough places, and take turns on them otherwise. Any
+    two of these arms are equally likely to have their places the other way round, so that the sign of a block's
+    log-ratio stays a fair coin.
     """
     if not shared:
         return list(trials)
@@ -68,11 +71,12 @@ def _draw(shared: Sequence[Shared], generator: np.random.Generator) -> Iterator[
 
 
 def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
-    """Returns a key that is equal for servers whose arms take turns on places, with the names of these places. The key
-    is made of the places that the server's storage lists, or of everything on which its kept copy of the data depends.
-    Returns None if the arm does not take turns.
+    """Returns a key that is equal for all servers whose arms take turns on the same places, and the names of these
+    places. The key is made of the places that the server's storage lists, or of everything on which the kept copy of
+    the data depends. Returns None if the arm does not take turns.
 
-    A kept copy is reset by VACUUM. Arms whose copies depend on the same things can serve each other's copies.
+    VACUUM resets a kept copy between trials. Arms whose copies depend on the same properties can use each other's
+    copies.
     """
     host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
     match server:

@@ -1,4 +1,5 @@
-"""The workload client-programs: each arm has a command, whose batches are its load."""
+"""The workload client-programs: the command of each arm starts a program, which runs batches of operations as the
+load."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _SECRET = re.compile(r"://[^/@\s:]*:[^@\s]+@|\b(ssl)?password\s*=", re.IGNORECAS
 
 
 def known_command(command: str) -> str:
-    """Returns the command unchanged. Raises ValueError if it cannot be started, or if it holds a password or token."""
+    """Returns the command unchanged. Raises ValueError if the command cannot be parsed, or if it contains a password or
+    token."""
     words = words_of(command)
     if not words:
         raise ValueError('it is empty; write a program and its arguments, such as "node bench.js"')
@@ -44,8 +46,8 @@ def known_command(command: str) -> str:
 
 
 def words_of(command: str) -> list[str]:
-    """Returns the program and its arguments. The command is quoted as in a shell, although none runs. Raises ValueError
-    for an open quote."""
+    """Returns the program and its arguments. The user quotes them as in a shell, although no shell interprets the
+    command. Raises ValueError if a quote is not closed."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -53,22 +55,22 @@ def words_of(command: str) -> list[str]:
 
 
 class ClientKeys(Record):
-    """The client program of an arm, which is then its load."""
+    """The client program of an arm. The program makes the arm's load in place of the load engine."""
 
     command: Annotated[
         Annotated[str, AfterValidator(known_command)] | None,
         Key(shows=("client.command",), follows=("client.program", "client.files")),
     ] = Field(
         None,
-        description="The command of a [client program](client-programs.md) that makes the load, `node bench.js`. "
-        "If one arm has a command, all arms need one.",
+        description="The command of a [client program](client-programs.md) that makes the load, such as `node "
+        "bench.js`. If one arm has a command, all arms need one.",
     )
     command_directory: Annotated[
         str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))
     ] = Field(
         None,
         min_length=1,
-        description="The directory in which the command runs. Default: that of the study file.",
+        description="The directory in which the command runs. Default: the directory of the study file.",
     )
     command_files: Annotated[dict[str, str] | None, Key(shows=("client.files",), follows=("client.program",))] = Field(
         None,

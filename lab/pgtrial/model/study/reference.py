@@ -1,4 +1,5 @@
-"""Renders the reference of the study file from the spec itself, so that the page and the spec always agree."""
+"""Writes the reference of the study file, docs/study-file.md, from the types of the study file, so that page and types
+always agree."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[verdict]`": VerdictSection,
     "`[metrics.NAME]`": MetricSection,
 }
-"""The sections of the page, by title. The text of a section is the docstring of its type."""
+"""The sections of the page by their titles. The text of a section is the docstring of its type."""
 
 _PROFILES = """
 ## `[profiles.NAME]`
@@ -121,7 +122,7 @@ def _item(name: str, field: FieldInfo) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Returns the name of a type in the words of TOML."""
+    """Returns the name of a type as the page shows it, in the words of TOML."""
     arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
     origin = get_origin(annotation)
     if origin is list:

@@ -1,4 +1,4 @@
-"""The workload replay:DIRECTORY: the sessions of a capture, on data that are restored from a dump."""
+"""The workload replay:DIRECTORY: the recorded sessions of a capture, on data that pgtrial restores from a dump."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.units import Share, as_arguments
 
 REPLAY = "replay:"
-"""The prefix of the name of a workload that is a replay. The path of the capture follows it."""
+"""The prefix of the name of a workload that is a replay. The path of the capture follows the prefix."""
 
 NOT_FOR_REPLAYS = {
     "scale": "its data are those of replay.data",
@@ -29,10 +29,11 @@ NOT_FOR_REPLAYS = {
 """The keys of `[load]` that do not apply to a replay, each with the reason."""
 
 MOST_STATEMENTS = 16
-"""The most templates of a comparison that have a claim of their own. This many can be decided after 12 blocks."""
+"""The largest number of templates that have a claim of their own in a comparison. So many claims can be decided after
+12 blocks."""
 
 _PATIENCE = 4
-"""A replay may take this many times as long as recorded, and `_PATIENCE_S` seconds more."""
+"""A replay fails after this many times the recorded time, and `_PATIENCE_S` seconds more."""
 _PATIENCE_S = 600.0
 
 
@@ -40,7 +41,7 @@ AsFastAsPossible = Literal["as-fast-as-possible"]
 AS_FAST_AS_POSSIBLE: AsFastAsPossible = "as-fast-as-possible"
 
 _HIGHEST_SPEED = 1e6
-"""The highest speed that the engine accepts. The lowest is its inverse."""
+"""The highest speed that the load engine accepts. The lowest speed is 1 divided by it."""
 
 
 def _known_speed(speed: Any) -> Any:
@@ -48,7 +49,9 @@ def _known_speed(speed: Any) -> Any:
         speed = float(speed)
     is_number = isinstance(speed, float) and 1 / _HIGHEST_SPEED <= speed <= _HIGHEST_SPEED
     if not is_number and speed != AS_FAST_AS_POSSIBLE:
-        raise ValueError(f'{speed!r} is no speed; write a number, 1 for the recorded times, or "{AS_FAST_AS_POSSIBLE}"')
+        raise ValueError(
+            f'{speed!r} is not a speed; write a number, 1 for the recorded times, or "{AS_FAST_AS_POSSIBLE}"'
+        )
     return speed
 
 
@@ -100,17 +103,17 @@ class ReplaySection(Record):
 
     @property
     def expected_s(self) -> float:
-        """Returns about how long a replay takes at most, seconds. As fast as possible, it is expected to take no longer
-        than recorded."""
+        """Returns the approximate time that a replay takes, in seconds. A replay as fast as possible counts with the
+        recorded time, which is the longest to expect."""
         return self.files.recorded_s / (self.factor or 1.0) if self.files is not None else 0.0
 
     @property
     def longest_s(self) -> float:
-        """Returns how long a replay may take before it has failed, seconds."""
+        """Returns the time in seconds after which a replay has failed."""
         return _PATIENCE * self.expected_s + _PATIENCE_S
 
     def arguments(self) -> list[str]:
-        """Returns the engine's options for the replay."""
+        """Returns the options of the load engine for the replay."""
         pace = ["--as-fast-as-possible"] if self.factor is None else [f"--speed={self.factor:.10g}"]
         asked = {"sample": f"{self.sample * 100:.10g}", "copies": self.copies, "max-connections": self.max_connections}
         return [*pace, *as_arguments(asked), *(["--hash-results"] if self.hash_results else [])]

@@ -1,5 +1,5 @@
-"""The kinds of servers that an arm may have, each with its keys and rules. `server_of` decides once which kind an arm
-has."""
+"""The kinds of servers that an arm may have, each with its keys and rules. `server_of` decides which kind of server an
+arm has."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
 
 OLDEST = 10
-"""The first major version of PostgreSQL whose servers the lab makes."""
+"""The oldest major version of PostgreSQL with which pgtrial can make a server."""
 
 PORT = 54321
-"""The port of a server on another host, unless the study names one. It is seldom in use, and a firewall needs only this
-one port open."""
+"""The default port of a server on another host. Other programs seldom use it, and it is the only port that a firewall
+has to leave open."""
 
 
 class Server(Record):
-    """The keys that servers of all kinds have."""
+    """The keys that all kinds of servers have."""
 
     settings: dict[str, str]
     setup_sql: list[str]
@@ -39,30 +39,33 @@ class Server(Record):
     command_directory: str | None = None
     command_files: dict[str, str] | None = None
     workload: str | None = None
-    """The path of the script that clients of this arm run; None if the clients of all arms run the same load."""
+    """The path of the script that the clients of this arm run; None if the clients of all arms run the same load."""
     values: dict[str, str] | None = None
-    """The columns from which variables of this arm's script take values, in place of those of the load."""
+    """The columns from which the variables of this arm's script take their values; None if they are those of the
+    load."""
 
 
 class Given(Server):
-    """A server that somebody else runs, or several of one product."""
+    """A given server, which somebody else runs. The arm may name several servers of one product, which are its
+    deployments."""
 
     dsn: list[str]
     ssh: str | None
-    """The login for the host of a given server. pgtrial only reads there."""
+    """The login for the host of the given server; None if pgtrial must not look at the host. pgtrial changes nothing
+    there."""
     sudo: bool
     storage_limit: int | None
     monitoring: ProviderMetrics | None
 
     @property
     def conninfo(self) -> str:
-        """Returns the connection string of the (first) server as libpq takes it. Parameters that it does not have come
-        from the environment."""
+        """Returns the connection string of the server in the form that libpq accepts; with several deployments, of the
+        first one. Parameters that are not in it come from environment variables."""
         return conninfo_of(self.dsn[0])
 
     @property
     def deployments(self) -> list[Given]:
-        """Returns the deployments of a given server, each as a given server with one connection string."""
+        """Returns the deployments of the arm, each as a given server with a single connection string."""
         return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 
@@ -75,17 +78,17 @@ class Made(MachineKeys, BuildKeys, Server):
 
 
 class MadeHere(Made):
-    """A server that pgtrial makes on the machine that the lab runs on."""
+    """A server that pgtrial makes on the machine on which pgtrial runs."""
 
     connect: Literal["socket", "tcp"]
     data: list[str] | None = None
-    """The paths of the arm's own data; None if all arms have the data of the load."""
+    """The paths of data that only this arm has; None if all arms have the data of the load."""
     data_files: DataFiles | None = None
-    """The digest and the size of the arm's own data; None before they are read."""
+    """The checksum and the size of the arm's own data; None before pgtrial has read them."""
 
 
 class MadeBySsh(Made):
-    """A server that pgtrial makes on another host, in a folder there."""
+    """A server that pgtrial makes on another host, in a folder on that host."""
 
     ssh: str
     data: str
@@ -98,7 +101,8 @@ _DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "port": PORT, 
 
 
 def server_of(shared: SetUp, table: SetUp) -> Server:
-    """Returns the server of an arm. The arm's own keys override those that all arms share, or are added to them."""
+    """Returns the server of an arm. `table` has the arm's own keys, which override the keys in `shared` that all arms
+    have, or are added to them."""
 
     def value(key: str) -> Any:
         mine, ours = getattr(table, key), getattr(shared, key)
@@ -123,9 +127,9 @@ def server_of(shared: SetUp, table: SetUp) -> Server:
     if kind is MadeBySsh:
         values["data"] = (values["data"] or [""])[0]
     if kind is MadeHere:
-        values["data"] = table.data  # the key that arms share is a folder on a host
+        values["data"] = table.data  # here the shared key is not used: it is a folder on another host
     if given:
-        # a host stands beside the dsn of its server, in the same table
+        # the key ssh belongs to the dsn in the same table
         values["ssh"] = (table if table.dsn is not None else shared).ssh
     return kind(**values)
 
@@ -141,27 +145,27 @@ _OF_MADE = [key for key in _keys(MadeHere, Server) if key not in ("postgres", "d
 
 
 HAS = "has "
-"""The beginning of an objection whose subject is the table."""
+"""The beginning of an objection that continues a sentence about a table: `[arms.new] has ...`."""
 
 
 def objection_to_table(table: SetUp) -> str | None:
-    """Returns what is wrong with a table that both names a given server and has keys for a server that pgtrial makes.
-    The text is the rest of a sentence that begins with the table; None if the table is right."""
+    """Returns what is wrong with a table that names a given server and also has keys for a server that pgtrial makes.
+    The text is the rest of a sentence that begins with the table; None if nothing is wrong."""
     if table.dsn is not None and table.postgres is not None:
-        return "has both dsn and postgres; a given server brings its own version"
+        return "has both dsn and postgres; a given server brings its own version: leave one of the two out"
     if table.dsn is not None and table.ssh is not None and len(table.dsn) > 1:
         return (
-            f"has ssh, and dsn names {len(table.dsn)} servers; only the host of a single given server can be "
-            "looked at: leave ssh out"
+            f"has ssh, and dsn names {len(table.dsn)} servers; pgtrial can look only at the host of "
+            "a single given server: leave ssh out"
         )
     if table.postgres == EVERY:
-        return f'postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
+        return f'postgres = "{EVERY}" belongs in an arm of a study file; write it in [arms.NAME]'
     return next(_made_alone(table), None) if table.dsn is not None else None
 
 
 def objection_to_arm(table: SetUp, server: Server) -> str | None:
     """Returns why the keys of an arm contradict each other or its kind of server, as the rest of a sentence that begins
-    with the arm's table; None if they do not."""
+    with the arm's table; None if nothing is wrong."""
     return next(_objections(table, server), None)
 
 
@@ -181,8 +185,8 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 yield from _without_host(table)
             elif alone := _present(table, [key for key in ("data", *_OF_SSH) if key != "sudo"]):
                 yield (
-                    f"has dsn, ssh and {alone}; on the host of a given server nothing is made, and "
-                    f"its dsn says where clients reach it: remove {alone}"
+                    f"has dsn, ssh and {alone}; pgtrial makes nothing on the host of a given server, "
+                    f"and dsn says where clients reach the server: remove {alone}"
                 )
             if server.reset == "copy":
                 yield (
@@ -215,10 +219,10 @@ def _of_builds(server: Made) -> Iterator[str]:
     ):
         yield "has layouts and optimisation at link time, which orders the code by itself; leave one of them out"
     if server.compiler is not None and not from_source and not server.extensions:
-        yield "has compiler, and nothing of it is built from source; remove it"
+        yield "has compiler, and neither its server nor an extension is built from source; remove compiler"
     if isinstance(server, MadeBySsh) and (from_source or server.extensions):
         what = "postgres" if from_source else "extensions"
-        yield f"has ssh and {what} from source, which is built for this machine alone; give a bin directory there"
+        yield f"has ssh and {what} from source, built for this machine only; give a bin directory of that host"
     if server.extensions and server.reset != "copy":
         yield 'has extensions, which are created on a fresh copy for every trial; leave reset out, or set it to "copy"'
 
@@ -226,16 +230,16 @@ def _of_builds(server: Made) -> Iterator[str]:
 def _of_place(table: SetUp, server: Made) -> Iterator[str]:
     match server:
         case MadeBySsh(data=""):
-            yield 'has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
+            yield 'has ssh and no data; name a folder on that host for all files of pgtrial, data = "/var/db/pgtrial"'
         case MadeBySsh(data=data) if not _is_folder(data) or len(table.data or ()) > 1:
             yield (
-                f"has ssh, and data is then the folder on that host: {data!r} is no folder; write it from / on, such "
-                "as /var/db/pgtrial"
+                f"has ssh, and data is then the folder on that host: {data!r} is not a folder; write it from / on, "
+                "such as /var/db/pgtrial"
             )
         case MadeBySsh() if table.connect is not None:
             yield "has connect, and a server on another host is reached by TCP; leave connect out"
         case MadeBySsh(postgres=postgres) if postgres.startswith("~"):
-            yield f"postgres = {postgres!r}: write a directory of another host from / on"
+            yield f"postgres = {postgres!r}: on another host, write the directory from / on"
         case MadeHere():
             yield from _without_host(table)
 
@@ -250,9 +254,11 @@ def _without_host(table: SetUp) -> Iterator[str]:
 
 
 def _made_alone(table: SetUp) -> Iterator[str]:
-    """Yields an objection if the table of a given server has keys that only a server made by pgtrial can have. They
-    would have no effect."""
-    on_host = ("data",) if table.ssh is not None else ()  # the folder there, which `_objections` refuses
+    """Yields an objection if the table of a given server has keys that have an effect only on servers that pgtrial
+    makes."""
+    on_host = (
+        ("data",) if table.ssh is not None else ()
+    )  # `_objections` refuses this key, which is the folder on the host
     if asked := _present(table, [key for key in _OF_MADE if key not in on_host]):
         them = "them" if " and " in asked else "it"
         yield (
@@ -266,13 +272,14 @@ def _present(table: SetUp, keys: Sequence[str]) -> str:
 
 
 def conninfo_of(dsn: str) -> str:
-    """Returns a connection string as libpq takes it."""
+    """Returns a connection string of a study in the form that libpq accepts. `env` becomes an empty string, so that
+    libpq uses its environment variables."""
     return "" if dsn == ENVIRONMENT else dsn
 
 
 def parts_of(dsn: str) -> dict[str, str]:
-    """Returns the parameters of a connection string; {} if it cannot be read, which is refused when the study is
-    frozen."""
+    """Returns the parameters of a connection string; empty if it cannot be parsed. pgtrial reports that error when it
+    freezes the study."""
     try:
         return {name: str(part) for name, part in conninfo_to_dict(conninfo_of(dsn)).items()}
     except ProgrammingError:

@@ -1,4 +1,5 @@
-"""A server as a study file describes it, in `[server]` or `[arms.NAME]`: the keys of all kinds, each optional."""
+"""The keys of `[server]` and `[arms.NAME]`, which describe a server. All keys of all kinds of servers are here, and
+each is optional."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ from pgtrial.model.study.storage import Storage, facts_of_storage
 from pgtrial.model.units import Bytes, Setting, as_list
 
 ENVIRONMENT = "env"
-"""The dsn of the server that libpq finds by its environment variables alone."""
+"""The value of `dsn` for the server that libpq finds by its environment variables alone."""
 
 
 WORK = "pgtrial.work"
-"""The name of a setting that holds how many rows the server counts in each transaction of a self-test. No server
-defines it, so that any session may set it."""
+"""The name of a setting that holds how many rows the server counts in each transaction of a self-test. PostgreSQL does
+not define the setting, so that any session may set it."""
 
 SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["names"], WORK])
 """The settings of PostgreSQL that a session may set for itself."""
@@ -39,22 +40,23 @@ class ProviderMetrics(Record):
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="The identifier of the DB instance in AWS/RDS. A list has one for each deployment of `dsn`.",
+        description="The identifier of the DB instance in AWS/RDS. If `dsn` has several deployments, a list with "
+        "one identifier for each.",
     )
-    region: str | None = Field(None, description="The AWS region. Default: that of the AWS environment.")
+    region: str | None = Field(None, description="The AWS region. Default: the region of the AWS environment.")
 
 
 def _login(text: str) -> str:
     if not _LOGIN.fullmatch(text):
-        raise ValueError(f"{text!r} is no login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
+        raise ValueError(f"{text!r} is not a login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
     return text
 
 
 def _servers(dsn: list[str] | None) -> list[str] | None:
     if dsn is not None and not all(text.strip() for text in dsn):
-        raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
+        raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST, PGPORT and so on name')
     if dsn is not None and len(set(dsn)) < len(dsn):
-        raise ValueError("it names a server twice; every deployment is another server")
+        raise ValueError("it names a server twice; name a different server for each deployment")
     return dsn
 
 
@@ -63,7 +65,7 @@ _LOGIN = re.compile(r"(?!-)([^\s/]+@)?[^\s/@]+")
 
 _PATH = ("network.path", "network.interface", "network.mtu")
 LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
-"""The facts of a server that say its locale."""
+"""The names of the facts that describe the locale of a server."""
 _OF_INITDB = tuple(f"*.{name}" for name in ("data_checksums", "wal_segment_size", "collation_version", *LOCALE))
 
 
@@ -71,7 +73,8 @@ _PLACE = ("storage.source", "storage.device", "storage.filesystem", "storage.mou
 
 
 def _facts_of_data(value: list[str] | str | None, base: list[str] | str | None) -> Facts:
-    """Returns the facts that differ between arms with these data: folders on hosts, or data of their own."""
+    """Returns the names of the facts that differ between arms with these values of `data`: a folder on a host, or data
+    that only one arm has."""
     return _PLACE if isinstance(value, str) or isinstance(base, str) else ("load.data",)
 
 
@@ -80,7 +83,7 @@ def _facts_of_settings(values: dict[str, str], base: dict[str, str]) -> Facts:
 
 
 class ServerKeys(Record):
-    """The keys that say where a server comes from, what it is, and what its data are."""
+    """The keys that say where a server comes from, which settings it has, and where its data are."""
 
     postgres: Annotated[
         Annotated[Setting, AfterValidator(checked_source)] | None,
@@ -99,17 +102,17 @@ class ServerKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="A [server that exists already](given-servers.md): a connection string or URI without "
-        "password, `service=NAME`, or `env` for the server that PGHOST and the like name. A list "
-        "names several deployments of one product.",
+        description="A [server that exists already](given-servers.md): a connection string or URI without password, "
+        "`service=NAME`, or `env` for the server that PGHOST, PGPORT and so on name. A list names several "
+        "deployments of one product.",
     )
     ssh: Annotated[
         Annotated[str, AfterValidator(_login)] | None,
         Key(shows=("server.host",), follows=("*",), apart=("host",)),
     ] = Field(
         None,
-        description="The [host](ssh-hosts.md) on which pgtrial makes the server, `user@host`. Together with "
-        "`dsn`: the host of the given server, which is [only read](given-servers.md#its-host).",
+        description="The [host](ssh-hosts.md) on which pgtrial makes the server, such as `user@host`. Together with "
+        "`dsn`: the host of the given server, which pgtrial [only reads](given-servers.md#its-host).",
     )
     data: Annotated[
         OwnData | None,
@@ -118,9 +121,9 @@ class ServerKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="In an arm: [data of its own](tutorials/own-query.md#6-two-forms-of-the-data) in place of those "
-        'of `[load] data`, a dump or SQL files, `"orders-v7.sql"`. With `ssh`: the folder on the host for all data of '
-        "the server, `/var/db/pgtrial`.",
+        description="In an arm: [data of its own](tutorials/own-query.md#6-two-forms-of-the-data) in place of "
+        '`[load] data`, as a dump or SQL files, such as `"orders-v7.sql"`. With `ssh`: the folder on the host for '
+        "all data of the server, such as `/var/db/pgtrial`.",
     )
     data_files: DataFiles | None = Field(
         None,
@@ -129,17 +132,17 @@ class ServerKeys(Record):
     address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,
         min_length=1,
-        description="With `ssh`: the address at which clients reach the server. Default: that of ssh.",
+        description="With `ssh`: the address at which clients reach the server. Default: the address that ssh uses.",
     )
     port: int | None = Field(None, ge=1024, le=65535, description="With `ssh`: the port of the server. Default: 54321.")
     sudo: bool | None = Field(
         None,
-        description="With `ssh`: true to run commands that need root by `sudo -n`, without a password.",
+        description="With `ssh`: true to run commands that need root by `sudo -n`, which asks for no password.",
     )
     storage_limit: Bytes | None = Field(
         None,
-        description="For a given server: the size of its storage, `20GB`. pgtrial refuses data that do not fit. "
-        "Default: unknown, and nothing is refused.",
+        description="For a given server: the size of its storage, such as `20GB`. pgtrial refuses data that do not "
+        "fit. Default: pgtrial does not check the size.",
     )
     monitoring: ProviderMetrics | None = Field(
         None,
@@ -147,7 +150,7 @@ class ServerKeys(Record):
     )
     settings: Annotated[dict[str, Setting], Key(shows=_facts_of_settings)] = Field(
         {},
-        description='Settings of postgresql.conf, `{ work_mem = "64MB" }`. Those of an arm are added to those of '
+        description='Settings of postgresql.conf, `{ work_mem = "64MB" }`. Settings of an arm are added to those of '
         "`[server]`.",
     )
     initdb: Annotated[
@@ -155,7 +158,7 @@ class ServerKeys(Record):
         BeforeValidator(as_list),
         Key(shows=("server.initdb",), follows=_OF_INITDB, apart=("loaded data",)),
     ] = Field(
-        None, description='Options of initdb, `["--wal-segsize=64"]`. Those of an arm replace those of `[server]`.'
+        None, description='Options of initdb, `["--wal-segsize=64"]`. Options of an arm replace those of `[server]`.'
     )
     setup_sql: Annotated[
         list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
@@ -170,14 +173,14 @@ class ServerKeys(Record):
         bool | None, Key(shows=("server.unlogged_tables", "settings.synchronous_commit"), absent=None)
     ] = Field(
         None,
-        description="True if the arm may lose committed transactions in a crash, because of unlogged tables or "
-        "of `synchronous_commit` of its role, and you want to compare exactly that. Such a "
-        "difference is then a warning; otherwise it withholds the verdict.",
+        description="True if the arm may lose committed transactions in a crash, because it has unlogged tables or "
+        "its role sets `synchronous_commit`, and you want to compare exactly that. Such a difference between arms is "
+        "then a warning; otherwise it withholds the verdict.",
     )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
-        description="The [storage of the data](#storage): a file system that is made for each trial, which takes "
-        "root, or a directory. That of an arm replaces that of `[server]`.",
+        description="The [storage of the data](#storage): a file system that pgtrial makes for each trial, which "
+        "requires root, or a directory. The storage of an arm replaces that of `[server]`.",
     )
     connect: Annotated[Literal["socket", "tcp"] | None, Key(shows=_PATH, absent="socket")] = Field(
         None,
@@ -186,21 +189,20 @@ class ServerKeys(Record):
     )
     reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
-        description="What happens to the data before each trial. `copy`, the default: the trial gets a fresh "
-        "copy. `vacuum`, the default of given servers: VACUUM of the tables as they are. `none`: "
-        "nothing.",
+        description="What happens to the data before each trial. `copy`, the default: the trial gets a fresh copy. "
+        "`vacuum`, the default for given servers: the data stay, and VACUUM runs on the tables. `none`: nothing "
+        "happens.",
     )
     price: Annotated[Annotated[str, AfterValidator(known_price)] | None, Key()] = Field(
         None,
-        description="The price of the server, `0.42 USD/h`. The report then has [transactions per "
+        description="The price of the server, such as `0.42 USD/h`. The report then has [transactions per "
         "cent](method.md#metrics).",
     )
 
 
 class SetUp(ScriptKeys, ClientKeys, MachineKeys, BuildKeys, ServerKeys):
-    """The keys of a server. Those of `[server]` apply to all arms, and an arm can override each of them. A study of two
-    equal arms (an A/A study) checks the method: it should find no difference.
-    """
+    """The keys of a server. The keys of `[server]` apply to all arms, and an arm can override each of them. A study of
+    two equal arms (an A/A study) checks the method: it should find no difference."""
 
 
 KEYS = keys_of(SetUp)

@@ -1,6 +1,7 @@
-"""Sources of a server or an extension as a study file writes them: `git:PATH@REF`, `git:URL@REF`, `source:DIRECTORY`.
+"""The sources of a server or an extension, as a study file writes them: `git:PATH@REF`, `git:URL@REF`,
+`source:DIRECTORY`.
 
-A frozen study has a commit in place of a ref, and a digest of its files behind a directory.
+A frozen study names a commit in place of a branch or tag, and adds a digest of the files to a directory.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FROZEN = re.compile(r"(.+)@sha256:([0-9a-f]{16})")
 _AT = re.compile(r"@(?!\{)")
 _HOST = re.compile(r"[^/:]+:(?!/?$)[^:]")
-"""Matches a repository on another host as ssh writes it, `user@host:path`."""
+"""Matches a repository on another host in the notation of ssh, `user@host:path`."""
 
 
 @dataclass(frozen=True)
 class GitSource:
-    """A commit of a repository."""
+    """A commit of a git repository as the source of a build."""
 
     repository: str
     """The repository: a directory, a URL, or `user@host:path` as ssh writes it."""
     ref: str
-    """The name of the commit: a branch, a tag or a commit; in a frozen study all digits of the commit."""
+    """The name of the commit: a branch, a tag or a commit. In a frozen study, it has all digits of the commit."""
 
     @property
     def text(self) -> str:
@@ -35,7 +36,7 @@ class GitSource:
 
     @property
     def is_fixed(self) -> bool:
-        """True if the source names the commit itself, which cannot become another one."""
+        """True if the source names a commit by all of its digits, so that it always means the same files."""
         return is_commit(self.ref)
 
     @property
@@ -45,7 +46,7 @@ class GitSource:
 
     @property
     def short(self) -> str:
-        """Returns the source for reports: `postgres@1a2b3c4d5e`."""
+        """Returns a short name of the source for reports: `postgres@1a2b3c4d5e`."""
         name = re.split(r"[/:]", self.repository.rstrip("/"))[-1].removesuffix(".git")
         return f"{name or self.repository}@{self.ref[:10] if self.is_fixed else self.ref}"
 
@@ -56,11 +57,11 @@ class GitSource:
 
 @dataclass(frozen=True)
 class DirectorySource:
-    """The files of a directory as they are now."""
+    """The files of a directory, as they are when the study is frozen, as the source of a build."""
 
     directory: str
     digest: str = ""
-    """First 16 hexadecimal digits of the SHA-256 of its files; empty before the study is frozen."""
+    """The first 16 hexadecimal digits of the SHA-256 of the files; empty before the study is frozen."""
 
     @property
     def text(self) -> str:
@@ -69,12 +70,12 @@ class DirectorySource:
 
     @property
     def is_fixed(self) -> bool:
-        """True if the source has the digest of the files that it means."""
+        """True if the source has the digest of its files, so that it always means the same files."""
         return bool(self.digest)
 
     @property
     def short(self) -> str:
-        """Returns the source for reports: `postgres with files 1a2b3c4d5e`."""
+        """Returns a short name of the source for reports: `postgres with files 1a2b3c4d5e`."""
         return f"{self.directory.rstrip('/').rpartition('/')[2]} with files {self.digest[:10]}"
 
 
@@ -82,22 +83,22 @@ Source = GitSource | DirectorySource
 
 
 def is_source(text: str) -> bool:
-    """True if a text names a source, and not a version or a directory of programs."""
+    """True if the text names a source to build from, and not a version or a directory of programs."""
     return text.startswith((_GIT, _DIRECTORY))
 
 
 def is_commit(ref: str) -> bool:
-    """True if a ref is the full name of a commit."""
+    """True if the name of a commit has all of its digits."""
     return _COMMIT.fullmatch(ref) is not None
 
 
 def source_of(text: str) -> Source:
-    """Returns the source that a text names. Raises ValueError, whose message is the rest of a sentence that begins with
-    the text."""
+    """Returns the source that a text of the study file names. Raises ValueError, whose message is the rest of a
+    sentence that begins with the text."""
     if text.startswith(_DIRECTORY):
         return _directory(text.removeprefix(_DIRECTORY))
     if not text.startswith(_GIT):
-        raise ValueError("is no source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
+        raise ValueError("is not a source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
     rest = text.removeprefix(_GIT)
     places = [match.start() for match in _AT.finditer(rest)]
     repository, ref = (rest[: places[-1]], rest[places[-1] + 1 :]) if places else (rest, "")
@@ -116,24 +117,27 @@ def _directory(text: str) -> DirectorySource:
 
 
 def _check_words(repository: str, ref: str) -> None:
-    """Raises ValueError for texts that git would take for an option or a command, and for passwords and tokens."""
+    """Raises ValueError for texts that git would take for an option or a command, and for texts with passwords or
+    tokens."""
     for word in (repository, ref):
         if word.startswith("-") or not word.isprintable() or " " in ref:
-            raise ValueError("has a repository or ref that git would not take for one; correct it")
+            raise ValueError("has a repository or ref that git would take for something else; correct it")
     if "::" in repository:
         raise ValueError("names a transport of git that runs a command; write a path, or a URL of https or ssh")
     if "://" in repository:
         scheme, _, _ = repository.partition("://")
         if scheme not in ("https", "http", "ssh", "git", "file"):
-            raise ValueError(f"has a URL of {scheme}, which is not fetched; write one of https, ssh, http, git or file")
+            raise ValueError(
+                f"has a URL of {scheme}, which pgtrial does not use; write a URL of https, ssh, http, git or file"
+            )
         try:
             user, password = urlsplit(repository).username, urlsplit(repository).password
         except ValueError:
             raise ValueError("has a URL that cannot be read; correct it") from None
         if "@" not in repository and scheme != "file" and not urlsplit(repository).path.strip("/"):
-            # https://TOKEN@HOST/PATH without a ref: what stands behind the login was taken for the ref
+            # in https://TOKEN@HOST/PATH without a ref, the text after the login was taken for the ref
             raise ValueError("names no commit; write a branch, tag or commit behind @, such as git:URL@master")
-        # where no password follows, the name of a user is often a token
+        # a user name without a password is often a token
         if password is not None or (user is not None and scheme in ("https", "http")):
             raise ValueError("has a login in its URL; leave it out, and let git's credential helper give it")
         if without_tokens(text := f"{repository}@{ref}") != text:

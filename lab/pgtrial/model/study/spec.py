@@ -1,4 +1,5 @@
-"""The study file: one question, the load, the arms and the rule of the verdict, every default written down here."""
+"""The study file: the question, the load, the arms and the rule of the verdict. All defaults are in the types of its
+sections."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class StudySection(Record):
     question: str = Field("Which arm is faster?", description="The question, which is the title of the report.")
     name: str = Field(
         "",
-        description="The name of the study, with which its directory below `results/` begins. Default: the name "
-        "of the file.",
+        description="The name of the study, with which the name of its directory below `results/` begins. Default: "
+        "the name of the file.",
     )
     profile: str | None = Field(
         None, description="pgtrial writes this key into the study directory: the profile that `--profile` has chosen."
@@ -59,12 +60,12 @@ class VerdictSection(Record):
     )
     error: Literal["primary", "all"] = Field(
         "primary",
-        description="Which claims together are wrong in at most 5% of studies. `primary`: the primary claims, "
-        "and each other group of claims by itself. `all`: all claims that the report prints, which "
-        "takes more blocks.",
+        description="Which claims together are wrong in at most 5% of studies. `primary`: the primary claims "
+        "together, and each other group of claims by itself. `all`: all claims that the report prints, for which a "
+        "study needs more blocks.",
     )
     margin: Share = Field(
-        0.01, gt=0, lt=1, description="The margin of equivalence: smaller differences count as equivalent."
+        0.01, gt=0, lt=1, description="The margin of equivalence: differences that are smaller count as equivalent."
     )
     blocks: int | None = Field(
         None, ge=1, description="The most blocks that the study runs. Default: as many as the budget holds."
@@ -110,8 +111,8 @@ class VerdictSection(Record):
 
 
 class _Origins(dict[str, str]):
-    """The files in which the user wrote the scripts, by the scripts' names. Studies that differ only in them are
-    equal."""
+    """The files in which the user wrote the scripts of a study, by the scripts' names. All objects of this type are
+    equal, so that studies which differ only in these files are equal."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Origins)
@@ -120,27 +121,29 @@ class _Origins(dict[str, str]):
 
 
 class StudySpec(Record):
-    """A whole study, as read from TOML or built from a command line."""
+    """A whole study, as pgtrial reads it from a study file or builds it from a command line."""
 
     study: StudySection = StudySection()
     load: LoadSection = LoadSection()
     server: SetUp = SetUp()
     arms: dict[str, SetUp] = Field(min_length=1, description="The arms by their names. The first one is the baseline.")
     verdict: VerdictSection = VerdictSection()
-    metrics: dict[str, MetricSection] = added({}, "Metrics of the study's own, by name.")
+    metrics: dict[str, MetricSection] = added(
+        {}, "The metrics that the study file defines in `[metrics.NAME]`, by name."
+    )
     fleet: FleetSection | None = Field(None, description="The machines that make the load. Default: this machine.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
     _origins: _Origins = PrivateAttr(default_factory=_Origins)
 
     @property
     def scripts(self) -> dict[str, str]:
-        """Returns the text of each script of the study's own, by its name. Scripts are kept in files of their own, not
-        in the TOML."""
+        """Returns the text of each script that belongs to the study, by its name. Scripts are stored in files of their
+        own, not in the TOML file."""
         return self._scripts
 
     def with_scripts(self, scripts: dict[str, str], origins: Mapping[str, str] | None = None) -> StudySpec:
-        """Returns the same study with these texts of scripts; `origins` has the files in which the user wrote them, for
-        messages."""
+        """Returns the same study with these texts of scripts. `origins` has the files in which the user wrote the
+        scripts, which messages name."""
         copy = self.model_copy()
         copy._scripts = scripts
         copy._origins = _Origins(origins or {})
@@ -152,17 +155,17 @@ class StudySpec(Record):
 
     @property
     def baseline(self) -> str:
-        """Returns the name of the first arm."""
+        """Returns the name of the baseline, which is the first arm."""
         return next(iter(self.arms))
 
     @property
     def own_metrics(self) -> dict[str, OwnMetric]:
-        """Returns the metrics that the study itself defines, by name."""
+        """Returns the metrics that the study file defines, by name."""
         return metrics_of_reads(self.load.job.reads) | metrics_of_sections(self.metrics)
 
     @property
     def has_given(self) -> bool:
-        """True if an arm is a given server."""
+        """True if an arm is a given server, which somebody else runs."""
         return any(isinstance(self.resolved(arm), Given) for arm in self.arms)
 
     def resolved(self, arm: str) -> Server:
@@ -171,12 +174,12 @@ class StudySpec(Record):
 
     @property
     def has_arm_data(self) -> bool:
-        """True if arms have data of their own. Every arm then has its files, and `load.data` are those of the
+        """True if arms have data of their own. Then every arm names its files, and `load.data` has the files of the
         baseline."""
         return any(keys.data_files is not None for keys in self.arms.values())
 
     def for_arm(self, arm: str) -> StudySpec:
-        """Returns the study as one arm has it: with the arm's own data as those of the load."""
+        """Returns the study as it applies to one arm: `load.data` is the arm's own data if it has any."""
         keys = self.arms[arm]
         if keys.data_files is None:
             return self
@@ -184,7 +187,8 @@ class StudySpec(Record):
         return self.model_copy(update={"load": load})
 
     def values_of(self, arm: str) -> dict[str, str]:
-        """Returns the columns from which variables of an arm's script take their values."""
+        """Returns the columns from which the variables of an arm's script take their values, by the name of the
+        variable."""
         return {**self.load.values, **(self.arms[arm].values or {})}
 
 
@@ -194,12 +198,12 @@ def have_own_setup(spec: StudySpec) -> bool:
 
 
 def is_paced(spec: StudySpec) -> bool:
-    """True if the number of transactions is given, so that the server's speed does not change it."""
+    """True if the study fixes the number of transactions, so that the server's speed does not change it."""
     return spec.load.kind.is_paced(spec.load)
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
-    """Returns the load points of the study: a single one, or each combination of the values that its lists have, in the
+    """Returns the load points of the study: one for each combination of the values in the lists of `[load]`, in the
     order of the study file."""
     points = spec.load.kind.points(spec)
     if not spec.has_arm_data:
@@ -210,4 +214,4 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
 
 
 _NAMED = 3
-"""The most names of data that the label of a load point lists."""
+"""The largest number of names of data that the label of a load point lists."""

@@ -1,4 +1,5 @@
-"""The key `statistics` of `[load]`: what it means for the arms of a study, and where it cannot be had."""
+"""The key `statistics` of `[load]`, which says how the planner's statistics of a copy of the data come about. Checks
+whether the arms can all have the same statistics."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from pgtrial.model.study.servers import Made
 from pgtrial.model.study.setup import KEYS
 
 TAKES_STATISTICS = 18
-"""The first version of PostgreSQL that takes statistics which another server has drawn."""
+"""The first version of PostgreSQL that can import planner statistics from another server."""
 
 
 def objection_to_statistics(design: Design) -> str | None:
-    """Returns why the arms cannot all have the same statistics, a sentence; None: they can, or need not."""
+    """Returns the reason why the arms cannot all have the same planner statistics, as a sentence; None if they can, or
+    if the study does not ask for it."""
     if design.load.statistics != "same":
         return None
     copying = design.copying
@@ -30,17 +32,17 @@ def objection_to_statistics(design: Design) -> str | None:
 
 
 def too_old(version: str) -> str:
-    """Returns the error message for a server whose version of PostgreSQL cannot be given another server's planner
-    statistics. The message says what to do."""
+    """Returns the error message for a server whose version of PostgreSQL cannot import planner statistics from another
+    server. The message says what to do."""
     return (
         f"{marks.key('load', 'statistics', 'same')}: PostgreSQL {version} does not take the statistics of another "
-        f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: "
-        "statistics that are drawn for each trial make the luck of a sample noise between blocks"
+        f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out, "
+        "so that ANALYZE makes new statistics for each trial and the luck of one sample is only noise between blocks"
     )
 
 
 def _load_apart(servers: Sequence[Made]) -> bool:
-    """True if the arms do not have one template in common, as far as the study file tells."""
+    """True if the arms cannot all use one template of loaded data, as far as the study file tells."""
     names = [name for name, key in KEYS.items() if {"loaded data", "server build", "host"} & {*key.apart}]
     values = [[getattr(server, name, None) for name in names] for server in servers]
     return any(value != values[0] for value in values)

@@ -1,5 +1,4 @@
-"""The place of an arm's data as a study file describes it: a file system that is made for it, or a directory that
-exists."""
+"""The keys for the place of an arm's data: a file system that pgtrial makes, or a directory that exists."""
 
 from __future__ import annotations
 
@@ -17,45 +16,48 @@ _GIB = 1024**3
 
 
 class Volume(Record):
-    """A volume that is made for each trial and destroyed after it."""
+    """A volume for data, which pgtrial makes for each trial and destroys after it."""
 
-    fs: Filesystem | None = Field(None, description="The file system. Left out if `on` is a directory.")
-    size: Bytes = Field(8 * _GIB, gt=0, description="The size of a loop volume or of a tmpfs, `8GB`.")
+    fs: Filesystem | None = Field(None, description="The file system. It is left out if `on` is a directory.")
+    size: Bytes = Field(8 * _GIB, gt=0, description="The size of a loop volume or of a tmpfs, such as `8GB`.")
     mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Options of mkfs. For zfs they are properties of the pool, `ashift=12`."
+        [], description="Options of mkfs. For zfs, properties of the pool, such as `ashift=12`."
     )
     mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [],
-        description="Mount options; pgtrial checks that they are in force. For zfs they are properties, "
-        "`recordsize=8K`.",
+        description="Mount options; pgtrial checks that they are in force. For zfs, properties of the file system, "
+        "such as `recordsize=8K`.",
     )
     on: Annotated[list[str], BeforeValidator(as_list)] = Field(
         ["loop"],
         min_length=1,
-        description="Where the volume is made. `loop`: in a file of the state directory. `/dev/...`: on an empty "
-        "device. Any other path: a directory, in which nothing is made. If it is a list, each trial "
-        "gets one of its places at random.",
+        description="Where pgtrial makes the volume. `loop`: in a file of the state directory. `/dev/...`: on an "
+        "empty device. Any other path: a directory that exists, in which pgtrial makes no volume. If it is a list, "
+        "each trial gets one of the devices or directories at random.",
     )
-    preallocate: bool = Field(True, description="True to reserve the blocks of a loop file when it is made.")
+    preallocate: bool = Field(
+        True, description="True to reserve the disk space of the file for a loop volume when the file is made."
+    )
     overwrite: bool = Field(
         False,
-        description="True to overwrite a device that holds a file system already. Otherwise such a device is refused.",
+        description="True to overwrite a device that already has a file system. Otherwise pgtrial refuses such a "
+        "device.",
     )
 
     @property
     def device(self) -> Path | None:
-        """Returns the device on which the volume is made, the first one of a list; None if the volume is on no
-        device."""
+        """Returns the device on which pgtrial makes the volume; of a list, the first one. None if the volume is not on
+        a device."""
         return Path(self.on[0]) if self.on[0].startswith("/dev/") else None
 
     @property
     def directory(self) -> Path | None:
-        """Returns the existing directory in which the data are, the first one of a list; None if the volume is not a
+        """Returns the existing directory that holds the data; of a list, the first one. None if the volume is not a
         directory."""
         return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
 
     def at(self, place: int | None) -> Self:
-        """Returns the same volume at one of the places that it lists; unchanged if `place` is None."""
+        """Returns the same volume at one of the places in its list; unchanged if `place` is None."""
         return self if place is None else self.model_copy(update={"on": [self.on[place]]})
 
     @model_validator(mode="after")
@@ -63,7 +65,9 @@ class Volume(Record):
         named = ", ".join(self.on)
         for place in self.on:
             if place != "loop" and not place.startswith("/"):
-                raise ValueError(f"on = {place!r} is no place; write loop, a device (/dev/...) or a directory (/...)")
+                raise ValueError(
+                    f"on = {place!r} is not a place for a volume; write loop, a device (/dev/...) or a directory (/...)"
+                )
         if len({place.startswith("/dev/") for place in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
             raise ValueError(f"on lists places of different kinds ({named}); list devices only, or directories only")
         if len(set(self.on)) < len(self.on):
@@ -80,15 +84,14 @@ class Volume(Record):
 
 
 class Storage(Volume):
-    """The volume for the data, `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for each
-    trial and destroyed after it.
-    """
+    """The volume for the data, `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. pgtrial makes it for
+    each trial and destroys it after the trial."""
 
     wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
 
     def at(self, place: int | None) -> Self:
-        """Returns the same storage at one of its places. A WAL volume that lists places goes to its own place of the
-        same number."""
+        """Returns the same storage at one of the places in its list. If the WAL volume has a list too, it goes to the
+        place with the same number in its own list."""
         placed = super().at(place)
         wal = self.wal
         return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(place)})
@@ -104,13 +107,13 @@ class Storage(Volume):
 
 
 def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
-    """Returns the names of the facts that differ between two storages, as far as the study file tells."""
+    """Returns the names of the facts that differ between arms with these storages, as far as the study file tells."""
     return [*_facts("", place, base), *_facts("wal_", place and place.wal, base and base.wal)]
 
 
 def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:
-    """Returns the names of the facts that differ between two volumes. If the volumes have different file systems, all
-    options of the file system count as different; otherwise only those that are not equal."""
+    """Returns the names of the facts that differ between arms with these volumes. If the file systems differ, all facts
+    about the file system count as different; otherwise only those whose options differ."""
     if volume == base:
         return []
     if volume is None or base is None or (volume.fs, volume.on) != (base.fs, base.on):

@@ -1,7 +1,7 @@
-"""Suites: folders of queries, a file each, that come with pgtrial or are the user's own.
+"""Suites, which are folders with one query in each file. A suite comes with pgtrial or belongs to the user.
 
-A study holds the files of its suite among its scripts, as `reports/q01.sql`, and names it by the folder in which they
-are kept, `suite:scripts/reports`.
+A study stores the files of its suite among its scripts, as `reports/q01.sql`. It names the suite by the folder that has
+the files, `suite:scripts/reports`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Seconds, as_list, nearest
 
 SUITE = "suite:"
-"""The prefix of the name of a workload that is a suite. The name or the path of the suite follows it."""
+"""The prefix of the name of a workload that is a suite. The name or the path of the suite follows the prefix."""
 
 SUITE_FILE = "suite.toml"
 
 GENERATORS = ("joins", "reports")
-"""The names of the data that the engine can make for suites."""
+"""The names of the data sets that the load engine can make for suites."""
 
 DEFAULT_LIMIT_S = 60.0
 
@@ -37,7 +37,7 @@ NOT_FOR_SUITES = {
     "protocol": "its queries are sent as their files have them",
     "fillfactor": "it is for tables of pgbench",
     "foreign_keys": "they are for tables of pgbench",
-    "max_tries": "a query that fails has failed",
+    "max_tries": "a query that fails is not tried again",
     "latency_limit": "suite.limit is the limit of its queries",
     "interleave": "a query is longer than a slice",
     "on_server_loss": "a trial that loses its server has failed",
@@ -45,7 +45,8 @@ NOT_FOR_SUITES = {
 """The keys of `[load]` that do not apply to a suite, each with the reason."""
 
 _SMALLEST, _LARGEST = 0.01, 100
-"""The bounds of the scale of data that the engine makes. Scales are multiples of the smallest."""
+"""The largest scale of data that the load engine makes. `_SMALLEST` is the smallest scale, and all scales are multiples
+of it."""
 
 MOST_QUERIES = 500
 
@@ -64,19 +65,19 @@ class SuiteSection(Record):
         None,
         gt=0,
         le=86_400,
-        description="The time in seconds after which a query is cancelled. It then counts with this time. "
-        "Default: that of suite.toml, otherwise 1 minute.",
+        description="The time in seconds after which pgtrial cancels a query. The query then counts with this time. "
+        "Default: the limit in suite.toml, otherwise 1 minute.",
     )
     cache: Cache = Field(
         "warm",
-        description="What the caches hold when a query runs. `warm`: all queries run once before they are "
-        "measured. `os`: the server is restarted before each query. `cold`: the file cache of the "
-        "kernel is emptied as well, which takes root.",
+        description="What the caches hold when a query runs. `warm`: all queries run once before they are measured. "
+        "`os`: pgtrial restarts the server before each query. `cold`: pgtrial also empties the kernel's cache of "
+        "files, which requires root.",
     )
     unchecked: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [],
-        description="The names of queries whose results are not compared between arms, because they may differ: "
-        '`["q07"]`.',
+        description="The names of queries whose results may differ between arms, and which pgtrial therefore does "
+        'not compare: `["q07"]`.',
     )
     queries: int | None = Field(
         None,
@@ -87,28 +88,28 @@ class SuiteSection(Record):
 
     @property
     def drops_caches(self) -> bool:
-        """True if the server is restarted before each query."""
+        """True if pgtrial restarts the server before each query."""
         return self.cache != "warm"
 
     @property
     def limit_s(self) -> float:
-        """Returns the limit of a query, seconds."""
+        """Returns the time in seconds after which a query is cancelled."""
         return DEFAULT_LIMIT_S if self.limit is None else self.limit
 
     @property
     def passes(self) -> int:
-        """Returns how often each query runs in a trial. Unless the server restarts before queries, this includes an
-        unmeasured first run."""
+        """Returns how often each query runs in a trial. If the caches are warm, this includes a first run that is not
+        measured."""
         return self.runs if self.drops_caches else self.runs + 1
 
     @property
     def expected_s(self) -> float:
-        """Returns 0, since how long a trial takes is not known before it has run."""
+        """Returns 0, which means unknown: how long a trial takes is not known before it has run."""
         return 0.0
 
     @property
     def longest_s(self) -> float:
-        """Returns a time that no trial exceeds while it makes progress, seconds."""
+        """Returns a time in seconds that no trial exceeds as long as it makes progress."""
         restart_s = _RESTART_PATIENCE_S if self.drops_caches else 0.0
         return (self.queries or 1) * self.passes * (self.limit_s + restart_s) + _RESTART_PATIENCE_S
 
@@ -117,7 +118,11 @@ class Suite(Record):
     """The content of suite.toml."""
 
     description: str = Field("", description="What the queries ask, in one sentence.")
-    data: str | None = Field(None, description="The name of the generator of the engine that makes the data.")
+    data: str | None = Field(
+        None,
+        description="The name of the data set that the load engine makes for the suite; None if the user brings the "
+        "data.",
+    )
     limit: Seconds | None = Field(
         None, gt=0, le=86_400, description="The time in seconds after which a query is cancelled."
     )
@@ -126,7 +131,7 @@ class Suite(Record):
     @classmethod
     def _known(cls, data: str | None) -> str | None:
         if data is not None and data not in GENERATORS:
-            raise ValueError(f"{data!r} is no data of the engine; {nearest(data, GENERATORS, 'there are')}")
+            raise ValueError(f"{data!r} is no data set of the load engine; {nearest(data, GENERATORS, 'there are')}")
         return data
 
 
@@ -136,30 +141,32 @@ def is_suite(workload: str) -> bool:
 
 
 def objections_to_scale(scale: float) -> Iterator[str]:
-    """Yields an objection if the engine cannot make data at this scale."""
+    """Yields an objection if the load engine cannot make data at this scale."""
     if not _SMALLEST <= scale <= _LARGEST or round(scale, 2) != scale:
         yield f"a suite's scale is {_SMALLEST} to {_LARGEST} with at most two decimals, and not {scale:g}; change it"
 
 
 def suite_of(name: str, scripts: Mapping[str, str]) -> Suite:
-    """Returns the content of a suite's suite.toml; `scripts` has the suite's files by their paths in the study. Raises
+    """Returns the content of a suite's suite.toml. `scripts` has the suite's files by their paths in the study. Raises
     StudyError."""
     return read_suite(name, scripts.get(f"{name}/{SUITE_FILE}", ""))
 
 
 @lru_cache
 def read_suite(name: str, text: str) -> Suite:
-    """Returns the content of a suite.toml from its text. Raises StudyError."""
+    """Returns the content of a suite.toml, given as text. Raises StudyError."""
     return manifest(text, Suite, f"the suite {name}: {SUITE_FILE}", {})
 
 
 def queries_of(name: str, scripts: Mapping[str, str]) -> list[str]:
-    """Returns the names of a suite's queries, among the scripts of a study, in the order of their files."""
+    """Returns the names of a suite's queries in the order of their files. `scripts` has all files of the study."""
     files = [path.removeprefix(f"{name}/") for path in scripts if path.startswith(f"{name}/")]
     return sorted(file.removesuffix(QUERY_ENDING) for file in files if file.endswith(QUERY_ENDING))
 
 
 def check_suite_name(name: str, source: str) -> None:
-    """Raises StudyError for a name of a folder or of a query that results cannot have."""
+    """Raises StudyError if a suite's folder or a query has a name that cannot be used in results."""
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{source}: {name!r} is no name for a suite or a query; use letters, digits, _, . and -")
+        raise StudyError(
+            f"{source}: {name!r} cannot be the name of a suite or a query; use letters, digits, _, . and -"
+        )

@@ -22,11 +22,11 @@ SYSBENCH_TESTS = (
     "select_random_points",
     "select_random_ranges",
 )
-"""sysbench's own tests, which the engine has natively."""
+"""The tests that come with sysbench. The load engine has its own implementation of each."""
 
 TABLES = 1
 TABLE_SIZE = 10_000
-"""sysbench's defaults for its own tests."""
+"""The number of rows of a table by default, as in sysbench's own tests; `TABLES` is the default number of tables."""
 
 _OURS = {
     "threads": "clients",
@@ -41,11 +41,12 @@ _OURS = {
     "tables": "sysbench.tables",
     "table_size": "sysbench.table_size",
 }
-"""The options of sysbench that keys of the study replace, each with that key."""
+"""The options of sysbench that keys of the study replace, each with the key in `[load]` that replaces it."""
 
 _NOT_OURS = ("events", "max_requests", "rand_seed", "jsonl", "db_driver", "config_file", "help", "version", "test")
 _PREPARING = ("auto_inc", "create_secondary", "secondary", "pgsql_variant")
-"""Options of sysbench's own tests that shape the tables, besides those of the random numbers."""
+"""Options of sysbench's own tests that change the tables. Options for random numbers, which begin with rand_, do so
+too."""
 
 
 def is_sysbench(workload: str) -> bool:
@@ -54,39 +55,39 @@ def is_sysbench(workload: str) -> bool:
 
 
 def plain(option: str) -> str:
-    """Returns an option's name with underscores in place of dashes, which sysbench takes as equal."""
+    """Returns the name of an option with underscores in place of dashes, which sysbench treats alike."""
     return option.replace("-", "_")
 
 
 def prepares(option: str) -> bool:
-    """True if an option of sysbench's own tests concerns the tables that they prepare."""
+    """True if an option of sysbench's own tests changes the tables that the test prepares."""
     return plain(option) in _PREPARING or plain(option).startswith("rand_")
 
 
 def _passed_on(options: dict[str, str]) -> dict[str, str]:
     for option in options:
         if plain(option) in _OURS:
-            raise ValueError(f"{option} is the study's to say; use the key {_OURS[plain(option)]}")
+            raise ValueError(f"the study sets the option {option}; use the key {_OURS[plain(option)]}")
         if plain(option) in _NOT_OURS or plain(option).startswith(("mysql_", "report_")):
-            raise ValueError(f"{option} is for pgtrial itself to choose; remove it")
+            raise ValueError(f"pgtrial itself sets the option {option}; remove it")
         if plain(option).startswith("pgsql_") and plain(option) != "pgsql_variant":
-            raise ValueError(f"{option} is the arm's to say; use its dsn")
+            raise ValueError(f"the arm sets the option {option}; use the arm's dsn")
         if not option.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"{option!r} is not the name of an option; write it without -- and =")
     return options
 
 
 class SysbenchSection(Record):
-    """Options of sysbench's tests and of Lua scripts. The tables of a test are made once, and the test is measured with
-    each number of `clients` and each `rate`; it has no `scale`. `fillfactor` and `foreign_keys` are refused, and
-    `warmup` must be whole seconds. Lua modules in the folder of a script are stored with it.
-    """
+    """Options of sysbench's tests and of Lua scripts. pgtrial makes the tables of a test once, and measures the test
+    with each number of `clients` and each `rate`. Such a test has no `scale`. `fillfactor` and `foreign_keys` are
+    refused, and `warmup` must be whole seconds. pgtrial stores Lua modules in the folder of a script together with the
+    script."""
 
     tables: int | None = Field(
-        None, ge=1, le=100_000, description="The number of tables. Default: that of the test, mostly 1."
+        None, ge=1, le=100_000, description="The number of tables. Default: the default of the test, mostly 1."
     )
     table_size: int | None = Field(
-        None, ge=1, description="The number of rows of each table. Default: that of the test, mostly 10,000."
+        None, ge=1, description="The number of rows of each table. Default: the default of the test, mostly 10,000."
     )
     options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(
         {},
@@ -95,13 +96,14 @@ class SysbenchSection(Record):
     )
 
     def arguments(self, test: str) -> list[str]:
-        """Returns the engine's options for one test: the size of the tables where it has one, then the other options
-        unchanged."""
+        """Returns the options of the load engine for one test: the size of the tables if the test has one, followed by
+        the other options unchanged."""
         tables, size = self.sizes(test)
         return as_arguments({"tables": tables, "table-size": size, **self.options})
 
     def sizes(self, test: str) -> tuple[int | None, int | None]:
-        """Returns the number of tables and the rows of each; None where the test decides, or has no such number."""
+        """Returns the number of tables and the number of rows in each. A number is None if the test decides it or does
+        not have it."""
         if test == "bulk_insert":
             return None, None
         if test in SYSBENCH_TESTS:

@@ -1,4 +1,4 @@
-"""The workload app-tasks: a published application's tasks on bounded pools of connections, all of them to their end."""
+"""The workload app-tasks: the tasks of a published application run to their end on connection pools of limited size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANDOM = "poisson:"
 _RATE = re.compile(r"\d+(\.\d+)?")
 
 _MOST_CONNECTIONS = 100_000
-"""The most connections of all pools together that the engine can open."""
+"""The largest number of connections of all pools together that the load engine can open."""
 
 NOT_FOR_TASKS = {
     "scale": "its table has the size of tasks.threads_in_table and tasks.rows",
@@ -28,16 +28,16 @@ NOT_FOR_TASKS = {
     "duration": "all tasks run to their end",
     "fillfactor": "its table is as published",
     "foreign_keys": "its table is as published",
-    "max_tries": "a task that fails has failed",
-    "latency_limit": "a task that fails has failed",
-    "interleave": "its tasks arrive when they do",
+    "max_tries": "a task that fails is not tried again",
+    "latency_limit": "a task that fails is not tried again",
+    "interleave": "its tasks arrive at times of their own",
     "on_server_loss": "tasks wait for connections as long as tasks.pool_timeout, whatever became of the server",
 }
 """The keys of `[load]` that do not apply to tasks, each with the reason."""
 
 _S_PER_ROW = 1e-7
-"""The estimated time of a statement for each row of its thread_id, seconds. The statement reads all of these rows to
-find one."""
+"""The estimated time of a statement for each row of its thread_id, in seconds. The statement reads all of these rows to
+find one of them."""
 
 _S_PER_STATEMENT = 3e-4
 _STATEMENTS = 2
@@ -52,7 +52,9 @@ def _as_arrival(value: Any) -> Any:
 def _known_arrival(arrival: str) -> str:
     digits = arrival.removeprefix(_RANDOM)
     if arrival != AT_ONCE and not (_RATE.fullmatch(digits) and float(digits) > 0):
-        raise ValueError(f'{arrival!r} is no arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)')
+        raise ValueError(
+            f'{arrival!r} is not an arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)'
+        )
     return arrival
 
 
@@ -70,12 +72,14 @@ class TasksSection(Record):
         description="When the tasks of an application arrive: all together (`at-once`), at equal distances "
         "(`50`: 50 tasks per second), or at random moments (`poisson:50`).",
     )
-    pool: int = Field(100, ge=1, le=10_000, description="The most connections that the pool of each application opens.")
+    pool: int = Field(
+        100, ge=1, le=10_000, description="The largest number of connections that the pool of each application opens."
+    )
     pool_timeout: Seconds = Field(
         15.0,
         ge=0.001,
         le=86_400,
-        description="The time in seconds after which a task that has got no connection fails.",
+        description="The time in seconds after which a task that has not got a connection fails.",
     )
     pool_lifetime: Seconds | None = Field(
         None,
@@ -93,7 +97,7 @@ class TasksSection(Record):
         100_000,
         ge=1,
         le=100_000_000,
-        description="The number of rows for each `thread_id`. Each statement reads all of them.",
+        description="The number of rows for each `thread_id`. Each statement reads all rows of one `thread_id`.",
     )
 
     @field_validator("pool")
@@ -106,30 +110,31 @@ class TasksSection(Record):
 
     @property
     def connections(self) -> int:
-        """Returns the most connections that all pools together have."""
+        """Returns the largest number of connections that all pools together have."""
         return self.apps * self.pool
 
     @property
     def arriving_s(self) -> float:
-        """Returns the time from the first to the last arrival, seconds; for random arrivals its expectation."""
+        """Returns the time in seconds from the first to the last arrival of a task; for random arrivals, the expected
+        time."""
         return 0.0 if self.arrival == AT_ONCE else self.tasks / float(self.arrival.removeprefix(_RANDOM))
 
     @property
     def expected_s(self) -> float:
-        """Returns a rough estimate of how long all tasks take, seconds: the work of two CPUs, limited by the time for
-        which tasks wait for a connection."""
+        """Returns a rough estimate of the time that all tasks take, in seconds: the work divided among two CPUs, but no
+        longer than tasks wait for a connection."""
         task_s = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
         work = self.apps * self.tasks * task_s / _CPUS
         return min(max(work, self.arriving_s), self.arriving_s + self.pool_timeout)
 
     @property
     def longest_s(self) -> float:
-        """Returns a time that no run exceeds while it makes progress, seconds: each task is on the server, or has
-        failed, when its time to wait is over."""
+        """Returns a time in seconds that no run exceeds as long as it makes progress. When its waiting time is over,
+        each task has a connection or has failed."""
         return 2 * self.arriving_s + self.pool_timeout + _LONGEST_SERVICE_S
 
     def arguments(self) -> list[str]:
-        """Returns the engine's options, which have the names of the keys."""
+        """Returns the options of the load engine for the tasks, which have the names of the keys."""
         asked = {key.replace("_", "-"): value for key, value in self.model_dump().items()}
-        asked["pool-lifetime"] = asked.pop("pool-lifetime")  # the only one that may be left out comes last
+        asked["pool-lifetime"] = asked.pop("pool-lifetime")  # the only option that may be absent comes last
         return as_arguments({key: f"{value:g}" if isinstance(value, float) else value for key, value in asked.items()})

@@ -1,6 +1,6 @@
-"""Finds where the keys of a TOML text are, for messages that name the line of a key, and what is wrong with a line that
-is no TOML. Python's parser does not keep the lines of keys, so this module reads the text a second time, and only after
-an error."""
+"""Finds the line of a key in a TOML text, for messages, and explains what is wrong with a line that is not valid TOML.
+Python's TOML parser does not keep the lines of keys, so this module reads the text a second time, and only after an
+error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _LONG_TEXT = re.compile(r'"""|\'\'\'')
 
 
 def line_of(text: str, location: Sequence[int | str]) -> int | None:
-    """Returns the line of a key, counted from 1, or of the nearest table around it; None if the text has neither.
+    """Returns the line of a key, counted from 1, or the line of the nearest table around the key; None if the text has
+    neither.
 
-    `location`: the names of the tables, then the key; numbers of list items are ignored.
+    `location` has the names of the tables followed by the key. Numbers of list items in it are ignored.
     """
     path = tuple(part for part in location if isinstance(part, str))
     lines = _lines(text)
@@ -27,7 +28,7 @@ def line_of(text: str, location: Sequence[int | str]) -> int | None:
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Returns the line of each table and key outside of inline tables."""
+    """Returns the lines of all tables and of all keys that are not in inline tables."""
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     in_long_text = False
@@ -46,7 +47,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _parts(key: str) -> tuple[str, ...]:
-    """Returns the names of a dotted key; none of a text that is no key."""
+    """Returns the names that a dotted key consists of; empty if the text is not a key."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
@@ -78,13 +79,13 @@ _CURES = {
         'a text is written in quotes: {key} = "{value}"'
     ),
 }
-"""Patterns of lines that are no TOML, each with the way to write such a line. A message has that of the first pattern
-that fits."""
+"""Patterns of lines that are not valid TOML, each with advice on how to write such a line. A message uses the advice of
+the first pattern that matches."""
 
 
 def declared_again(text: str, error: str) -> str | None:
-    """Returns a message that a table is declared twice, with both lines; None if the parser's message is about
-    something else."""
+    """Returns a message that a table is declared twice, with both lines; None if the parser's error is about something
+    else."""
     match = _ERROR_LINE.search(error)
     lines = text.splitlines()
     if match is None or "Cannot declare" not in error or int(match[1]) > len(lines):
@@ -92,15 +93,15 @@ def declared_again(text: str, error: str) -> str | None:
     number, header = int(match[1]), lines[int(match[1]) - 1].strip()
     first = next((earlier for earlier, line in enumerate(lines, start=1) if line.strip() == header), number)
     lines_of_both = f"lines {first} and {number}" if first < number else f"line {number}"
-    return f"{header} stands twice ({lines_of_both}); give each table once, with all of its keys"
+    return f"{header} occurs twice ({lines_of_both}); write each table once, with all of its keys"
 
 
 def unclosed(text: str, error: str) -> str | None:
-    """Returns a message that names the line with a text that has no closing quote; None if the parser's message is
-    about something else.
+    """Returns a message that names the line with a text that has no closing quote; None if the parser's error is about
+    something else.
 
-    The parser calls the end of such a line an illegal character, and names the end of the file for texts in single
-    quotes.
+    The parser calls the end of such a line an illegal character. For texts in single quotes it names the end of the
+    file instead.
     """
     if _OPEN_AT_LINE.search(error) is None and "at end of document" not in error:
         return None
@@ -114,7 +115,8 @@ def unclosed(text: str, error: str) -> str | None:
 
 
 def _left_open(line: str) -> str | None:
-    """Returns the text at the end of a line that has no closing quote, with its opening one; None if there is none."""
+    """Returns the text at the end of a line that has no closing quote, with its opening quote; None if all texts are
+    closed."""
     rest = _WHOLE_TEXT.sub("", line)
     if rest.lstrip().startswith("#") or _LONG_TEXT.search(line):
         return None
@@ -123,9 +125,10 @@ def _left_open(line: str) -> str | None:
 
 
 def _closed(line: str, begun: str) -> str:
-    """Returns a line with the closing quote, before brackets, braces and commas that are hardly part of the text.
+    """Returns a line with the closing quote added. The quote goes before brackets, braces and commas at the end, which
+    are hardly part of the text.
 
-    A key without the quote before it needs none.
+    If the line begins with the open quote, as in `"key = 5`, the quote is removed instead.
     """
     if line == begun:
         return line[1:]
@@ -135,9 +138,10 @@ def _closed(line: str, begun: str) -> str:
 
 
 def cure_of(text: str, error: str) -> str | None:
-    """Returns how to write the line at which the parser stopped; None if the mistake is none of the usual ones.
+    """Returns advice on how to write the line at which the parser stopped; None if the mistake is not one of the usual
+    ones.
 
-    `error`: the parser's message, which names the line.
+    `error` is the parser's message, which names the line.
     """
     match = _ERROR_LINE.search(error)
     lines = text.splitlines()

@@ -1,14 +1,14 @@
-"""Expands a study file: it chooses one of the profiles, and makes one arm for each server build of the machine. All
-functions are pure.
+"""Expands a study file: chooses one of its profiles, and makes one arm for each server build of the machine. No
+function has side effects.
 
-A profile changes keys that all profiles share: `[profiles.NAME.SECTION]` holds what NAME changes of `[SECTION]`. Tables
-are merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are the exception: a
-profile that names arms must name all of them. The first arm is the baseline, and if arms were merged, the study file
-would not show which one is first.
+A profile changes keys that all profiles share: `[profiles.NAME.SECTION]` has the keys of `[SECTION]` that the profile
+NAME changes. Tables are merged key by key, to any depth; any other value, a list too, replaces the shared value. Arms
+are the exception: a profile that names arms must name all of them. The first arm is the baseline, and if arms were
+merged, the study file would not show which arm is the first.
 
-With `postgres = "every"` an arm stands for one arm per build. The arms are written out when the study is read, so that
-its frozen form names them one by one and a resumed study has the same ones. The caller passes the builds, since this
-module does not know how servers are found.
+An arm with `postgres = "every"` stands for one arm for each build. These arms are written out when the study is read,
+so that the frozen study names them one by one and a resumed study has the same arms. The caller passes the builds,
+since this module does not know how servers are found.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ SECTION = "profiles"
 
 
 def profile_names(data: Mapping[str, Any], source: str) -> list[str]:
-    """Returns the profiles of a study file, in its order; `source` is the name of the file in errors. Raises
-    StudyError."""
+    """Returns the names of the profiles in a study file, in their order. Messages of errors begin with `source`, the
+    name of the file. Raises StudyError."""
     profiles = data.get(SECTION, {})
     if not isinstance(profiles, Mapping):
         raise StudyError(f"{source}: profiles are tables; write [profiles.quick.load] and the keys that it changes")
     for name, overlay in profiles.items():
         if not isinstance(overlay, Mapping):
             raise StudyError(
-                f"{source}: [profiles] {name} is no profile; write [profiles.{name}.load] and the keys that it changes"
+                f"{source}: [profiles] {name} is not a table; write [profiles.{name}.load] and the keys that it changes"
             )
     return list(profiles)
 
 
 def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> dict[str, Any]:
-    """Returns the keys of a study under one profile, by default the first, with the profile's name in `[study]
-    profile`. Raises StudyError."""
+    """Returns the content of a study file under one of its profiles, and the profile's name in `[study] profile`. If
+    `wanted` is None, it is the first profile. Raises StudyError."""
     names = profile_names(data, source)
     common = {key: value for key, value in data.items() if key != SECTION}
     if not names:
@@ -57,10 +57,10 @@ def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> di
         result["arms"] = data[SECTION][chosen]["arms"]
     study = result.setdefault("study", {})
     if not isinstance(study, Mapping):
-        return result  # what it is instead is told where the keys are checked
+        return result  # the check of the keys reports later that [study] is not a table
     if "profile" in study:
         raise StudyError(
-            f"{source}: {marks.key('study', 'profile')} is written by pgtrial; choose one by --profile "
+            f"{source}: {marks.key('study', 'profile')} is written by pgtrial; choose a profile by --profile "
             f"{study['profile']}"
         )
     return {**result, "study": {**study, "profile": chosen}}
@@ -79,7 +79,7 @@ EVERY = "every"
 
 @dataclass(frozen=True)
 class Build:
-    """A server build that the machine has: its version ("18.6"), its bin directory, and its origin in one word
+    """A server build that the machine has: its version ("18.6"), its bin directory, and a word for where it comes from
     ("wheel")."""
 
     version: str
@@ -88,10 +88,11 @@ class Build:
 
 
 def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], source: str) -> dict[str, Any]:
-    """Returns the keys of a study in which each arm that stands for every build is written out, the oldest build first.
-    Raises StudyError.
+    """Returns the content of a study file in which each arm that stands for every build is replaced by one arm for each
+    build, the oldest build first. Raises StudyError.
 
-    An arm is named after its build, `15.20 installed`; where several arms stand for every build, their names go before.
+    Such an arm is named after its build, `15.20 installed`. If several arms of the file stand for every build, the new
+    names begin with the names of these arms.
     """
     arms = data.get("arms", {})
     standing = [name for name, keys in arms.items() if _stands_for_all(keys)] if isinstance(arms, Mapping) else []
@@ -120,7 +121,7 @@ def _stands_for_all(keys: Any) -> bool:
 
 
 def _named(builds: Sequence[Build]) -> dict[str, str]:
-    """Returns for the name of each build the value of `postgres` that means it: the version, or the directory where
+    """Returns the name of each build with the value of `postgres` that chooses it: the version, or the bin directory if
     several builds have the same version."""
     versions = Counter(build.version for build in builds)
     named: dict[str, str] = {}

@@ -1,4 +1,5 @@
-"""The names of workloads: built in, or the user's own by a path or a prefix."""
+"""Recognises the names of workloads: built-in workloads, and the user's own workloads, which have a path or a
+prefix."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.study.tasks import APP_TASKS
 
 WORKLOADS = ("tpcb-like", "simple-update", "select-only")
-"""The built-in workloads of pgbench, named as it names its scripts."""
+"""The built-in workloads of pgbench, under the names that pgbench has for its scripts."""
 
 BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
 
 
 def is_script(workload: str) -> bool:
-    """True if a workload is a script of the study's own, given by its path, or a pack, and not a built-in workload."""
+    """True if a workload is a pack, or a script of the user that is given by its path, and not a built-in workload."""
     if _has_prefix(workload):
         return False
     workload = weight_of(workload)[0]
@@ -29,8 +30,8 @@ def is_script(workload: str) -> bool:
 
 
 def stands_alone(workload: str) -> bool:
-    """True if a workload is a job, a replay, a suite, tasks or client programs. These decide by themselves how many
-    clients they have and at which rate they run."""
+    """True if a workload is a job, a replay, a suite, tasks or client programs. Such a workload decides by itself how
+    many clients it has and at which rate it runs."""
     return workload in (APP_TASKS, PROGRAMS) or _has_prefix(workload)
 
 
@@ -39,7 +40,7 @@ def _has_prefix(workload: str) -> bool:
 
 
 def known(names: list[str]) -> list[str]:
-    """Returns the names unchanged. Raises ValueError if one is no workload."""
+    """Returns the names unchanged. Raises ValueError if one of them is not the name of a workload."""
     for name in names:
         if name not in BUILT_IN and not (is_script(name) or _has_prefix(name)):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
@@ -49,5 +50,5 @@ def known(names: list[str]) -> list[str]:
                 else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
                 "path, with a / or ending in .sql or .lua; a pack that comes with pgtrial is pack:NAME"
             )
-            raise ValueError(f"{name!r} is no built-in workload; {hint}")
+            raise ValueError(f"{name!r} is not a built-in workload; {hint}")
     return names

@@ -1,4 +1,4 @@
-"""The kinds of load that a study may have, a module each. The list below is the only one."""
+"""The kinds of load that a study may have, each in a module of its own. `KINDS` is the only list of them."""
 
 from __future__ import annotations
 

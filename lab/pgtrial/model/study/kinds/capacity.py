@@ -1,4 +1,4 @@
-"""The load of a study that looks for the highest rate at which a promise on the response time is kept."""
+"""The load of a study that searches for the highest rate at which a promise on the response time is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pgtrial.model.study.workload_names import stands_alone
 
 
 class Capacity(Transactions):
-    """Transactions for a search: first in a closed loop as the warm-up, then at rates that the search chooses."""
+    """Transactions for a search for the capacity: the warm-up runs them in a closed loop, and each probe runs them at a
+    rate that the search chooses."""
 
     stored = CapacitySearch
     why_no_turns = "each arm looks for its capacity at rates of its own"
@@ -42,7 +43,7 @@ class Capacity(Transactions):
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:
         if metric != CAPACITY:
-            return "is not for a study of capacity, which compares that alone; leave it out"
+            return "is not for a study of capacity, which compares only the capacity; leave it out"
         return None
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
@@ -52,8 +53,8 @@ class Capacity(Transactions):
         if not study.has_given or study.load.capacity is None or study.load.capacity.at_most is not None:
             return None
         return (
-            "the search for the capacity loads the given server to its limit, which others on it will feel; give the "
-            f"highest rate that is allowed, in transactions per second, as {marks.key('load', 'capacity.at_most')}"
+            "the search for the capacity loads the given server to its limit, which its other users will notice; give "
+            f"the highest rate that is allowed, in transactions per second, as {marks.key('load', 'capacity.at_most')}"
         )
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:

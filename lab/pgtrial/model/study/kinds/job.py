@@ -26,21 +26,21 @@ from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.servers import Given
 
 _WITH_BESIDE = "p99"
-"""The metric of the load that runs at the same time as a job. It is compared if the study declares no metrics."""
+"""The metric of a load that runs at the same time as a job. The study compares it if it declares no metrics."""
 
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
 
 
 OWN_JOBS = "of each arm"
-"""The name that stands for the job at load points where each arm runs its own."""
+"""The name that load points have in place of the job's name if each arm runs a job of its own."""
 
 
 _Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Job(LoadKind):
-    """One run of a job in each trial. The study has a load point for each scale of the data, and for each combination
-    of clients and rate of a load beside the job."""
+    """One run of a job in each trial. The study has a load point for each scale of the data, combined with each number
+    of clients and each rate of a load that runs at the same time as the job."""
 
     stored = JobLoad
     why_no_turns = "a job has the machine to itself"
@@ -74,17 +74,17 @@ class Job(LoadKind):
                 if undo is None:
                     return (
                         f"{marks.at_arm(arm)}a job changes the data, and a given server has no fresh copy of them for "
-                        f'each trial; {marks.set_key("load.job", "undo")} to the SQL that undoes it, or to "none" if '
-                        "it leaves nothing behind"
+                        f'each trial; {marks.set_key("load.job", "undo")} to the SQL that undoes the job, or to "none" '
+                        "if it leaves nothing behind"
                     )
             elif server.reset != "copy":
                 return (
-                    f'{marks.at_arm(arm)}reset = "{server.reset}" keeps what a job has done, and each trial is to do '
-                    "it anew; leave reset out"
+                    f'{marks.at_arm(arm)}reset = "{server.reset}" keeps what a job has done, and each trial must begin '
+                    "without it; leave reset out"
                 )
         if undo is not None and not study.has_given:
             undo_key = marks.key("load.job", "undo")
-            return f"{undo_key} is for given servers, and here each trial has a fresh copy of the data; remove it"
+            return f"{undo_key} is for given servers, and here each trial has a fresh copy of the data; remove the key"
         return None
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:
@@ -127,7 +127,8 @@ class Job(LoadKind):
 
 
 def _loads_beside(load: LoadKeys) -> list[BesideLoad | None]:
-    """Returns the loads beside a job, or a list of one None if the job runs alone."""
+    """Returns the loads that run at the same time as the job, one for each load point; a list with None if the job runs
+    alone."""
     if load.job.beside is None:
         return [None]
     script = PurePosixPath(load.job.beside).name

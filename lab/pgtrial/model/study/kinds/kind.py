@@ -1,5 +1,6 @@
-"""The properties and rules of a kind of load that a study may have: which keys go with it, which load points it has,
-and what planning must know about it. What a kind does not define is as for transactions."""
+"""The properties and rules of a kind of load that a study may have: which keys it accepts, which load points it has,
+and what planning must know about it. The base class has the values for transactions, and each kind overrides those that
+differ."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Asked(Protocol):
-    """The parts of a study that the rules of a kind of load depend on."""
+    """The parts of a study on which the rules of a kind of load depend."""
 
     @property
     def load(self) -> LoadKeys:
@@ -37,30 +38,30 @@ class Asked(Protocol):
 
     @property
     def arms(self) -> Mapping[str, SetUp]:
-        """Returns the arms, of which the first is the baseline."""
+        """Returns the arms by name. The first one is the baseline."""
 
     @property
     def scripts(self) -> Mapping[str, str]:
-        """Returns the text of each script of the study's own, by its name."""
+        """Returns the texts of the scripts that belong to the study, by name."""
 
     @property
     def has_given(self) -> bool:
-        """True if an arm is a given server."""
+        """True if an arm is a given server, which somebody else runs."""
 
     def resolved(self, arm: str) -> Server:
         """Returns the server of one arm, with the keys that all arms share filled in."""
 
 
 class OwnEnd(Protocol):
-    """The expected and the longest duration of a load that ends when all of it is done."""
+    """The expected and the longest duration of a load that ends when all of its work is done."""
 
     @property
     def expected_s(self) -> float:
-        """Returns about how long the load takes, seconds; 0 if that is not known."""
+        """Returns the approximate time that the load takes, in seconds; 0 if it is not known."""
 
     @property
     def longest_s(self) -> float:
-        """Returns the longest time that the load may take, seconds."""
+        """Returns the longest time that the load may take, in seconds."""
 
 
 class LoadKind(abc.ABC):
@@ -68,17 +69,17 @@ class LoadKind(abc.ABC):
     about it."""
 
     stored: ClassVar[type[PointKind]]
-    """The type in which load points store a load of this kind. The other packages of the lab find their own code for
-    the kind by the type's `key`."""
+    """The type in which load points store a load of this kind. By the `key` of this type, other packages of the lab
+    find their own code for the kind."""
     why_no_turns: ClassVar[str | None] = None
-    """The reason why the trials of the arms cannot take turns; None if nothing in the load prevents it."""
+    """The reason why the trials of the arms cannot alternate in slices; None if nothing in the load prevents it."""
     why_no_fleet: ClassVar[str | None] = None
-    """The reason why one machine has to make the load; None if several machines can."""
+    """The reason why a single machine has to make the load; None if a fleet of machines can make it."""
     why_no_metrics: ClassVar[str | None] = None
-    """The reason why a study with this load declares no metrics, as the rest of a sentence about metrics; None if it
-    may declare some."""
+    """The reason why a study with this load cannot declare metrics, as the rest of a sentence about metrics; None if it
+    can."""
     has_price: ClassVar[bool] = True
-    """True if a study with this load compares transactions per cent, in case its arms have prices."""
+    """True if a study with this load compares transactions per cent, provided that its arms have prices."""
     fewest_arms: ClassVar[int] = 2
     """The fewest arms that a study with this load may have."""
     is_rehearsed: ClassVar[bool] = True
@@ -88,22 +89,22 @@ class LoadKind(abc.ABC):
     has_known_sql: ClassVar[bool] = True
     """True if the load sends the scripts of the study, so that its SQL is known."""
     is_of_the_user: ClassVar[bool] = False
-    """True if the load sends statements of the user even if the study has no script."""
+    """True if the load sends statements that the user wrote or recorded, even if the study has no script."""
     follows_the_arm: ClassVar[bool] = False
     """True if each arm has clients of its own, so that arms may differ even if they have the same server and
     settings."""
     runs_in_batches: ClassVar[bool] = False
-    """True if the load runs in batches, each of which starts when the lab requests it."""
+    """True if the load runs in batches, each of which starts when pgtrial requests it."""
     has_planned_time: ClassVar[bool] = True
     """True if each trial takes the time of its warm-up and its measured part, and nothing more."""
     has_data_of_known_size: ClassVar[bool] = False
-    """True if the size of its data is given in bytes and not by a scale."""
+    """True if the size of the load's data is known in bytes, and does not depend on a scale."""
     takes_decimal_scales: ClassVar[bool] = False
-    """True if its tables can be made at scales that are not whole numbers."""
+    """True if the load's tables can have scales that are not whole numbers."""
     is_of_queries: ClassVar[bool] = False
     """True if each file of the load is a query, which the engine sends unchanged."""
     has_own_limit: ClassVar[bool] = False
-    """True if the study limits the time of the load, so that a trial that exceeds the limit gets no further time to
+    """True if the study limits the time of the load. A trial that exceeds the limit then gets no further time to
     end."""
     searches_rate: ClassVar[bool] = False
     """True if trials search for a rate. The search in a trial then begins at the rate that earlier blocks have
@@ -117,20 +118,21 @@ class LoadKind(abc.ABC):
         return True
 
     def own_end(self, load: LoadKeys) -> OwnEnd | None:
-        """Returns the duration of a load that ends by itself; None if the load ends after a given time."""
+        """Returns the durations of a load that ends when all of its work is done; None if the load ends after a given
+        time."""
         return None
 
     def objections(self, load: LoadKeys) -> Iterator[str]:
         """Yields an objection for each key that contradicts this kind of load. If the load is of another kind, yields
-        one for each key that only this kind may have."""
+        an objection for each key that only this kind may have."""
         yield from ()
 
     def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
-        """Yields an objection for each key that contradicts own data of the user."""
+        """Yields an objection for each key that cannot be combined with the user's own data, `[load] data`."""
         for workload in (ORDER_ENTRY, APP_TASKS):
             if load.data and workload in load.workload:
                 data, scripts = marks.short_key("load", "data"), marks.short_key("load", "workload")
-                yield f"{workload} has tables of its own; leave {data} out, or name scripts on your data as {scripts}"
+                yield f"{workload} has tables of its own; leave {data} out, or name scripts for your data as {scripts}"
         if load.data:
             yield from misplaced(load, NOT_FOR_OWN_DATA, "data of your own")
 
@@ -146,16 +148,17 @@ class LoadKind(abc.ABC):
         return f"is {_FOR_JOBS}" if METRICS[metric].is_for_jobs else None
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
-        """Returns the metrics that a study compares if it declares these, which may be none."""
+        """Returns the metrics that a study with this load compares. `declared` has those that the study lists, possibly
+        none."""
         return list(declared)
 
     def usual_metric(self, load: LoadKeys) -> str:
-        """Returns the metric that is equivalent to the measure of the load. If a study declares it first, its primary
-        claims compare that measure, as they do without declared metrics."""
+        """Returns the metric that is the same as the usual measure of the load. If the study declares this metric
+        first, its primary claims are the same as without declared metrics."""
         return RESPONSE if self.is_paced(load) else TPS
 
     def is_paced(self, load: LoadKeys) -> bool:
-        """True if the number of transactions is given, so that the server's speed does not change it."""
+        """True if the study fixes the number of transactions, so that the server's speed does not change it."""
         return bool(load.rate)
 
     @abc.abstractmethod
@@ -163,31 +166,31 @@ class LoadKind(abc.ABC):
         """Returns the load points of a study."""
 
     def may_do_without_tables(self, study: Asked) -> bool:
-        """True if the load may run without pgbench's tables, so that a scale which the study does not set has no
+        """True if the load may run without pgbench's tables. A scale that the study does not set then has no
         meaning."""
         return False
 
     def limited(self, load: _Load, limit_s: float) -> _Load:
-        """Returns the load with a time limit, in seconds. It is unchanged for a kind of load that has no such limit."""
+        """Returns the load with a time limit in seconds; unchanged for a kind of load that has no such limit."""
         return load
 
     def caution(self, study: Asked) -> str | None:
-        """Returns a warning about the load that is shown before the first trial, as a sentence; None if there is
-        none."""
+        """Returns a warning about the load, as a sentence, which pgtrial shows before the first trial; None if there is
+        nothing to warn about."""
         return None
 
     def scripts_run_once(self, study: Asked) -> list[str]:
-        """Returns the names of the scripts that run once in a trial. Objects that they create have to be removed before
-        the next trial."""
+        """Returns the names of the scripts that run once in a trial. pgtrial must remove the objects that they create
+        before the next trial."""
         return []
 
     def has_family(self, load: LoadKeys) -> bool:
-        """True if a comparison has claims that only this kind of load has, beyond the primary ones and those on
-        declared metrics."""
+        """True if a comparison has further claims that only this kind of load has, beyond the primary claims and those
+        on declared metrics."""
         return False
 
     def parts(self, load: LoadKeys) -> int:
-        """Returns how many parts of the load, such as queries, may have a claim each in a comparison."""
+        """Returns how many parts of the load, such as queries, have a claim of their own in a comparison, at most."""
         return 0
 
     def restarts_server(self, load: LoadKeys) -> bool:
@@ -204,8 +207,8 @@ class LoadKind(abc.ABC):
 
 
 def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterator[str]:
-    """Yields an objection for each of these keys that the study sets although it does not apply to the workload. Keys
-    with their default value are accepted, since a frozen study has all defaults written out."""
+    """Yields an objection for each of these keys that the study sets although the workload does not use it. `keys` has
+    the reasons. A key with its default value is accepted, since frozen studies have all defaults written out."""
     for key, reason in keys.items():
         defaults = (type(load).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
         if getattr(load, key) not in defaults:
@@ -213,8 +216,8 @@ def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterato
 
 
 def sizes(load: LoadKeys) -> list[dict[str, Any]]:
-    """Returns the keys of load points that describe their data, once for each set of data: the scales of tables that
-    pgtrial makes, or the name of the user's own data."""
+    """Returns the fields of load points that describe their data, one dictionary for each set of data: each scale of
+    tables that pgtrial makes, or the name of the user's own data."""
     if not load.data:
         return [{"scale": scale} for scale in load.scale]
     if names_server(load.data[0]):

@@ -1,4 +1,4 @@
-"""The load of a study whose arms have client programs, which make the load in place of the engine."""
+"""The load of a study whose arms have client programs. They make the load in place of the load engine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pgtrial.model.study.programs import NOT_FOR_PROGRAMS, PROGRAMS
 
 
 class Programs(LoadKind):
-    """Batches that each arm's client program runs. The study has a load point for each scale."""
+    """Batches of operations that each arm's client program runs. The study has a load point for each scale."""
 
     stored = ClientPrograms
-    why_no_fleet = "a client program runs on the lab's machine"
+    why_no_fleet = "a client program runs on the machine of pgtrial"
     has_plans = False
     has_known_sql = False
     is_of_the_user = True
@@ -29,12 +29,12 @@ class Programs(LoadKind):
     def objections(self, load: LoadKeys) -> Iterator[str]:
         if self.is_meant(load):
             if len(load.workload) > 1:
-                yield f"{PROGRAMS} is what the arms' commands do; give other workloads a study of their own"
+                yield f"{PROGRAMS} stands for the commands of the arms; give other workloads a study of their own"
             yield from misplaced(load, NOT_FOR_PROGRAMS, PROGRAMS)
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:
         if METRICS[metric].follows_throughput:
-            return "takes the time of each operation, and client programs report batches; leave it out"
+            return "takes the time of each operation, and client programs report only batches; leave the metric out"
         return super().misfit(load, metric)
 
     def points(self, study: Asked) -> list[LoadPoint]:

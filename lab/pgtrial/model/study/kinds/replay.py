@@ -1,4 +1,5 @@
-"""The load of a study that is a replay: the sessions of a capture, on data that are restored from a dump."""
+"""The load of a study that is a replay: it runs the recorded sessions of a capture, on data that pgtrial restores from
+a dump."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from pgtrial.model.study.replay import MOST_STATEMENTS, NOT_FOR_REPLAYS, REPLAY,
 
 
 class Replay(LoadKind):
-    """One replay of the capture in each trial. The study has one load point."""
+    """One replay of the capture in each trial. The study has a single load point."""
 
     stored = ReplayLoad
-    why_no_turns = "the recorded times of a replay would pass during the slices of the others"
+    why_no_turns = "the recorded times of a replay would pass during the slices of the other arms"
     why_no_fleet = "one engine replays all sessions, so a replay has no fleet"
     is_rehearsed = False
     has_plans = False
@@ -36,7 +37,7 @@ class Replay(LoadKind):
     def objections(self, load: LoadKeys) -> Iterator[str]:
         if self.is_meant(load):
             if len(load.workload) > 1:
-                yield "a replay has data of its own and is judged by itself; give it a study of its own"
+                yield "a replay has data of its own and is judged by itself; give the replay a study of its own"
             yield from misplaced(load, NOT_FOR_REPLAYS, "a replay")
             if load.replay.data is None and not load.data:
                 yield (
@@ -45,12 +46,12 @@ class Replay(LoadKind):
                 )
         elif load.replay != ReplaySection():
             replay = marks.short_key("load", "replay")
-            yield f"{replay} is for the workload replay:DIRECTORY; set it, or remove {replay}"
+            yield f"{replay} is for the workload replay:DIRECTORY; set this workload, or remove {replay}"
 
     def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
         if load.data and load.replay.data is not None:
             data, of_replay = marks.short_key("load", "data"), marks.short_key("load", "replay.data")
-            yield f"{data} and {of_replay} name the same thing; leave one of the two out"
+            yield f"{data} and {of_replay} both name the data of the replay; leave one of the two keys out"
 
     def is_paced(self, load: LoadKeys) -> bool:
         return load.replay.factor is not None
@@ -58,7 +59,9 @@ class Replay(LoadKind):
     def points(self, study: Asked) -> list[LoadPoint]:
         load, asked = study.load, study.load.replay
         if asked.files is None or asked.data is None:
-            raise StudyError("the study does not say which capture and data it has; read it from its file")
+            raise StudyError(
+                "the study does not name the files of its capture and dump; read the study from its study file"
+            )
         capture = PurePosixPath(load.workload[0].removeprefix(REPLAY)).name
         replay = ReplayLoad(
             capture=capture,

@@ -1,4 +1,4 @@
-"""The load of a study that is a suite: its queries one after the other, in one session."""
+"""The load of a study that is a suite: its queries run one after the other, in one session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgtrial.model.study.suites import (
 
 
 class Suite(LoadKind):
-    """The queries of a suite, each of which runs in every trial as often as the study says. The study has one load
+    """The queries of a suite, each of which runs in every trial as often as the study says. The study has a single load
     point."""
 
     stored = SuiteLoad
@@ -45,14 +45,14 @@ class Suite(LoadKind):
     def objections(self, load: LoadKeys) -> Iterator[str]:
         if self.is_meant(load):
             if len(load.workload) > 1:
-                yield "a suite is judged by its queries, and the others are not; give it a study of its own"
+                yield "a suite is judged by its queries, and other workloads are not; give the suite a study of its own"
             if len(load.scale) > 1:
                 yield "a suite has one scale; give each scale a study of its own"
             yield from objections_to_scale(load.scale[0])
             yield from misplaced(load, NOT_FOR_SUITES, "a suite")
         elif load.suite != SuiteSection():
             suite = marks.short_key("load", "suite")
-            yield f"{suite} is for the workload suite:NAME; set it, or remove {suite}"
+            yield f"{suite} is for the workload suite:NAME; set this workload, or remove {suite}"
 
     def is_paced(self, load: LoadKeys) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The load of a study that is app-tasks: all tasks to their end, on bounded pools of connections."""
+"""The load of a study that is app-tasks: all tasks run to their end, on connection pools of limited size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 
 
 class Tasks(LoadKind):
-    """One run of all tasks in each trial. The study has one load point."""
+    """One run of all tasks in each trial. The study has a single load point."""
 
     stored = TaskLoad
     why_no_turns = "tasks run to their end"
@@ -31,12 +31,13 @@ class Tasks(LoadKind):
         if self.is_meant(load):
             if len(load.workload) > 1:
                 yield (
-                    f"{APP_TASKS} is judged by what its tasks took, and the others are not; give it a study of its own"
+                    f"{APP_TASKS} is judged by the times of its tasks, and other workloads are not; give it a study of "
+                    "its own"
                 )
             yield from misplaced(load, NOT_FOR_TASKS, APP_TASKS)
         elif load.tasks != TasksSection():
             tasks = marks.short_key("load", "tasks")
-            yield f"{tasks} is for the workload {APP_TASKS}; set it, or remove {tasks}"
+            yield f"{tasks} is for the workload {APP_TASKS}; set this workload, or remove {tasks}"
 
     def points(self, study: Asked) -> list[LoadPoint]:
         asked = study.load.tasks

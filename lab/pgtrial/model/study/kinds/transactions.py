@@ -1,4 +1,4 @@
-"""The load of a study that is transactions, of pgbench's scripts, sysbench's tests, order entry or packs."""
+"""The load of a study that consists of transactions: pgbench's scripts, sysbench's tests, order entry or packs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.workload_names import is_script
 
 OWN_SCRIPTS = "own scripts"
-"""The name that stands for the workload at load points where each arm runs its own script."""
+"""The name that load points have in place of the workload if each arm runs a script of its own."""
 
 
 class Transactions(LoadKind):
@@ -34,7 +34,7 @@ class Transactions(LoadKind):
     def points(self, study: Asked) -> list[LoadPoint]:
         """Returns a load point for each combination of the values in all lists, in the order of the study file.
 
-        Tests of sysbench are crossed with clients and rates only: their tables have one size in a study.
+        Tests of sysbench are combined with clients and rates only, because their tables have a single size in a study.
         """
         load = study.load
         rates: list[float | None] = [*load.rate] or [None]
@@ -46,8 +46,7 @@ class Transactions(LoadKind):
         ]
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:
-        """Returns the promise on the response time that the highest rate has to keep; None if the study does not search
-        for such a rate."""
+        """Returns the promise that the highest rate has to keep; None if the study does not search for such a rate."""
         return None
 
     def may_do_without_tables(self, study: Asked) -> bool:
@@ -55,14 +54,15 @@ class Transactions(LoadKind):
 
 
 def scripts_of_arms(arms: Mapping[str, SetUp]) -> dict[str, str]:
-    """Returns the name of the script, or of the job's file, that each arm has of its own, by arm. The result is empty
-    if all arms run the same load."""
+    """Returns the file name of the script, or of the job, that each arm has for itself, by arm; empty if all arms run
+    the same load."""
     paths = {arm: file_of(keys.workload) for arm, keys in arms.items() if keys.workload is not None}
     return {arm: PurePosixPath(path).name for arm, path in paths.items()}
 
 
 def _loads_and_data(study: Asked) -> Iterable[dict[str, Any]]:
-    """Returns the keys of load points that describe workload and data, once for each combination of the two."""
+    """Returns the fields of load points that describe workload and data, one dictionary for each combination of the
+    two."""
     load, of_arms = study.load, scripts_of_arms(study.arms)
     if of_arms:
         of_data = _sizes_for(study, dict.fromkeys(of_arms.values()))
@@ -71,7 +71,7 @@ def _loads_and_data(study: Asked) -> Iterable[dict[str, Any]]:
 
 
 def _mix(study: Asked) -> list[dict[str, Any]]:
-    """Returns the keys of load points that describe workload and data, for a workload that consists of scripts with
+    """Returns the fields of load points that describe workload and data, for a workload that consists of scripts with
     weights."""
     weights = {PurePosixPath(path).name: weight for path, weight in map(weight_of, study.load.workload)}
     name = " + ".join(script if weight is None else f"{script}={weight}" for script, weight in weights.items())
@@ -80,12 +80,12 @@ def _mix(study: Asked) -> list[dict[str, Any]]:
 
 
 def _sizes_for(study: Asked, scripts: Iterable[str]) -> list[dict[str, Any]]:
-    """Returns the keys of load points that describe their data, for a workload that consists of these scripts. If
+    """Returns the fields of load points that describe their data, for a workload that consists of these scripts. If
     neither the scripts nor setup_sql name pgbench's tables, and the study does not set the scale, the load points have
     no tables.
 
-    If the study has a given server, the result is always that of `sizes`. Since unneeded tables would be in somebody's
-    way there, `pgbench_names` later checks more closely what a script names.
+    If the study has a given server, the result is always that of `sizes`. On a given server pgtrial makes no tables
+    that are not needed, so `pgbench_names` later checks more closely which tables a script names.
     """
     load, texts = study.load, [study.scripts[name] for name in scripts if name in study.scripts]
     if not texts or study.has_given or load.scale_is_set or load.data:
@@ -98,7 +98,7 @@ _NAMES_TABLES = re.compile(r"pgbench_|:scale\b", re.IGNORECASE)
 
 
 def _data(study: Asked, workload: str) -> list[dict[str, Any]]:
-    """Returns the keys of load points that describe workload and data, for one workload of the study."""
+    """Returns the fields of load points that describe workload and data, for one workload of the study."""
     load = study.load
     pack = pack_load(workload, study.scripts, load.pack)
     if pack is not None:
