@@ -396,7 +396,9 @@ def test_root_runs_and_awaits_nothing_that_a_key_of_a_study_names(pgtrial, hosti
 def test_root_takes_no_program_from_a_folder_of_path_and_says_so(pgtrial, hostile):
     status, said = pgtrial("list", PATH=f"{hostile.home / 'bin'}:{os.environ['PATH']}")
     assert status == 0
-    assert f"PATH: root runs nothing of {hostile.home / 'bin'}: {hostile.home} belongs to the account nobody" in said
+    assert (
+        f"PATH: root runs no program from {hostile.home / 'bin'}: {hostile.home} belongs to the account nobody" in said
+    )
     assert "16.1 " not in said
 
 
@@ -437,4 +439,4 @@ def test_root_goes_on_with_no_study_that_another_account_can_write(pgtrial, host
 def test_a_lua_script_of_another_account_is_not_run_by_root(pgtrial, hostile):
     status, said = pgtrial("compare", "jit=on", "jit=off", "--workload", hostile.home / "script.lua")
     assert status == 3
-    assert "the script can run programs: root runs nothing of" in said
+    assert "the script can run programs: root runs no program from" in said

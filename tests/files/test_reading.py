@@ -22,7 +22,7 @@ def test_anything_but_a_file_is_refused_without_waiting(tmp_path, kind):
         path = tmp_path / "pipe" if kind == "pipe" else path
         if kind != "pipe":
             path.symlink_to(tmp_path / "pipe")
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         read_bytes(path)
 
 

@@ -60,7 +60,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path, kind):
         except PermissionError:
             pytest.skip("needs the right to make devices")
     before = path.lstat()
-    with pytest.raises(OSError, match="it is a directory" if kind == "directory" else "it is no regular file"):
+    with pytest.raises(OSError, match="it is a directory" if kind == "directory" else "it is not a regular file"):
         replace_file(path, b"ours")
     assert path.lstat().st_ino == before.st_ino
 

@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_refused_with_its_place_and_a_cure(tmp_path, text
 
 def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for name, why in (("absent", "No such file"), ("pipe", "no regular file"), (".", "directory")):
+    for name, why in (("absent", "No such file"), ("pipe", "not a regular file"), (".", "directory")):
         with pytest.raises(StudyError, match=rf"cannot be read \(.*{why}.*\); name a file with the columns arm and"):
             read_numbers(str(tmp_path / name), "value")
 

@@ -1,1 +1,1 @@
-"""Files of this machine: whether other accounts could exchange them, how they are read, written and locked."""
+"""Reads, writes and locks files of this machine, and finds out whether other accounts could exchange them."""

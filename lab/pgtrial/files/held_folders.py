@@ -1,7 +1,8 @@
-"""Makes folders that exist while their process lives, and finds those whose process was killed.
+"""Makes folders that exist as long as the process which made them runs, and finds folders of processes that were
+killed.
 
-A folder's process holds a lock on it, which ends with the process. So a folder that nobody holds was left behind, even
-if another process has the same number by now.
+The process holds a lock on its folder, and the kernel releases the lock when the process ends. A folder whose lock
+nobody holds was therefore left behind, even if another process has the same process ID by now.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CONTENT = "c"
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something on this machine that no running lab holds."""
+    """A file, directory or other object on this machine that a killed pgtrial process left behind."""
 
     path: Path
     what: str
@@ -35,7 +36,8 @@ class Leftover:
 def held_folder(parent: Path, prefix: str = "") -> Iterator[Path]:
     """Makes a new folder that only this account can enter, and removes it at the end of the context.
 
-    It lies in a folder of `parent` whose name begins with `prefix` and this process's number. Raises OSError.
+    The folder is within another folder in `parent`, whose name begins with `prefix` and the ID of this process. Raises
+    OSError.
     """
     outer = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
     with open_lock(outer / IN_USE) as lock:
@@ -44,15 +46,16 @@ def held_folder(parent: Path, prefix: str = "") -> Iterator[Path]:
             (outer / _CONTENT).mkdir()
             yield outer / _CONTENT
         finally:
-            # while the lock is held: otherwise another process takes the folder for one that was left behind
+            # removed while the lock is held, or else another process could take the folder for one that was left behind
             shutil.rmtree(outer, ignore_errors=True)
 
 
 def abandoned_folders(parent: Path, prefix: str = "") -> Iterator[Path]:
-    """Yields the folders of this account that no process holds, each with all that belongs to it.
+    """Yields the folders in `parent` that belong to this account and that no process uses any more, with all files in
+    them.
 
-    All of them are held until the caller has treated the last one. Links, and folders of other accounts, are passed
-    over. Raises OSError.
+    This process holds the locks of all these folders until the caller has finished with the last one. Links, and
+    folders of other accounts, are skipped. Raises OSError.
     """
     named = re.compile(rf"{re.escape(prefix)}(\d+)-\w+")
     with ExitStack() as held:
@@ -63,21 +66,21 @@ def abandoned_folders(parent: Path, prefix: str = "") -> Iterator[Path]:
 
 
 def _is_ours(outer: Path) -> bool:
-    with suppress(FileNotFoundError):  # its process has just removed the folder
+    with suppress(FileNotFoundError):  # the process that made the folder has just removed it
         status = outer.lstat()
         return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return False
 
 
 def _is_free(outer: Path, process: int, held: ExitStack) -> bool:
-    """Returns true if no process holds the folder, which is then held."""
+    """True if no process uses the folder. This process then holds the folder's lock, until `held` is closed."""
     try:
         if not take(held.enter_context(open_lock(outer / IN_USE, make=False))):
             return False
     except FileNotFoundError:
         locked = False
     else:
-        # the content is made after the lock is taken, and removed before the lock is released
+        # a process makes the content after it has taken the lock, and removes it before it releases the lock
         locked = (outer / _CONTENT).exists()
-    # if the process lives, a folder that was never locked may have been made a moment ago, or is being removed
+    # while its process runs, a folder without a lock may be new, or the process may be removing it
     return locked or (not psutil.pid_exists(process) and outer.exists())

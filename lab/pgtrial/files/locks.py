@@ -1,7 +1,7 @@
-"""Locks of the lab on this machine, made with flock(2). They end with the process that holds them.
+"""Locks of pgtrial on this machine, by flock(2). The kernel releases a lock when the process that holds it ends.
 
-Everybody who can open a file can lock it, even one opened only for reading. So only its own account can open a lock
-file.
+Everybody who can open a file, even only for reading, can lock it. Lock files can therefore be opened only by the
+account that owns them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import IO
 
 _MODE = 0o600
 IN_USE = "lock"
-"""The name of a lock file within a directory, which the processes hold that use the directory."""
+"""The name of the lock file within a directory. The processes that use the directory hold this lock."""
 NAME_LOCK = ".lock"
-"""The ending of a lock file's name, behind the name of its directory."""
+"""The ending of the name of a lock file that is next to a directory. The name of the directory comes before it."""
 
 
 def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
     """Opens a lock file, and makes it if it does not exist. If this account owns the file, its mode is set to 0600.
 
-    Raises OSError, also for a link, and FileNotFoundError without `make`.
+    Raises OSError if the file cannot be opened or is a symbolic link, and FileNotFoundError if it does not exist and
+    `make` is false.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
     descriptor = os.open(path, flags, _MODE)
@@ -35,7 +36,7 @@ def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
 
 
 def take(lock: IO[bytes] | int) -> bool:
-    """Locks an open file for this process alone. Returns false if another process has locked it."""
+    """Tries to lock an open file for this process alone. Returns false if another process has locked it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -44,7 +45,8 @@ def take(lock: IO[bytes] | int) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """True if a process holds a lock file, alone or with others. A lock file of another account counts as held."""
+    """True if a process holds the lock of this file, alone or shared with others. A lock file of another account counts
+    as held."""
     try:
         with open_lock(path, make=False) as lock:
             return not take(lock)
@@ -55,22 +57,23 @@ def is_held(path: Path) -> bool:
 
 
 def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
-    """Waits until no other process has locked an open file, and locks it for this process alone, or with others if
-    `shared`."""
+    """Waits until no other process holds a conflicting lock of an open file, then locks the file: for this process
+    alone or, if `shared`, together with others."""
     fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def is_name_held(home: Path) -> bool:
-    """Returns whether a process holds the lock of a directory's name: it makes, checks or removes that directory."""
+    """True if a process holds the lock for the name of a directory, because it makes, checks or removes this
+    directory."""
     return is_held(name_lock(home))
 
 
 @contextmanager
 def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of a directory that exists or is about to be made. The lock file is removed if there is no
-    directory at the end.
+    """Holds the lock for the name of a directory that exists or that the caller is about to make. If the directory does
+    not exist at the end of the context, the lock file is removed.
 
-    `wait` is called before another process is waited for, and may raise.
+    If another process holds the lock, `wait` is called before this process waits. `wait` may raise an exception.
     """
     path = name_lock(home)
     while True:
@@ -79,7 +82,7 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
                 wait()
                 wait_for(file)
             if not os.fstat(file.fileno()).st_nlink:
-                continue  # its holder has removed it: another file is the lock now
+                continue  # the former holder has removed this file, so that another file is the lock now
             try:
                 yield
             finally:
@@ -89,5 +92,5 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
 
 
 def name_lock(home: Path) -> Path:
-    """Returns the lock file of a directory's name, which lies beside it."""
+    """Returns the path of the lock file for the name of a directory. The lock file is next to the directory."""
     return home.with_name(f"{home.name}{NAME_LOCK}")

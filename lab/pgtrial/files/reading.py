@@ -1,4 +1,5 @@
-"""Reading of files that end: no pipe, device or other thing that another account may have put in a file's place."""
+"""Reads regular files only. Other accounts may have put a pipe or a device in the place of a file, which could block
+pgtrial or never end."""
 
 from __future__ import annotations
 
@@ -9,25 +10,27 @@ from io import BufferedReader
 from pathlib import Path
 
 MOST_BYTES = 256 * 2**20
-"""The longest file that is read as a whole: study files, scripts and records are far shorter."""
+"""The size in bytes of the longest file that pgtrial reads as a whole. Study files, scripts and records are far
+shorter."""
 
-_NOT_REGULAR = "it is no regular file"
+_NOT_REGULAR = "it is not a regular file"
 _PASSED = (Path("/dev/fd"), Path("/proc/self/fd"))
-"""The directories of files that a shell has opened for this process, as `<(...)` does."""
+"""The directories whose entries are files that a shell has opened for this process, for example by `<(...)`."""
 
 _kept: dict[tuple[int, int], bytes] = {}
-"""The contents of the pipes that this process has read, by device and inode: a pipe gives its content only once."""
+"""The contents of the pipes that this process has read, by device and inode. A pipe can be read only once, so the
+contents are kept."""
 
 
 def is_passed(path: Path) -> bool:
-    """True if a path names what the shell has opened for this process: /dev/stdin or /dev/fd/N."""
+    """True if the path names a file or pipe that the shell has opened for this process: /dev/stdin or /dev/fd/N."""
     return path.parent in _PASSED or path == Path("/dev/stdin")
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Opens a regular file for reading, without waiting. Raises OSError for everything else.
+    """Opens a regular file for reading, without blocking. Raises OSError for everything else.
 
-    A pipe is accepted if the caller has passed it as /dev/stdin or /dev/fd/N. Its content can be read only once.
+    A pipe is accepted if the user has passed it as /dev/stdin or /dev/fd/N. Its content can be read only once.
     """
     passed = is_passed(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if passed else os.O_NONBLOCK))
@@ -41,15 +44,15 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError unless there is a regular file, for a library that opens files by itself."""
+    """Raises OSError if the path is not a regular file. It serves before a library opens the file by itself."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file. Raises OSError, also for one that is longer than 256 MB.
+    """Returns the content of a regular file. Raises OSError, also if the file is longer than 256 MB.
 
-    The content of a pipe that the caller has passed is kept, so that it can be read again.
+    The content of a pipe that the user has passed is kept, so that it can be read again.
     """
     pipe = _pipe(path)
     if pipe in _kept:
@@ -64,7 +67,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _pipe(path: Path) -> tuple[int, int] | None:
-    """Return the device and the inode of a pipe that the caller has passed; None for everything else."""
+    """Returns the device and the inode of a pipe that the user has passed as /dev/stdin or /dev/fd/N; None for
+    everything else."""
     if not is_passed(path) or not path.is_fifo():
         return None
     found = path.stat()
@@ -72,8 +76,8 @@ def _pipe(path: Path) -> tuple[int, int] | None:
 
 
 def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return the text of a regular file, its line ends as \\n.
+    """Returns the text of a regular file. Its line ends become \\n.
 
-    Raises OSError as `read_bytes`, and UnicodeDecodeError.
+    Raises OSError as `read_bytes` does, and UnicodeDecodeError.
     """
     return read_bytes(path).decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")

@@ -1,9 +1,9 @@
-"""Finds out if another account could exchange a file of this machine, or a directory on the way to it.
+"""Finds out whether another account could exchange a file of this machine, or a directory in the path to it.
 
-If pgtrial runs as root, it executes and writes nothing that another account could exchange between this check and the
-use: that account would choose what root executes, and where root writes. Trusted are root, the own account, the owner
-of pgtrial's code, which runs already, and the account that has called sudo, which could have called anything else. Git
-trusts the same repositories.
+If pgtrial runs as root, it executes and writes no file that another account could exchange between the check and the
+use. Otherwise that account would decide what root executes, and where root writes. The following accounts are trusted:
+root, the account that runs pgtrial, the owner of pgtrial's code, which is being executed anyway, and the account that
+called sudo, which could have called any other program. Git trusts the same accounts as owners of repositories.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _PARTS = re.compile(r"""[\s=;,:'"()<>|&]+""")
-"""The characters that divide the names of files in a word of a command."""
+"""The characters that separate the names of files within one word of a command."""
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _MOST_LINKS = 40
 _ACCESS_LIST = "system.posix_acl_access"
@@ -29,11 +29,12 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 @dataclass(frozen=True)
 class Weakness:
-    """A file or directory that another account can write or replace."""
+    """A file or directory that an untrusted account can write or replace."""
 
     path: Path
     owner: int | None
-    """The account that it belongs to; None: to a trusted one, and others have the right to write it."""
+    """The number of the untrusted account that owns the file or directory; None if a trusted account owns it, but other
+    accounts have the right to write it."""
 
     def __str__(self) -> str:
         if self.owner is None:
@@ -42,21 +43,21 @@ class Weakness:
 
     @property
     def name(self) -> str:
-        """The name of the account, or its number where it has no name."""
+        """Returns the name of the account that owns the file or directory, or its number if it has no name."""
         with suppress(KeyError):
             return pwd.getpwuid(self.owner).pw_name if self.owner is not None else "another account"
         return f"number {self.owner}"
 
     @property
     def cure(self) -> str:
-        """Returns what the user can do about it, for the end of a sentence."""
+        """Returns what the user can do against the weakness, as the last clause of a message."""
         if self.owner is None:
             return f"take that right away (chmod go-w {self.path})"
         return f"run pgtrial as {self.name}"
 
 
 class ExchangeableError(PermissionError):
-    """Raised where root does not use a file or a directory that another account could exchange."""
+    """Raised if pgtrial runs as root and another account could exchange a file or directory that it should use."""
 
     def __init__(self, path: Path, weakness: Weakness) -> None:
         super().__init__(errno.EPERM, f"{weakness}, which could exchange it while root uses it", str(path))
@@ -64,19 +65,21 @@ class ExchangeableError(PermissionError):
 
 
 def check_exchangeable(path: Path) -> None:
-    """Raise ExchangeableError if this is root, and another account could exchange what is at a path.
+    """Raises ExchangeableError if pgtrial runs as root and another account could exchange the file or directory at this
+    path.
 
-    What is not there yet is judged by the directory in which it would be made. Raises OSError for a path that cannot be
-    followed.
+    If the path does not exist yet, the directory in which it would be made is checked. Raises OSError if the path
+    cannot be resolved.
     """
     if os.geteuid() == 0 and (weakness := weakness_of(path)) is not None:
         raise ExchangeableError(path, weakness)
 
 
 def weakness_of(path: Path) -> Weakness | None:
-    """Return the first file, link or directory on the way to a path that an untrusted account could exchange.
+    """Returns the first file, link or directory in the path that an untrusted account could exchange; None if there is
+    none.
 
-    In a directory with the sticky bit, such as /tmp, an account exchanges only what is its own.
+    In a directory with the sticky bit, such as /tmp, an account can exchange only its own files.
     """
     current, waiting, links = Path("/"), [*reversed(_absolute(path).parts[1:])], 0
     if (weakness := _weakness(current, current.lstat())) is not None:
@@ -107,23 +110,26 @@ def weakness_of(path: Path) -> Weakness | None:
 
 
 def refusal_to_run(path: Path) -> str | None:
-    """Return why root runs no program at a path, or of a directory, as a sentence without its point; None: it may."""
+    """Returns the reason why root does not run a program at this path, or in this directory, as a sentence without its
+    full stop; None if root runs it."""
     try:
         check_exchangeable(path)
     except ExchangeableError as error:
         return (
-            f"root runs nothing of {path}: {error.strerror}; {error.weakness.cure}, or give it to root, with all "
-            "above it"
+            f"root runs no program from {path}: {error.strerror}; {error.weakness.cure}, or make root the owner of it "
+            "and of all directories above it"
         )
     except OSError as error:
-        return f"{path} cannot be followed: {error.strerror}; correct it"
+        return f"the path {path} cannot be resolved: {error.strerror}; correct it"
     return None
 
 
 def refusal_to_run_command(words: Sequence[str], directory: Path, program: Path | None) -> str | None:
-    """Return why root does not run a command in a directory, as `refusal_to_run`; None: it may.
+    """Returns the reason why root does not run a command in a directory, as `refusal_to_run` does; None if root runs
+    it.
 
-    Whatever a word names that is there may be executed, as a script is.
+    Every existing file that a word of the command names is checked too, because the command may execute it, as a shell
+    executes a script.
     """
     named = (directory / part for word in words[1:] for part in _PARTS.split(word) if part)
     files = (path for path in named if _is_there(path))
@@ -132,13 +138,13 @@ def refusal_to_run_command(words: Sequence[str], directory: Path, program: Path 
 
 
 def paths_in(options: Sequence[str]) -> list[Path]:
-    """Return the paths from the root on that options name: `--with-x=/a`, `CC=/b -O2`."""
+    """Returns the absolute paths that options contain, as in `--with-x=/a` and `CC=/b -O2`."""
     return [Path(part) for option in options for part in _PARTS.split(option) if part.startswith("/")]
 
 
 def without_weak_folders() -> list[str]:
-    """Removes the directories that another account could exchange from this process's PATH and TMPDIR. Returns a
-    sentence without its full stop for each."""
+    """Removes the directories that an untrusted account could exchange from this process's PATH, and variables such as
+    TMPDIR that name such a directory. Returns a sentence without its full stop for each removal."""
     said = []
     kept = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
@@ -156,7 +162,7 @@ def without_weak_folders() -> list[str]:
 
 
 def trusted_accounts() -> frozenset[int]:
-    """Return the numbers of the accounts that may exchange what this process uses."""
+    """Returns the numbers of the accounts that are allowed to exchange files which this process uses."""
     caller = os.environ.get("SUDO_UID", "")
     return frozenset({0, os.geteuid(), _owner_of_code(), *([int(caller)] if caller.isdecimal() else [])})
 
@@ -190,8 +196,9 @@ def _weakness(path: Path, found: os.stat_result) -> Weakness | None:
 
 
 def _is_trusted_group(path: Path, group: int, trusted: frozenset[int]) -> bool:
-    """True if only trusted accounts are in a group, and no access list gives its right to others."""
-    with suppress(OSError, AttributeError):  # no such list, or a system that has none
+    """True if only trusted accounts are in a group, and the file has no access list (POSIX ACL) that could give rights
+    to others."""
+    with suppress(OSError, AttributeError):  # the file has no access list, or the system does not support access lists
         os.getxattr(path, _ACCESS_LIST, follow_symlinks=False)
         return False
     return group == 0 or _members(group) <= trusted
@@ -199,7 +206,8 @@ def _is_trusted_group(path: Path, group: int, trusted: frozenset[int]) -> bool:
 
 @lru_cache
 def _members(group: int) -> frozenset[int]:
-    """Return the accounts in a group: -1 for a name that is no account, or a group that is not known."""
+    """Returns the numbers of the accounts in a group. They include -1 if a member is not a known account, or if the
+    group is not known."""
     accounts = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
     members = {entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group}
     with suppress(KeyError):

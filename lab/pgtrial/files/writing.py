@@ -1,8 +1,8 @@
-"""Writes files in such a way that no other account can divert them.
+"""Writes files so that no other account can redirect the output to another place.
 
-A file gets its content under a random name in a directory that is held open, and is then renamed. A crash leaves the
-old file or the new one. Files and links that other accounts have put into the directory are neither followed nor
-overwritten.
+A file is written under a random name, in a directory that pgtrial holds open, and then renamed. After a crash there is
+either the old file or the new one. pgtrial neither follows nor overwrites files and links that other accounts have put
+into the directory.
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from typing import BinaryIO
 from pgtrial.files.trust import check_exchangeable
 
 _LONGEST = 200
-"""The number of characters of a name that its temporary name repeats; file systems take 255 bytes."""
+"""The number of characters of a file's name that its temporary name repeats. File systems allow names of 255 bytes."""
 
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file that is being written."""
+    """A file that is being written under a temporary name."""
 
     path: Path
-    """The file's temporary path, for a reader before the file is renamed."""
+    """The temporary path, by which a reader can open the file before it is renamed."""
     file: BinaryIO
     folder: int
-    """The descriptor of its directory."""
+    """The file descriptor of the directory that has the file."""
 
     def flush(self) -> None:
-        """Writes the file's content through to the disk."""
+        """Writes the file's content to the disk and waits until it is there."""
         self.file.flush()
         os.fsync(self.file.fileno())
 
     def take_name(self, name: str) -> None:
-        """Gives the file its name and replaces the file that has this name."""
+        """Renames the file from its temporary name to `name`. A file that has this name is replaced."""
         os.rename(self.path.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         os.fsync(self.folder)
 
 
 @contextmanager
 def new_beside(path: Path) -> Iterator[NewFile]:
-    """Yield a new file in the directory of `path`, which is gone at the end unless it has taken a name.
+    """Yields a new file in the directory of `path`. At the end of the context the file is removed, unless it was
+    renamed by `take_name`.
 
-    Raises OSError, also where something else than a file has the path, and ExchangeableError.
+    Raises OSError, also if something that is not a regular file has the path, and ExchangeableError.
     """
     if not path.name or path.name == ".." or (path.exists() and not path.is_file()):
         code = errno.EISDIR if path.is_dir() else errno.EEXIST
-        raise OSError(code, "it is a directory" if path.is_dir() else "it is no regular file", str(path))
+        raise OSError(code, "it is a directory" if path.is_dir() else "it is not a regular file", str(path))
     with _opened(path.parent) as folder:
         name = f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.tmp"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -66,7 +67,7 @@ def new_beside(path: Path) -> Iterator[NewFile]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replaces a file by one with this content. Raises OSError and ExchangeableError."""
+    """Writes a file with this content, in place of the file that has the path. Raises OSError and ExchangeableError."""
     with new_beside(path) as new:
         new.file.write(data)
         new.flush()
@@ -74,19 +75,21 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def make_directory(path: Path, mode: int = 0o777) -> None:
-    """Makes a directory with this mode, and those above it that do not exist. Raises OSError and ExchangeableError."""
+    """Makes a directory with this mode, and the directories above it that do not exist. Raises OSError and
+    ExchangeableError."""
     check_exchangeable(path)
     path.mkdir(mode=mode, parents=True, exist_ok=True)
-    check_exchangeable(path)  # somebody may have been faster, in a directory such as /tmp
+    check_exchangeable(path)  # in a directory such as /tmp, another account may have made the directory first
 
 
 def open_own(path: str, flags: int, mode: int = 0o666) -> int:
-    """Opens a file for writing that is no link, pipe or device. It serves as the opener of `open`. Raises OSError."""
+    """Opens a file for writing if it is a regular file, and not a link, pipe or device. It can be passed to `open` as
+    its opener. Raises OSError."""
     check_exchangeable(Path(path))
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
 
 
