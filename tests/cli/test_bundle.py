@@ -153,7 +153,7 @@ def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
 
     whole = BUNDLE.read_bytes()
     (tmp_path / "cut").write_bytes(whole[:20_000])
-    assert "cut is cut short, at part" in said("cut")
+    assert "cut is truncated, at part" in said("cut")
     (tmp_path / "bent").write_bytes(whole[:20_000] + b"!!!" + whole[20_003:])
     assert "bent is damaged, at part" in said("bent")
     (tmp_path / "text").write_text("no bundle")

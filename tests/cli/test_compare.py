@@ -83,9 +83,9 @@ def test_sql_of_an_arm_before_its_trials_is_all_that_follows_its_key():
 
 def test_something_else_is_refused_with_the_forms_there_are():
     for sql in ("none", "index=CREATE INDEX ON orders (customer)", "drop index a"):
-        with pytest.raises(StudyError, match=r"is no set-up: an index, .* 'index=setup=CREATE INDEX ON orders"):
+        with pytest.raises(StudyError, match=r"is not a set-up: an index, .* 'index=setup=CREATE INDEX ON orders"):
             parse_setup(sql)
-    with pytest.raises(StudyError, match=r"'fast' is no set-up; write NAME=VALUE"):
+    with pytest.raises(StudyError, match=r"'fast' is not a set-up; write NAME=VALUE"):
         parse_setup("fast")
 
 

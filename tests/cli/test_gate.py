@@ -97,10 +97,10 @@ def test_a_gate_of_one_set_up_finds_its_commits_and_says_which(folder, measured,
 
 def test_a_gate_of_one_set_up_without_a_repository_leaves_no_pass_behind(folder, measured):
     measured(1.0)
-    with pytest.raises(StudyError, match="alone is no gate"):
+    with pytest.raises(StudyError, match="a gate needs two set-ups to compare"):
         run_gate("work_mem=4MB")
     assert outcome_in("gate.xml") == "error"
-    assert "alone is no gate" in Path("gate.md").read_text()
+    assert "a gate needs two set-ups to compare" in Path("gate.md").read_text()
 
 
 def test_settings_of_one_value_are_not_compared(folder, measured):
@@ -336,7 +336,7 @@ def pgtrial(commands):
 WRONG = {
     "absent.toml": (["jit=on", "jit=off", "--study", "absent.toml"], "there is no study file absent.toml"),
     "setting": (["jit=on", "jitt=off"], "did you mean jit"),
-    "setup": (["jit=on", "fast"], "'fast' is no set-up"),
+    "setup": (["jit=on", "fast"], "'fast' is not a set-up"),
     "budget": (["jit=on", "jit=off", "--budget", "soon"], "--budget: 'soon'"),
     "no time": (["jit=on", "jit=off", "--budget", "0"], "--budget 0 is no time"),
     "password": (["host=db", "postgresql://me:hunter2@db/%zz"], "is not a connection string"),

@@ -351,10 +351,10 @@ def test_inputs_that_name_too_much_or_too_little_are_told_so(runner, inputs, wor
 @pytest.mark.server
 def test_a_set_up_alone_reaches_the_gate(runner):
     runner.action(**INPUTS, set_up="work_mem=4MB")
-    assert "alone is no gate, since it has no repository" in (runner.gate / "summary.md").read_text()
+    assert "a gate needs two set-ups to compare" in (runner.gate / "summary.md").read_text()
     done = job(runner, **{**MERGE_REQUEST, "PGTRIAL_SETUP": "work_mem=4MB", "PGTRIAL_TOKEN": ""})
     assert done[1].returncode == 3
-    assert "alone is no gate, since it has no repository" in done[1].stdout
+    assert "a gate needs two set-ups to compare" in done[1].stdout
 
 
 @pytest.mark.server

@@ -67,7 +67,7 @@ def test_data_from_a_pipe_is_refused(typed):
 def test_a_bundle_from_a_pipe_is_refused(typed, command):
     status, said = typed(f"pgtrial {command} <(cat study.toml)")
     assert status == 3
-    assert "is a pipe, and a bundle is read several times" in said
+    assert "is a pipe, and pgtrial has to read a bundle several times" in said
 
 
 def test_pgbench_reads_a_script_from_a_pipe(typed):

@@ -80,7 +80,7 @@ def test_a_query_of_one_arm_alone_is_refused(capsys, tmp_path, monkeypatch, arm)
 
 def test_a_query_without_its_key_is_refused_with_the_form_that_is_taken(capsys):
     _, told = answer(capsys, "compare", "select 1", "select 2")
-    assert "'select 1' is no set-up" in told
+    assert "'select 1' is not a set-up" in told
     assert "two forms of a query by 'old=query=SELECT ...' 'new=query=SELECT ...'" in told
 
 

@@ -116,7 +116,7 @@ def test_the_verdict_of_a_table_names_the_command_for_tables(capsys, tmp_path, m
     with pytest.raises(SystemExit) as end:
         main(["verdict", "runs.csv"])
     assert end.value.code == 3
-    assert "numbers of your own are judged by `pgtrial judge runs.csv`" in capsys.readouterr().err
+    assert "`pgtrial judge runs.csv` compares numbers of your own" in capsys.readouterr().err
 
 
 def test_names_reach_the_terminal_as_text(judge, tmp_path):

@@ -117,7 +117,7 @@ class TestList:
         assert text.count("synchronous_commit = off gain") == 4  # demo and its bundle, each with the words of a box
         assert re.search(r"<strong>better</strong> off is 4\d% faster than on", text)
         assert "No verdict yet: 16 of 16 trials are stored." in text
-        assert f"{folder / 'cut.tar.xz'} is cut short; get it again" in text
+        assert f"{folder / 'cut.tar.xz'} is truncated; copy or download it again" in text
         assert f"{folder / 'begun'} is not a study directory: it has no study.toml" in text
         assert "newer/plan.json was written by a newer pgtrial (format 99); upgrade" in text
         assert "notes.txt" not in text

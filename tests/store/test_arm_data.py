@@ -42,7 +42,7 @@ def test_a_set_up_of_the_command_line_may_have_data_and_values():
         "v4": {"data": ["v4.sql"], "values": {"id": "e.id", "n": "e.n"}},
         "v7": {"data": ["v7.sql"], "settings": {"jit": "off"}},
     }
-    with pytest.raises(StudyError, match="values=id names no variable and column"):
+    with pytest.raises(StudyError, match="values=id does not name a variable and a column"):
         name_arms(["a=values=id", "b=values=id=t.id"])
 
 
@@ -104,13 +104,13 @@ def test_values_of_an_arm_are_those_of_clients_on_one_server():
     ("arms", "load", "words"),
     [
         ({"a": {"data": "v4.sql"}, "b": {}}, LOAD, "the arm b has no data, and a has some; give every arm its data"),
-        (TWO, {**LOAD, "data": "s.sql"}, r"\[load\] data is not loaded by any arm, for each has data of its own"),
+        (TWO, {**LOAD, "data": "s.sql"}, r"\[load\] data is not loaded by any arm, because each has data of its own"),
         ({"a": {"data": "no.sql"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data: cannot read .*no\.sql: No such"),
         ({"a": {"data": "host=db1"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data is a database, .* dump it by"),
         ({"a": {"data": "s.sql"}, "b": {}}, {**LOAD, "data": "dbname=x"}, r"\[load\] data is a database"),
         ({"a": {"data": "s.sql"}, "b": {"dsn": "host=x"}}, LOAD, "on this machine, and b is another server"),
         ({"a": {"data": "s.sql", "dsn": "host=x"}, "b": {}}, LOAD, "has data, and its server is a given one"),
-        (TWO, {**LOAD, "statistics": "same"}, "other data have other statistics of the planner"),
+        (TWO, {**LOAD, "statistics": "same"}, "different data have different planner statistics"),
         (TWO, {"workload": "order-entry"}, r"\[arms\.v4\] data: order-entry has tables of its own"),
         (TWO, {**LOAD, "scale": 5}, r"\[arms\.v4\] data: scale is not for data of your own"),
         ({"a": {"data": ["s.sql", ""]}, "b": {}}, LOAD, r"\[arms\.a\] data: it has an empty path"),
@@ -128,7 +128,10 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(arms, load, words)
 @pytest.mark.parametrize(
     ("server", "words"),
     [
-        ({"data": "s.sql"}, r"\[server\] data is a folder on a host that ssh reaches, and a is not on one"),
+        (
+            {"data": "s.sql"},
+            r"\[server\] data is a folder on a host that pgtrial reaches by ssh, and a is not on such a host",
+        ),
         ({"values": {"id": "t.id"}}, r"\[server\] values would be the same for all arms; write \[load\] values"),
     ],
 )

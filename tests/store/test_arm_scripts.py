@@ -137,14 +137,14 @@ def test_a_frozen_study_is_the_same_study(arms, load):
         (
             {"a": {"workload": "job:y.sql"}, "b": {"query": IN}},
             {},
-            r"workload is a job, .* and b has a script or a query",
+            r"workload is a job, .* but b has a script or a query",
         ),
         ({"a": {"workload": "job:y.sql"}, "b": {}}, {}, r"the arm b has no query and no workload, and a has one"),
-        ({"a": {"workload": "job:y.sql"}, "b": {}}, {"query": IN}, r"\[load\] query is not the file of one; remove"),
+        ({"a": {"workload": "job:y.sql"}, "b": {}}, {"query": IN}, r"\[load\] query is not a job; remove"),
         (
             {"a": {"workload": "job:y.sql"}, "b": {}},
             {"workload": "y.sql"},
-            r"a job, and \[load\] workload is not the file",
+            r"a job, but \[load\] workload is not a job",
         ),
         ({"a": {"workload": "job:"}, "b": {}}, {}, r"'job:' names no SQL file; an arm's job is job:FILE\.sql"),
         ({"a": {}, "b": {}}, {"answers": "may differ"}, r"\[load\] answers is for arms with scripts"),
@@ -201,7 +201,7 @@ def test_a_script_of_an_arm_of_the_command_line_is_found_from_the_current_direct
 def test_arms_in_the_place_of_arms_with_queries_do_not_get_another_load_without_a_word():
     text = '[arms.a]\nquery = "select 1"\n[arms.b]\nquery = "select 2"\n'
     Path("s.toml").write_text(text)
-    with pytest.raises(StudyError, match="each arm of the study has a query or a script of its own, and the arms in"):
+    with pytest.raises(StudyError, match="each arm of the study has a query or a script of its own, but the arms that"):
         read_study(Path("s.toml"), change=with_arms(["jit=on", "jit=off"]))
     Path("s.toml").write_text(f'[load]\nquery = "select 3"\n{text}')
     spec = read_study(Path("s.toml"), change=with_arms(["jit=on", "jit=off"]))

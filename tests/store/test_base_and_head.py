@@ -127,7 +127,10 @@ def test_a_shallow_clone_is_a_sentence_with_the_cure(repository, tmp_path):
     repository.next("change 1")
     repository.next("change 2")
     repository.branch("main", first)
-    for depth, words in ((1, "this clone has a part"), (2, "have no commit in common here; this clone has a part")):
+    for depth, words in (
+        (1, "this clone has only a part"),
+        (2, "have no common commit in this repository; this clone has only a part"),
+    ):
         clone = tmp_path / f"clone-{depth}"
         options = [f"--depth={depth}", "--no-single-branch", "--branch=change"]
         subprocess.run(["git", "clone", "--quiet", *options, f"file://{repository.path}", clone], check=True)
@@ -147,8 +150,8 @@ def test_other_keys_names_and_several_sources_of_the_repository_stay(repository)
 @pytest.mark.parametrize(
     ("setup", "words"),
     [
-        ("work_mem=4MB", "alone is no gate"),
-        ("postgres=git:.@main", "alone is no gate"),
+        ("work_mem=4MB", "a gate needs two set-ups to compare"),
+        ("postgres=git:.@main", "a gate needs two set-ups to compare"),
         ("postgres=git:a,extensions=git:b", r"several repositories without a commit \(a, b\)"),
         ("postgres=git:https://example.org/x.git", "is not on this machine; clone it"),
         ("postgres=git:/no/such/place", "there is no directory /no/such/place"),

@@ -156,7 +156,7 @@ def test_any_tar_unpacks_it_and_the_folder_can_be_checked_and_bundled_again(stud
     check_parts(again.path, manifest_of(again))
     assert written(again) == whole
     (again.path / "facts" / "old.json").write_text("{}")
-    with pytest.raises(StoreError, match=r"facts/old\.json is not as it was bundled"):
+    with pytest.raises(StoreError, match=r"facts/old\.json has changed since it was unpacked"):
         check_parts(again.path, manifest_of(again))
     (again.path / "facts" / "old.json").unlink()
     with pytest.raises(StoreError, match=r"facts/old\.json is missing"):
@@ -168,14 +168,14 @@ def test_any_tar_unpacks_it_and_the_folder_can_be_checked_and_bundled_again(stud
 
 def test_a_bundle_cut_at_any_byte_is_cut_short(whole, read):
     for length in (*range(0, 64), *range(64, len(whole), 41), *range(len(whole) - 64, len(whole))):
-        with pytest.raises(StoreError, match=r"b\.tar\.xz is cut short, at .*; get it again"):
+        with pytest.raises(StoreError, match=r"b\.tar\.xz is truncated, at .*; copy or download it again"):
             read(whole[:length])
 
 
 def test_a_bundle_with_any_block_missing_at_its_end_says_which_part_is_missing(whole, read):
     tar = lzma.decompress(whole)
     for length in range(len(tar) - 512, 0, -512):
-        with pytest.raises(StoreError, match=r"b\.tar\.xz is not as it was bundled: it ends before"):
+        with pytest.raises(StoreError, match=r"b\.tar\.xz was changed after it was bundled: it ends before"):
             read(xz(tar[:length]))
 
 
@@ -193,7 +193,7 @@ def test_any_altered_byte_is_found_below_the_compression(whole, reader, data):
     parts = 512 * (1 + -(-tarfile.TarInfo.frombuf(tar[:512], "utf-8", "strict").size // 512))
     place = data.draw(st.integers(parts, len(tar) - 1))
     other = data.draw(st.integers(1, 255))
-    with pytest.raises(StoreError, match=r"not as it was bundled: .*(part|its end)|something follows"):
+    with pytest.raises(StoreError, match=r"was changed after it was bundled: .*(part|its end)|there is more data"):
         reader(xz(tar[:place] + bytes([tar[place] ^ other]) + tar[place + 1 :]))
 
 
@@ -201,7 +201,7 @@ def test_any_altered_byte_is_found_below_the_compression(whole, reader, data):
 @example(content=b"", compressed=False)
 @example(content=bytes(1024), compressed=True)
 def test_other_files_are_no_bundles(reader, content, compressed):
-    with pytest.raises(StoreError, match=r"not a bundle|is cut short|it ends before its manifest"):
+    with pytest.raises(StoreError, match=r"not a bundle|is truncated|it ends before its manifest"):
         reader(xz(content) if compressed else content)
 
 
@@ -256,7 +256,7 @@ def test_a_forged_bundle_without_a_trick_is_read(read):
 )  # fmt: skip
 def test_a_name_that_leads_elsewhere_is_rejected(read, name):
     part = {"name": name, "size": 0, "sha256": sha256(b"").hexdigest()}
-    with pytest.raises(StoreError, match=r"its manifest is invalid .*; get it again$"):
+    with pytest.raises(StoreError, match=r"its manifest is invalid .*; copy or download it again$"):
         read(forged(manifest={"format": 1, "parts": [part]}))
 
 
@@ -275,7 +275,7 @@ def test_the_files_are_those_of_the_manifest_in_its_order(read):
     for parts, members, message in (
         ((a, b), [member(*b), member(*a)], r"part plan\.json is missing"),
         ((a, b), [member(*a)], r"part study\.toml is missing"),
-        ((a,), [member(*a), member(*b)], "something follows its last part"),
+        ((a,), [member(*a), member(*b)], "there is more data after its last part"),
         ((a,), [member("plan.json", b"{} ")], r"part plan\.json is altered: its header"),
         ((a,), [member("plan.json", b"{}", mtime=1)], r"part plan\.json is altered: its header"),
         ((a,), [member("plan.json", b"[]")], r"part plan\.json is altered: its SHA-256"),
@@ -288,9 +288,9 @@ def test_the_files_are_those_of_the_manifest_in_its_order(read):
 
 def test_what_follows_the_end_is_noticed(whole, read):
     for more in (b"\0", whole, xz(bytes(1 << 20))):
-        with pytest.raises(StoreError, match="something follows its last part"):
+        with pytest.raises(StoreError, match="there is more data after its last part"):
             read(whole + more)
-    with pytest.raises(StoreError, match="something follows its last part"):
+    with pytest.raises(StoreError, match="there is more data after its last part"):
         read(xz(lzma.decompress(whole) + bytes(1 << 20)))
 
 
@@ -299,16 +299,16 @@ def test_sizes_are_bounded(read):
         return {"name": "study.toml", "size": size, "sha256": sha256(b"").hexdigest()}
 
     scripts = [{**claim(1 << 28), "name": f"scripts/{number}"} for number in range(17)]
-    with pytest.raises(StoreError, match="holds more than 4 GB; unpack it with tar -xf"):
+    with pytest.raises(StoreError, match="has more than 4 GB, which pgtrial does not unpack; unpack it with tar -xf"):
         read(forged(manifest={"format": 1, "parts": scripts}))
     for name in ("report.html", "plan.json", "trials/000/timeline.parquet"):
-        with pytest.raises(StoreError, match=f"its part {name} has 300 MB, and at most 256 MB are read"):
+        with pytest.raises(StoreError, match=f"its part {name} has 300 MB, but pgtrial reads at most 256 MB"):
             read(forged(manifest={"format": 1, "parts": [{**claim(300 << 20), "name": name}]}))
     raw = [{**claim(6 << 30), "name": f"trials/{number}/engine.jsonl"} for number in range(3)]
-    with pytest.raises(StoreError, match="holds more than 16 GB in all"):
+    with pytest.raises(StoreError, match="has more than 16 GB in total"):
         read(forged(manifest={"format": 1, "parts": raw}))
     many = [{"name": f"x/{number}", "size": 0, "sha256": sha256(b"").hexdigest()} for number in range((1 << 17) + 1)]
-    with pytest.raises(StoreError, match="has more than 131,072 parts, which are not read"):
+    with pytest.raises(StoreError, match="has more than 131,072 parts, which pgtrial does not read"):
         read(forged(manifest={"format": 1, "parts": many}))
     for size in (1 << 40, -1):
         with pytest.raises(StoreError, match="its manifest is invalid"):
@@ -456,5 +456,5 @@ def test_the_head_of_a_bundle_that_is_cut_short_is_refused(study, tmp_path, leng
     path = tmp_path / "b.tar.xz"
     write_bundle(study, path, everything=False)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(StoreError, match="is cut short"), open_study(path, head=True):
+    with pytest.raises(StoreError, match="is truncated"), open_study(path, head=True):
         pass

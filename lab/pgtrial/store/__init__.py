@@ -1,2 +1,2 @@
-"""Reads and writes what pgtrial keeps on disk: study directories, study files, bundles, histories and the state
+"""Reads and writes the files that pgtrial keeps: study directories, study files, bundles, histories and the state
 directory."""

@@ -1,8 +1,8 @@
-"""The data of arms. Their files are found when a study is planned, checked against the load that all arms share, and
-recorded by digest and size.
+"""Handles arms that have data of their own (the key `data` of an arm). When a study is planned, the files are found,
+checked against the load that all arms share, and recorded by digest and size.
 
-If one arm has data of its own, the planned study has data for every arm: an arm without its own has those of `[load]`.
-The data of `[load]` are then those of the baseline.
+If one arm has data of its own, the planned study names data for every arm: an arm without its own data gets those of
+`[load]`. In the planned study, the data of `[load]` are those of the baseline.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pgtrial.store.own_data import files_of
 
 
 def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec in which each arm has the absolute paths of its data, named relative to `folder`, and their
-    digest and size; unchanged if no arm has data of its own. Raises StudyError."""
+    """Returns the spec in which each arm has the absolute paths of its data, with their digest and size. In the study
+    file, the paths are relative to `folder`. The spec is unchanged if no arm has data of its own. Raises StudyError."""
     here = {arm for arm in spec.arms if isinstance(spec.resolved(arm), MadeHere)}
     if here and spec.server.data is not None:
         raise StudyError(
-            f"{source}: {marks.key('server', 'data')} is a folder on a host that ssh reaches, and "
-            f"{min(here)} is not on one; data of all arms are {marks.key('load', 'data')}"
+            f"{source}: {marks.key('server', 'data')} is a folder on a host that pgtrial reaches by ssh, and "
+            f"{min(here)} is not on such a host; data for all arms are named by {marks.key('load', 'data')}"
         )
     own = {arm: spec.arms[arm].data for arm in spec.arms if arm in here and spec.arms[arm].data is not None}
     if not own:
@@ -43,21 +43,22 @@ def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], source: str) -> None:
-    """Raises StudyError for data of arms that do not go with each other, with the servers, or with the load."""
+    """Raises StudyError if the data of the arms contradict each other, the servers or the load. `here` are the arms
+    whose servers pgtrial starts on this machine, and `own` the data of arms that have some."""
     first, data = next(iter(own.items()))
     place = f"{source}: {marks.at_arm(first)}data"
     for arm in spec.arms:
         if arm not in here:
             raise StudyError(
-                f"{place}: data of arms are loaded into servers that pgtrial makes on this machine, and {arm} is "
-                "another server; load them there by hand, or have pgtrial make all servers here"
+                f"{place}: pgtrial loads data of arms only into servers that it starts on this machine, and {arm} is "
+                "another server; load the data there yourself, or let pgtrial start all servers here"
             )
     dumped = [arm for arm, named in own.items() if named and names_server(named[0])]
     if dumped or (spec.load.data and names_server(spec.load.data[0])):
         at = marks.at_arm(dumped[0]) + "data" if dumped else marks.key("load", "data")
         raise StudyError(
-            f"{source}: {at} is a database, and where arms have data of their own these are files; dump it by pg_dump, "
-            "and name the dump"
+            f"{source}: {at} is a database, and arms can only have data in files; dump the database with pg_dump, and "
+            "name the dump"
         )
     without = [arm for arm in spec.arms if arm not in own]
     if without and not spec.load.data:
@@ -67,14 +68,15 @@ def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], so
         )
     if not without and spec.load.data and spec.load.data != own[spec.baseline]:
         raise StudyError(
-            f"{source}: {marks.key('load', 'data')} is not loaded by any arm, for each has data of its own; remove it"
+            f"{source}: {marks.key('load', 'data')} is not loaded by any arm, because each has data of its own; remove "
+            "it"
         )
     if spec.load.statistics == "same":
         raise StudyError(
-            f"{place}: other data have other statistics of the planner, and {marks.key('load', 'statistics', 'same')} "
-            "gives all arms those of the first; remove it"
+            f"{place}: different data have different planner statistics, but {marks.key('load', 'statistics', 'same')} "
+            "gives all arms those of the first arm; remove it"
         )
     if spec.load.replay.data is not None:
-        raise StudyError(f"{place}: a replay has one dump for all arms; remove it")
+        raise StudyError(f"{place}: a replay uses one dump for all arms; remove the data of the arm")
     for objection in objections(spec.load.model_copy(update={"data": data})):
         raise StudyError(f"{place}: {objection}")

@@ -1,8 +1,8 @@
-"""The scripts and queries of arms. They are read when a study is planned, checked against the load that all arms share,
-and kept with the study.
+"""Handles arms that have a script or query of their own. When a study is planned, the scripts are read, checked against
+the load that all arms share, and copied into the study.
 
-If one arm has a script or a query, the planned study has one for every arm: an arm without its own runs the script or
-query of `[load]`. The workload of `[load]` is then the script of the baseline.
+If one arm has a script or a query, the planned study has one for every arm: an arm without its own runs that of
+`[load]`. In the planned study, the workload of `[load]` is the script of the baseline.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pgtrial.model.study.suites import is_suite
 from pgtrial.model.units import slug
 
 FOLDER = "scripts"
-"""The folder of a study directory that has the scripts. study.toml names them by paths relative to itself, such as
-`scripts/orders.sql`. A pack is a folder in it, `scripts/kv/A` with the name of its mix."""
+"""The folder of a study directory that contains the scripts. study.toml names them by paths relative to itself, such as
+`scripts/orders.sql`. A pack is a folder in it, and is named together with its mix, such as `scripts/kv/A`."""
 
 Read = Callable[[str], str]
-"""A function that returns the text of a script by its path. It raises StudyError."""
+"""A function that returns the text of the script at a path. It raises StudyError."""
 
 
 def has_arm_scripts(spec: StudySpec) -> bool:
@@ -35,7 +35,7 @@ def has_arm_scripts(spec: StudySpec) -> bool:
 
 def with_job_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the keys of a study. If each arm has a job of its own and the study names no workload, the job of the
-    baseline is added as that, so that the keys of `[load]` are those of a job."""
+    baseline is added as the workload of `[load]`, so that `[load]` may have the keys of a job."""
     load, arms = data.get("load", {}), data.get("arms", {})
     tables = list(arms.values()) if isinstance(arms, Mapping) else []
     jobs = [str(keys.get("workload", "")) for keys in tables if isinstance(keys, Mapping)]
@@ -47,7 +47,7 @@ def with_job_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_arm_scripts(spec: StudySpec, source: str) -> None:
-    """Raises StudyError for scripts of arms that do not go with each other, or with the load that all arms share."""
+    """Raises StudyError if the scripts of arms contradict each other, or the load that all arms share."""
     if spec.server.workload is not None or spec.server.query is not None:
         key = "workload" if spec.server.workload is not None else "query"
         raise StudyError(
@@ -66,7 +66,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         return
     for arm in with_own:
         if spec.arms[arm].query is not None and spec.arms[arm].workload is not None:
-            raise StudyError(f"{source}: {marks.arm(arm)} has both query and workload; leave one of the two out")
+            raise StudyError(f"{source}: {marks.arm(arm)} has both query and workload; remove one of the two")
     first, key = next(iter(with_own.items()))
     jobs = [arm for arm in with_own if is_job(spec.arms[arm].workload or "")]
     if jobs:
@@ -77,7 +77,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         shared = spec.load.workload if len(spec.load.workload) > 1 else spec.load.workload[0]
         raise StudyError(
             f"{source}: {marks.at_arm(first)}{key}: scripts of arms do not go with "
-            f"{marks.key('load', 'workload', shared)}; remove that, and give every arm a script or a query"
+            f"{marks.key('load', 'workload', shared)}; remove it, and give every arm a script or a query"
         )
     without = [arm for arm in spec.arms if arm not in with_own]
     if without and not is_set:
@@ -88,13 +88,14 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         )
     if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
         raise StudyError(
-            f"{source}: {marks.key('load', key_of_load)} is not run by any arm, for each has a script or a query of "
-            "its own; remove it"
+            f"{source}: {marks.key('load', key_of_load)} is not run by any arm, because each has a script or a query "
+            "of its own; remove it"
         )
 
 
 def _check_values(spec: StudySpec, source: str) -> None:
-    """Raises StudyError for values of arms that are the same for all of them, or that do not go with the load."""
+    """Raises StudyError if the key `values` of arms does not fit the load, or is in `[server]`, where it would be the
+    same for all arms."""
     if spec.server.values is not None:
         raise StudyError(
             f"{source}: {marks.key('server', 'values')} would be the same for all arms; write "
@@ -112,15 +113,15 @@ def _check_jobs(spec: StudySpec, jobs: Sequence[str], with_own: Sequence[str], s
     """
     if others := [arm for arm in with_own if arm not in jobs]:
         raise StudyError(
-            f"{source}: {marks.at_arm(jobs[0])}workload is a job, which is timed once in a trial, and {others[0]} has "
-            "a script or a query, which repeats; give both the same kind"
+            f"{source}: {marks.at_arm(jobs[0])}workload is a job, which runs once in a trial, but {others[0]} has a "
+            "script or a query, which is repeated; give all arms a job, or none"
         )
     key = "query" if spec.load.query is not None else "workload"
     is_set = key == "query" or "workload" in spec.load.model_fields_set
     if is_set and (key == "query" or not _is_one_script(spec.load.workload, of_jobs=True)):
         raise StudyError(
-            f"{source}: {marks.at_arm(jobs[0])}workload is a job, and {marks.key('load', key)} is not the file of one; "
-            "remove that, and give every arm a job"
+            f"{source}: {marks.at_arm(jobs[0])}workload is a job, but {marks.key('load', key)} is not a job; remove "
+            "the latter, and give every arm a job"
         )
 
 
@@ -129,16 +130,16 @@ def _own(keys: object) -> bool:
 
 
 def _is_one_script(workload: list[str], *, of_jobs: bool) -> bool:
-    """True if a workload is a single script, or with `of_jobs` the file of a job."""
+    """True if a workload consists of a single script; with `of_jobs`, if it consists of the SQL file of a job."""
     name = workload[0]
     return len(workload) == 1 and name.endswith(".sql") and not is_suite(name) and is_job(name) == of_jobs
 
 
 def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, str], read: Read) -> StudySpec:
     """Returns the spec in which each arm names its script by the path of the copy in the study directory. Adds the
-    texts of the scripts to `texts`, and the files in which the user wrote them to `origins`.
+    texts of the scripts to `texts`, and the paths that the user wrote to `origins`.
 
-    The caller has put the script of `[load]` into `texts`. It is removed if every arm has a script of its own. Raises
+    `texts` must already contain the script of `[load]`, which is removed if every arm has a script of its own. Raises
     StudyError.
     """
     common, before = spec.load.workload[0], dict(texts)
@@ -155,7 +156,7 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
             text, name, origin = as_script(keys.query), f"{slug(arm)}{QUERY_OF_ARM}", f"the query of {arm}"
         else:
             path = keys.workload or ""
-            # the script of the baseline is also that of [load], and is read already
+            # the script of the baseline is also that of [load], which was read before
             file = file_of(path)
             text = before[PurePosixPath(file).name] if path == common and before else read(file)
             name, origin = PurePosixPath(file_of(path)).name, file_of(path)
@@ -168,12 +169,13 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
 
 
 def as_script(query: str) -> str:
-    """Returns the text of the script that a query makes."""
+    """Returns the text of a script that consists of this query."""
     query = query.strip()
     return f"{query}\n" if query.endswith(";") else f"{query};\n"
 
 
 def _free(name: str, arm: str, text: str, texts: Mapping[str, str]) -> str:
-    """Returns a name under which no other text is kept, since two folders may have scripts of the same name."""
+    """Returns a file name under which no other text is stored, since scripts in different folders may have the same
+    name."""
     names = [name, f"{slug(arm)}-{name}", *(f"{number}-{slug(arm)}-{name}" for number in range(2, len(texts) + 3))]
     return next(one for one in names if texts.get(one, text) == text)

@@ -1,4 +1,4 @@
-"""The two commits that a gate compares where its user names none: HEAD of a repository, and the commit before the
+"""Finds the two commits that a gate compares if its user names none: HEAD of a repository, and the commit before the
 change."""
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pgtrial.store import git
 from pgtrial.store.repositories import Commit, commit_of, is_ancestor
 
 _WITHOUT_REF = re.compile(r"\bgit:((?:[^@,\s:]|:(?=/))+)(?=[,\s]|$)")
-"""Matches a repository in a set-up that names no ref: `postgres=git:.`."""
+"""Matches a repository without a ref in a set-up: `postgres=git:.`."""
 _NAME = re.compile(r"[A-Za-z][\w.+-]*=(?=[A-Za-z_][\w.]*\s*=)")
-"""Matches the name in front of a set-up: `mine=postgres=git:.`."""
+"""Matches the name of the arm at the beginning of a set-up: `mine=postgres=git:.`."""
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
-"""The variables in which GitHub and GitLab give the branch that a pull or merge request is for."""
+"""The environment variables in which GitHub and GitLab name the target branch of a pull or merge request."""
 _USUAL_TARGETS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 _DEEPER = (
-    "this clone has a part of the history alone; fetch all of it (fetch-depth: 0 on GitHub, GIT_DEPTH: 0 on GitLab)"
+    "this clone has only a part of the history; fetch all of it (fetch-depth: 0 on GitHub, GIT_DEPTH: 0 on GitLab)"
 )
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The two commits that a gate compares, as set-ups of the command line, and the reason for this choice."""
+    """The two commits that a gate compares, as set-ups of the command line, and why these were chosen."""
 
     base: str
     head: str
@@ -36,16 +36,17 @@ class Compared:
 
 
 def compared(setup: str, environment: Mapping[str, str]) -> Compared:
-    """Returns BASE and HEAD of a gate whose single set-up has a repository without a ref, such as `postgres=git:.`.
+    """Returns base and head of a gate for a single set-up that names a repository without a ref, such as
+    `postgres=git:.`.
 
-    `environment` has the variables of the runner. Raises StudyError if the set-up names no repository of this machine
-    without a ref, or several, or if the commits cannot be found.
+    `environment` has the environment variables of the CI runner. Raises StudyError if the set-up does not name exactly
+    one repository without a ref, if that repository is not on this machine, or if the commits cannot be found.
     """
     repositories = sorted(set(_WITHOUT_REF.findall(setup)))
     if not repositories:
         raise StudyError(
-            f"{setup!r} alone is no gate, since it has no repository without a commit; name BASE and HEAD, or one "
-            "set-up such as postgres=git:."
+            f"a gate needs two set-ups to compare, and {setup!r} is only one; name BASE and HEAD, or one set-up with a "
+            "repository, such as postgres=git:."
         )
     if len(repositories) > 1:
         raise StudyError(
@@ -61,11 +62,14 @@ def compared(setup: str, environment: Mapping[str, str]) -> Compared:
 
 
 def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, Commit, str]:
-    """Returns the commit before a change, HEAD, and in words what the first of them is."""
+    """Returns the commit before the change, HEAD, and a phrase that says which commit the first one is."""
     head, where = commit_of(repository, "HEAD"), f"git:{repository}"
     if not head.parents:
         shallow = git.output(repository, where, "rev-parse", "--is-shallow-repository").strip() == "true"
-        raise StudyError(f"{where}: {_DEEPER if shallow else 'HEAD is the first commit, and there is none before it'}")
+        raise StudyError(
+            f"{where}: "
+            f"{_DEEPER if shallow else 'HEAD is the first commit, so there is no earlier commit to compare it with'}"
+        )
     merged = len(head.parents) > 1
     if merged and _is_made_by_the_forge(repository, environment):
         return commit_of(repository, head.parents[0]), head, "into which the change is to be merged"
@@ -73,7 +77,7 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
     if (target := next(there, None)) is not None:
         common = git.run(repository, "merge-base", "HEAD", target).stdout.strip()
         if not common:
-            raise StudyError(f"{where}: HEAD and {target} have no commit in common here; {_DEEPER}")
+            raise StudyError(f"{where}: HEAD and {target} have no common commit in this repository; {_DEEPER}")
         if common != head.id:
             return commit_of(repository, common), head, f"where HEAD has left {target.removeprefix('refs/remotes/')}"
     if (before := _before_push(repository, head, environment)) is not None:
@@ -83,23 +87,24 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
 
 
 def _is_made_by_the_forge(repository: Path, environment: Mapping[str, str]) -> bool:
-    """True if HEAD, which is a merge, is the one that GitHub or GitLab has made of a change and its target for a run.
-    It is on no branch. GitLab checks out commits of branches in the same way, and says by a variable which it is."""
+    """True if HEAD, which is a merge, was made by GitHub or GitLab for this run, by merging a change into its target
+    branch. On GitHub, such a commit is on no branch. GitLab checks out commits of branches in the same way, so its
+    environment variables decide."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return git.run(repository, "symbolic-ref", "--quiet", "HEAD").returncode != 0
     return environment.get("CI_MERGE_REQUEST_EVENT_TYPE") in ("merged_result", "merge_train")
 
 
 def _targets(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yields the branches into which a change may go, the most probable first."""
+    """Yields refs of branches into which the change may be merged, the most probable first."""
     for name in filter(None, map(environment.get, _TARGETS)):
         yield from (f"refs/remotes/origin/{name}", f"refs/heads/{name}")
     yield from _USUAL_TARGETS
 
 
 def _before_push(repository: Path, head: Commit, environment: Mapping[str, str]) -> Commit | None:
-    """Returns the commit at which the branch was before a push, as the runner gives it; None if it does not, or if HEAD
-    does not follow from that commit, as after a forced push."""
+    """Returns the commit to which the branch pointed before a push, as the CI runner reports it; None if the runner
+    does not report it, or if HEAD does not descend from it, as after a forced push."""
     before = environment.get("CI_COMMIT_BEFORE_SHA", "")
     with suppress(OSError, ValueError, AttributeError):
         if environment.get("GITHUB_EVENT_NAME") == "push":

@@ -1,9 +1,9 @@
-"""A bundle: one study in one compressed file, with the digest of every part.
+"""Writes and reads bundles. A bundle is one study in one compressed file, with the digest of each of its files.
 
-The file is a tar archive (POSIX ustar) in xz, which any tar unpacks. Its first member is the manifest; the parts follow
-in the manifest's order. Owner, time and mode of the members are constants: the same study gives the same bytes. The
-reader accepts the one header that is possible for a part, so that links, devices and extended headers are rejected
-without being interpreted.
+The file is a tar archive (POSIX ustar), compressed by xz, which any tar program unpacks. Its first member is the
+manifest; the files of the study ("parts") follow in the manifest's order. Owner, time and mode of the members are
+constants, so that the same study always gives the same bytes. The reader accepts only the one header that a part can
+have; links, devices and extended headers are rejected without being interpreted.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from pgtrial.store.temporary import temporary_folder
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
-"""The version of the format of bundles. A reader refuses a higher one."""
+"""The version of the format of bundles. A reader rejects bundles with a higher one."""
 
 MANIFEST = "bundle.json"
 _FOLDER = "study"
-"""The folder in the archive that has the study, whatever the study's own directory is called."""
+"""The folder in the archive that contains the study, whatever the name of the study's directory is."""
 
 _MAGIC = b"\xfd7zXZ\0"
 _END = b"YZ"
 """The first and the last bytes of an xz file."""
 
 _TABLES = (".csv", ".tsv")
-"""The endings of files with numbers of another harness, which `pgtrial judge` reads."""
+"""The endings of files with numbers that were measured without pgtrial, which `pgtrial judge` reads."""
 
 _BLOCK = 512
 _CHUNK = 1 << 20
 _MEMORY = 1 << 27
-"""The most memory for decompression, bytes. A bundle that pgtrial wrote needs 9 MB."""
+"""The largest memory for decompression, in bytes. A bundle that pgtrial wrote needs 9 MB."""
 _LARGEST_MANIFEST = 1 << 26
 _LARGEST_PART = (1 << 33) - 1
 _LARGEST_STUDY = 1 << 32
-"""The most bytes that are written to the disk when a bundle is unpacked."""
+"""The largest number of bytes that unpacking a bundle may write to the disk."""
 _LARGEST_BUNDLE = 1 << 34
-"""The most bytes that all parts of a bundle may have together, decompressed. This includes the raw record, which is
-decompressed only to check its digest."""
+"""The largest total size in bytes that all parts of a bundle may have when they are decompressed. It includes the raw
+record of trials, which is decompressed only to check its digest."""
 _MOST_PARTS = 1 << 17
 
 _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
@@ -70,7 +70,10 @@ _STUDY = tuple(
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
         (r"facts/[^/]+(/\d+)?\.json", 16 * _MB),
-        (r"canaries/\d+\.json", 16 * _MB),  # only earlier versions, which timed a canary before each block
+        (
+            r"canaries/\d+\.json",
+            16 * _MB,
+        ),  # only in studies of earlier versions, which timed a fixed computation (a canary) before each block
         (r"interruptions/\d+\.json", 16 * _MB),
         (r"voided/[^/]+/void\.json", 16 * _MB),
         (rf"{_TRIAL}/trial\.json", 64 * _MB),
@@ -78,15 +81,16 @@ _STUDY = tuple(
         (rf"{_TRIAL}/latency\.hdr", _MB),
     )
 )
-"""The patterns of the files that a report and a verdict need, with the most bytes of each file that are unpacked. Files
-of one kind are adjacent, since they compress better."""
+"""The patterns of the files that reports and verdicts need, with the largest size in bytes of each file that is
+unpacked. In a bundle, files of one pattern are adjacent, since this compresses better."""
 
 _HEAD = 2
-"""The number of patterns in _STUDY whose files are needed to open a study. They come first in a bundle."""
+"""The number of patterns at the beginning of _STUDY whose files are needed to open a study. These files come first in a
+bundle."""
 
 
 def _safe(name: str) -> str:
-    """Returns the name if it is a relative path below the study on every system. Raises ValueError."""
+    """Returns the name if it is a relative path below the study on every operating system. Raises ValueError if not."""
     windows = PureWindowsPath(name)
     plain = name.isprintable() and "\\" not in name and not windows.drive
     if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
@@ -106,14 +110,14 @@ class Part(Record):
 
 
 class Manifest(Record):
-    """bundle.json: the parts of the bundle in their order."""
+    """The content of bundle.json, which lists the parts of the bundle in their order."""
 
     format: int = Field(FORMAT, ge=1)
     parts: list[Part]
 
 
 class _AnyFormat(BaseModel):
-    """The key that a manifest has in every version of the format."""
+    """The one key that manifests of all versions of the format have."""
 
     format: int
 
@@ -122,9 +126,10 @@ class _AnyFormat(BaseModel):
 
 
 def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -> Manifest:
-    """Writes a study's bundle; without `everything` only the files that reports and verdicts need.
+    """Writes a study into a bundle. Without `everything`, the bundle has only the files that reports and verdicts need.
 
-    Values of the study that may be secrets are not in it: its study.toml has marks in their place.
+    Values in the study file that may be secrets are replaced by placeholders in the bundle. Raises StoreError for a
+    file that cannot be a part, and OSError if `target` cannot be written.
 
     Raises StoreError for a file that cannot be a part, OSError where `target` cannot be written.
     """
@@ -144,8 +149,8 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
 
 
 def files_of(directory: Path) -> list[str]:
-    """Returns the names of a study's files as a bundle has them. Hidden files are left out, since they belong to the
-    lab and not to the study."""
+    """Returns the names of the files of a study that go into a bundle. Hidden files are left out, since they belong to
+    the running lab and not to the study."""
     names = []
     for folder, folders, files in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -154,13 +159,14 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _kind(name: str) -> int:
-    """Returns the position of the name's pattern in _STUDY, or the length of _STUDY for any other file."""
+    """Returns the index in _STUDY of the pattern that a file's name matches; the length of _STUDY if it matches
+    none."""
     return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
 
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
-    """Returns the entry of the manifest for a file of the study. If `text` is given, the bundle has this text in place
-    of the file's content. Raises StoreError."""
+    """Returns the entry of the manifest for a file of the study. If `text` is given, the bundle contains this text in
+    place of the file's content. Raises StoreError."""
     size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
@@ -185,8 +191,8 @@ def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO)
 
 
 def _header(name: str, size: int) -> bytes:
-    """Returns the tar header of a part. A part with any other header is refused when the bundle is read. Raises
-    ValueError for a name that is too long."""
+    """Returns the tar header of a part. The reader rejects parts with any other header. Raises ValueError for a name
+    that is too long."""
     info = tarfile.TarInfo(f"{_FOLDER}/{name}")
     info.size = size
     return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
@@ -200,8 +206,8 @@ def _padding(size: int) -> bytes:
 
 
 def is_bundle(path: Path) -> bool:
-    """True if the file begins like a bundle; only reading it shows whether it is one. A pipe counts as no bundle, and
-    nothing is read from it."""
+    """True if the file begins like a bundle; only reading it completely shows whether it is a bundle. A pipe is not
+    read and never counts as a bundle."""
     if path.is_fifo():
         return False
     with contextlib.suppress(OSError), open_file(path) as file:
@@ -213,13 +219,15 @@ def is_bundle(path: Path) -> bool:
 def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     """Yields the study of a directory or of a bundle. Raises StoreError.
 
-    All digests of a bundle are checked, and its tables are first read by another process. Its study is unpacked into a
-    private directory, which is removed at the end; files that are not needed for a report are not unpacked. With `head`
-    the study has only the content of the first parts: study file, plan, verdict, scripts. The parts behind these are
-    not read.
+    All digests of a bundle are checked, and its tables are first read in a separate process. The study is unpacked into
+    a private directory, which is removed at the end; files that reports do not need are not unpacked. With `head`, only
+    the first parts are read and unpacked: study file, plan, verdict and scripts.
     """
     if path.is_fifo():
-        raise StoreError(f"{path} is a pipe, and a bundle is read several times; write it to a file, and name that")
+        raise StoreError(
+            f"{path} is a pipe, and pgtrial has to read a bundle several times; write the bundle to a file, and name "
+            "the file"
+        )
     if not path.is_file():
         yield StudyDirectory.open(path)
         return
@@ -228,44 +236,47 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     with temporary_folder() as folder:
         try:
             _unpack(path, folder, _HEAD if head else None)
-            # right digests prove nothing about the sender, who made them too
+            # correct digests do not make a bundle trustworthy, since its author computed them too
             refuse_hostile(sorted(folder.rglob("*.parquet")))
             yield StudyDirectory.open(folder)
         except StoreError as error:
-            # the user knows the bundle, and not the folder in which it is unpacked
+            # messages must name the bundle, and not the folder into which it is unpacked
             raise StoreError(str(error).replace(str(folder), str(path))) from error
 
 
 def _check_end(path: Path) -> None:
-    """Raises StoreError for a bundle that is cut short; its parts are not read."""
+    """Raises StoreError if a bundle is truncated. Its parts are not read for this."""
     with reading(path), open_file(path) as file:
         file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         whole = file.read() == _END
     if is_bundle(path) and not whole:
-        raise StoreError(f"{path} is cut short; get it again")
+        raise StoreError(f"{path} is truncated; copy or download it again")
 
 
 def manifest_of(study: StudyDirectory) -> Manifest | None:
-    """Returns the manifest of a study that was unpacked from a bundle; None for one that was never bundled. Raises
-    StoreError."""
+    """Returns the manifest of a study that was unpacked from a bundle; None for a study that does not come from a
+    bundle. Raises StoreError."""
     path = study.path / MANIFEST
     with reading(path):
         return _manifest(read_bytes(path), path) if path.exists() else None
 
 
 def check_parts(directory: Path, manifest: Manifest) -> None:
-    """Compares the files of an unpacked bundle with the manifest. Raises StoreError for the first that differs."""
+    """Compares the files of an unpacked bundle with the manifest. Raises StoreError for the first file that differs."""
     for part in manifest.parts:
         path = directory / part.name
         if not path.exists():
             raise StoreError(f"{path} is missing; unpack the bundle again")
         if _measure(path) != (part.size, part.sha256):
-            raise StoreError(f"{path} is not as it was bundled: its SHA-256 is another; unpack the bundle again")
+            raise StoreError(
+                f"{path} has changed since it was unpacked: its SHA-256 differs from the one in the manifest; unpack "
+                "the bundle again"
+            )
 
 
 def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
-    """Checks a bundle and writes the study that it holds, all of it or only the first `kinds` kinds of files. Raises
-    StoreError."""
+    """Checks a bundle and unpacks its study into `folder`: completely, or only the files that match the first `kinds`
+    patterns of _STUDY. Raises StoreError."""
     try:
         with open_file(path) as file:
             reader = _Reader(path, file)
@@ -280,8 +291,8 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
             (folder / MANIFEST).write_text(manifest.model_dump_json())
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be read or unpacked: {error.strerror or error}; it is unpacked in the state directory of "
-            "pgtrial, and PGTRIAL_STATE names another one"
+            f"{path} cannot be read or unpacked: {error.strerror or error}; pgtrial unpacks bundles in its state "
+            "directory; set PGTRIAL_STATE to use another directory"
         ) from error
 
 
@@ -296,29 +307,38 @@ def _check_sizes(path: Path, manifest: Manifest) -> None:
         largest = _STUDY[kind][1]
         if part.size > largest:
             raise StoreError(
-                f"{path}: its part {part.name} has {part.size >> 20:,} MB, and at most {largest >> 20:,} MB are read; "
-                "unpack it with tar -xf"
+                f"{path}: its part {part.name} has {part.size >> 20:,} MB, but pgtrial reads at most {largest >> 20:,} "
+                "MB; unpack the bundle with tar -xf, and name the directory"
             )
     if study > _LARGEST_STUDY:
-        raise StoreError(f"{path} holds more than {_LARGEST_STUDY >> 30} GB; unpack it with tar -xf")
+        raise StoreError(
+            f"the study in {path} has more than {_LARGEST_STUDY >> 30} GB, which pgtrial does not unpack; unpack it "
+            "with tar -xf, and name the directory"
+        )
     if sum(part.size for part in manifest.parts) > _LARGEST_BUNDLE:
-        raise StoreError(f"{path} holds more than {_LARGEST_BUNDLE >> 30} GB in all; unpack it with tar -xf")
+        raise StoreError(
+            f"{path} has more than {_LARGEST_BUNDLE >> 30} GB in total, which pgtrial does not read; unpack it with "
+            "tar -xf, and name the directory"
+        )
 
 
 def _manifest(text: bytes, path: Path) -> Manifest:
-    # each part is an object; to read half a million of them takes half a gigabyte and half a minute
+    # each part is a JSON object; parsing half a million of them would take half a gigabyte of memory and half a minute
     if text.count(b"{") > _MOST_PARTS + 1:
-        raise StoreError(f"{path} has more than {_MOST_PARTS:,} parts, which are not read; unpack it with tar -xf")
+        raise StoreError(
+            f"{path} has more than {_MOST_PARTS:,} parts, which pgtrial does not read; unpack it with tar -xf, and "
+            "name the directory"
+        )
     try:
         version = _AnyFormat.model_validate_json(text).format
         if version > FORMAT:
-            raise StoreError(f"{path} was written by a newer pgtrial (format {version} of bundles); upgrade")
+            raise StoreError(f"{path} was written by a newer pgtrial (format {version} of bundles); upgrade pgtrial")
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         what = error.errors(include_url=False, include_input=False)[0]["msg"]
-        raise StoreError(f"{path} is damaged: its manifest is invalid ({what}); get it again") from error
+        raise StoreError(f"{path} is damaged: its manifest is invalid ({what}); copy or download it again") from error
     if len({part.name for part in manifest.parts}) < len(manifest.parts):
-        raise StoreError(f"{path} is damaged: its manifest names a part twice; get it again")
+        raise StoreError(f"{path} is damaged: its manifest names a part twice; copy or download it again")
     return manifest
 
 
@@ -349,7 +369,7 @@ class _Reader:
         return _manifest(text, self._path)
 
     def copy(self, part: Part, target: Path | None) -> None:
-        """Checks the next part, and writes it to `target`."""
+        """Checks the next part of the bundle, and writes it to `target` if that is given."""
         self._at = f"part {part.name}"
         header = self._read(_BLOCK)
         if header != _header(part.name, part.size):
@@ -357,7 +377,7 @@ class _Reader:
                 there = tarfile.TarInfo.frombuf(header, "utf-8", "replace").name == f"{_FOLDER}/{part.name}"
             except tarfile.TarError:
                 there = False
-            self._fail(f"{self._at} is {'altered: its header is another' if there else 'missing'}")
+            self._fail(f"{self._at} is {'altered: its header differs' if there else 'missing'}")
         sha256 = hashlib.sha256()
         if target is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -371,13 +391,13 @@ class _Reader:
             self._fail(f"{self._at} is altered: its SHA-256 is not that of the manifest")
 
     def finish(self) -> None:
-        """Checks that nothing follows the last part."""
+        """Checks that the file ends after the last part."""
         self._at = "its end"
         more = any(self._read(2 * _BLOCK))
         while not more and not self._xz.eof:
             more = bool(self._decompress(1))
         if more or self._xz.unused_data or self._file.read(1):
-            self._fail("something follows its last part")
+            self._fail("there is more data after its last part")
 
     def _read(self, size: int) -> bytes:
         return b"".join(self._pieces(size))
@@ -390,27 +410,27 @@ class _Reader:
     def _pieces(self, size: int) -> Iterator[bytes]:
         while size:
             if self._xz.eof:
-                self._fail(f"it ends before {self._at}: parts are missing")
+                self._fail(f"it ends before {self._at}, so parts are missing")
             piece = self._decompress(min(size, _CHUNK))
             size -= len(piece)
             yield piece
 
     def _decompress(self, most: int) -> bytes:
-        """Returns decompressed bytes that follow those returned before. The result is empty if the decompressor needs
-        more of the file first."""
+        """Returns further decompressed bytes, at most `most`. The result is empty if the decompressor first needs more
+        bytes of the file."""
         compressed = b""
         if self._xz.needs_input and not (compressed := self._file.read(_CHUNK)):
-            raise StoreError(f"{self._path} is cut short, at {self._at}; get it again")
+            raise StoreError(f"{self._path} is truncated, at {self._at}; copy or download it again")
         try:
             return self._xz.decompress(compressed, most)
         except lzma.LZMAError as error:
-            raise StoreError(f"{self._path} is damaged, at {self._at} ({error}); get it again") from error
+            raise StoreError(f"{self._path} is damaged, at {self._at} ({error}); copy or download it again") from error
 
     def _fail(self, what: str) -> NoReturn:
-        raise StoreError(f"{self._path} is not as it was bundled: {what}; get it again")
+        raise StoreError(f"{self._path} was changed after it was bundled: {what}; copy or download it again")
 
     def _not_a_bundle(self) -> NoReturn:
         cure = "`pgtrial bundle DIRECTORY` makes one of a study"
         if self._path.suffix in _TABLES:
-            cure = f"numbers of your own are judged by `pgtrial judge {self._path}`"
+            cure = f"`pgtrial judge {self._path}` compares numbers of your own"
         raise StoreError(f"{self._path} is not a bundle; {cure}")

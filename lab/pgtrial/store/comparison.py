@@ -1,5 +1,5 @@
-"""Makes a study of set-ups that are short texts such as `shared_buffers=2GB`, for `pgtrial compare` and
-`pgtrial.compare`."""
+"""Makes a study from set-ups on the command line, short texts such as `shared_buffers=2GB`. `pgtrial compare` and the
+Python function `pgtrial.compare` use it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from pgtrial.store.sources import absolute
 from pgtrial.store.study_file import Change, build_study
 
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|job:|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
-"""Matches a set-up with a name before it: `a=host=db1`, `old=postgres=14`."""
+"""Matches a set-up that begins with the name of the arm: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _TO_THE_END = ("command", *KEYS_OF_SQL)
-"""The keys of a set-up whose value is everything that follows, since it may have commas."""
+"""The keys of a set-up whose value extends to the end of the text, since it may contain commas."""
 _LAST = re.compile(rf"(?:(.*?),\s*)??({'|'.join(_TO_THE_END)})\s*=\s*(.*)", re.DOTALL)
-"""Matches a set-up whose last part is a client program or SQL."""
+"""Matches a set-up that ends with a client program or SQL."""
 _NAME_ALONE = re.compile(r"([A-Za-z][A-Za-z0-9+-]*)=")
-"""Matches the name of an arm that is the server as it is: `plain=`. Each setting of PostgreSQL whose value may be empty
-has an underscore in its name, and each setting of an extension a period, so that `search_path=` stays a setting."""
+"""Matches the name of an arm without any set-up, `plain=`, whose server is left as it is. `search_path=` must stay a
+setting with an empty value: settings of PostgreSQL that may be empty have an underscore in their names, and settings of
+extensions a period, which the pattern excludes."""
 _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
 )
-"""Matches SQL, with or without a name before it, and `none`, its usual counterpart."""
+"""Matches an SQL statement with or without a name before it, and `none`, which users write for "no SQL"."""
 _LONGEST_NAME = 56
-"""The most characters of an arm's name."""
+"""The largest length of an arm's name, in characters."""
 
 
 def comparison(
@@ -49,8 +50,8 @@ def comparison(
     *,
     change: Change = dict,
 ) -> StudySpec:
-    """Returns the study of arms as the command line names them, with other sections of a study file. `origin` is for
-    messages.
+    """Returns the study that compares arms from the command line. `sections` are further sections of a study file, and
+    `origin` is the source that messages name.
 
     `change` is applied to the keys of the study file. Raises StudyError.
     """
@@ -70,10 +71,11 @@ def _question(arms: Sequence[str]) -> str:
 
 
 def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """Returns the arms by name, as a study file would have them.
+    """Returns the arms by name, with the keys that they would have in a study file.
 
-    An arm without a given name is called by the text of its set-up, a given server by what distinguishes it from the
-    others; repeated names get a number. A text that is the name of a `known` arm stands for that arm.
+    An arm without a name is named by the text of its set-up; a server of the user is named by the part of its
+    connection string that differs from the others. If a name occurs several times, a number is added. A text that is
+    the name of an arm in `known` stands for that arm.
     """
     known = known or {}
     given = [(text, text) if text in known else _with_name(text) for text in texts]
@@ -83,14 +85,14 @@ def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> d
     )
     named: dict[str, dict[str, Any]] = {}
     for (name, text), setup in zip(given, setups, strict=True):
-        # the text of a set-up becomes the arm's name, and may hold a URL
+        # the text of a set-up becomes the name of the arm, and may contain a URL with a token
         stem = name or (servers[setup["dsn"]] if "dsn" in setup else " ".join(text.split()) or _DEFAULT)
         named[numbered(without_tokens(stem)[:_LONGEST_NAME], named)] = setup
     return named
 
 
 def _refuse_colon(part: str) -> None:
-    """Refuses `idx: jit=on`, which names an arm with a colon. Raises StudyError."""
+    """Raises StudyError for a set-up such as `idx: jit=on`, whose author meant to name an arm."""
     name, colon, rest = part.partition(":")
     if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
         raise StudyError(
@@ -100,7 +102,7 @@ def _refuse_colon(part: str) -> None:
 
 
 def _with_name(text: str) -> tuple[str | None, str]:
-    """Returns the name that stands before a set-up, or None, and the set-up."""
+    """Returns the name at the beginning of a set-up, or None, and the rest of the set-up."""
     text = text.strip()
     no_names = {*SERVER_KEYS, *_TO_THE_END}
     if (alone := _NAME_ALONE.fullmatch(text)) is not None and alone[1] not in no_names:
@@ -110,7 +112,7 @@ def _with_name(text: str) -> tuple[str | None, str]:
 
 
 def parse_setup(text: str) -> dict[str, Any]:
-    """Returns a set-up of the command line as keys of a study file. Raises StudyError."""
+    """Returns a set-up from the command line as the keys of an arm in a study file. Raises StudyError."""
     text = text.strip()
     if text in ("", _DEFAULT):
         return {}
@@ -119,7 +121,7 @@ def parse_setup(text: str) -> dict[str, Any]:
     if is_job(text):
         text = f"workload={text}"
     if _SQL.match(text) and text.partition("=")[0].strip() not in _TO_THE_END:
-        raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
+        raise StudyError(f"{text!r} is not a set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
     if (match := _LAST.fullmatch(text)) is not None:
         key = KEYS_OF_SQL.get(match[2], match[2])
@@ -129,9 +131,8 @@ def parse_setup(text: str) -> dict[str, Any]:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(
-                f"{part.strip()!r} is no set-up; "
-                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, job:FILE.sql, "
-                f"data=FILE.sql, command=PROGRAM, a connection string, or {_DEFAULT!r}"
+                f"{part.strip()!r} is not a set-up; write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, "
+                f"workload=FILE.sql, job:FILE.sql, data=FILE.sql, command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
         if (key in setup and key != "values") or key in setup.get("settings", ()):
             raise StudyError(f"{text!r} has {key} more than once; leave one out")
@@ -140,7 +141,7 @@ def parse_setup(text: str) -> dict[str, Any]:
 
 
 def _add(setup: dict[str, Any], key: str, value: str) -> None:
-    """Adds a part of a set-up to its keys of a study file. Raises StudyError."""
+    """Adds one KEY=VALUE of a set-up to the keys of an arm. Raises StudyError."""
     match key:
         case "postgres" | "reset" | "price" | "compiler" | "workload":
             setup[key] = value
@@ -149,7 +150,9 @@ def _add(setup: dict[str, Any], key: str, value: str) -> None:
         case "values":
             name, _, column = (text.strip() for text in value.partition("="))
             if not name or not column:
-                raise StudyError(f"values={value} names no variable and column; write for example values=id=orders.id")
+                raise StudyError(
+                    f"values={value} does not name a variable and a column; write for example values=id=orders.id"
+                )
             setup.setdefault("values", {})[name] = column
         case "initdb" | "build" | "extensions":
             setup[key] = value.split()
@@ -158,7 +161,8 @@ def _add(setup: dict[str, Any], key: str, value: str) -> None:
 
 
 def _server_names(dsns: Sequence[str]) -> dict[str, str]:
-    """Returns for each connection string the shortest text that distinguishes it: host, port, database or user."""
+    """Returns, for each connection string, the shortest text that distinguishes it from the others: its host, port,
+    database or user."""
     for names in zip(*map(_short_names, dsns), strict=True):
         if len(names) > 1 and all(names) and len(set(names)) == len(names):
             return dict(zip(dsns, names, strict=True))
@@ -166,10 +170,10 @@ def _server_names(dsns: Sequence[str]) -> dict[str, str]:
 
 
 def _short_names(dsn: str) -> tuple[str, ...]:
-    """Returns the names that may distinguish a server from others, in the order in which they are tried."""
+    """Returns the texts that may distinguish a server from others, in the order in which they are tried."""
     parts = parts_of(dsn)
     host = _host(parts)
-    # the first label of a host's name; an address or a socket's directory as it is
+    # of a host name only the first label; an IP address or a socket directory unchanged
     short = host if re.match(r"[/@]|[\d.]+$|.*:", host) else host.partition(".")[0]
     return short, host, f"port {parts.get('port', '5432')}", parts.get("dbname", ""), parts.get("user", "")
 
@@ -181,16 +185,16 @@ def _host(parts: Mapping[str, str]) -> str:
 def _server_name(dsn: str) -> str:
     parts = parts_of(dsn)
     if not parts:
-        # a wrong connection string is reported later, when the study is checked, without its password
+        # an invalid connection string is reported later, without its password, when the study is checked
         return "server"
     port = f":{parts['port']}" if "port" in parts else ""
     return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
 
 
 def with_arms(texts: Sequence[str], *, again: bool = False) -> Change:
-    """Returns a function that changes the keys of a study file: it puts these arms in place of the file's, the baseline
-    first. A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the
-    current directory. With `again` the baseline is repeated as the last arm."""
+    """Returns a function that replaces the arms in the keys of a study file; the first new arm is the baseline. Each
+    text is the name of an arm in the file, or a set-up from the command line, whose paths are relative to the current
+    directory. With `again`, the baseline is added once more as the last arm."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         own = data.get("arms")
@@ -212,8 +216,8 @@ _AGAIN = " again"
 
 
 def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
-    """Returns a function that changes the keys of a study file: it puts arms with these names, and with the set-ups of
-    another study, in place of the file's arms."""
+    """Returns a function that replaces the arms in the keys of a study file by arms with these names and set-ups, which
+    come from another study."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         arms: dict[str, Any] = {}
@@ -225,9 +229,10 @@ def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
 
 
 def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dict[str, Any]:
-    """Returns the keys of a study file with other arms. Its question names the first `compared` of them.
+    """Returns the keys of a study file with other arms, and with a question that names the first `compared` of them.
 
-    Raises StudyError if the study's load was in the arms that are replaced.
+    Raises StudyError if the arms of the file contained the load of the study (scripts or queries), and the new arms do
+    not.
     """
     own, load = data.get("arms"), data.get("load", {})
     if (
@@ -236,8 +241,8 @@ def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dic
         and not (isinstance(load, Mapping) and {*KEYS_OF_SCRIPTS} & {*load})
     ):
         raise StudyError(
-            "each arm of the study has a query or a script of its own, and the arms in their place have none; give "
-            f"those a query (NAME=query=SELECT ...), or write {marks.key('load', 'query')} or "
+            "each arm of the study has a query or a script of its own, but the arms that replace them have none; give "
+            f"the new arms a query (NAME=query=SELECT ...), or write {marks.key('load', 'query')} or "
             f"{marks.short_key('load', 'workload')} in the study"
         )
     study = data.get("study")
@@ -253,8 +258,8 @@ def _has_scripts(arms: Any) -> bool:
 
 
 def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
-    """Returns a set-up with absolute paths of servers, scripts and sources, since paths in a study file are relative to
-    the file."""
+    """Returns a set-up in which the paths of servers, scripts, data and sources are absolute, since relative paths
+    would be taken as relative to the study file."""
     changed = dict(setup)
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())
@@ -269,5 +274,5 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about(study: Mapping[str, Any]) -> str:
-    """Returns the beginning of a study's question, to which the names of other arms are added."""
+    """Returns the beginning of a question for a study with other arms, to which their names are added."""
     return str(study.get("question") or study.get("name") or "Which is faster").rstrip("?. ")
