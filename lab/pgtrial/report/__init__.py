@@ -1,1 +1,1 @@
-"""The report of a study: one HTML file that works offline, its text as Markdown, and a summary for the terminal."""
+"""Writes the report of a study: as one HTML file that works offline, as Markdown, and as a summary for the terminal."""

@@ -1,4 +1,5 @@
-"""A study of one arm in words: its capacity with an interval over blocks. It compares nothing, and has no verdict."""
+"""Describes the result of a study with a single arm: the capacity of this arm, with an interval. Such a study compares
+nothing and has no verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def capacity_text(level: Level, plan: Plan) -> str:
 
 
 def interval_text(level: Level) -> str:
-    """Returns text such as `991 to 1,020 (95% interval, 8 blocks)`."""
+    """Returns text such as `991 to 1,020 (95% interval of the median, 8 blocks)`."""
     if level.tps_low is None or level.tps_high is None:
         return f"takes {FEWEST_FOR_MEDIAN} blocks without a failed trial, and there are {level.trials}"
     blocks = plural(level.trials, "block")
@@ -34,7 +35,7 @@ def _rate(value: float) -> str:
 
 
 _WHOLE = 100
-"""The number of transactions per second from which on rates have no decimals."""
+"""Rates of at least this many transactions per second are shown without decimals."""
 
 
 def alone_measured(result: StudyResult, plan: Plan) -> str:
@@ -46,13 +47,13 @@ def alone_measured(result: StudyResult, plan: Plan) -> str:
 
 
 def withheld_text(level: Level, result: StudyResult) -> str | None:
-    """Returns the reasons why the capacity of a single arm is withheld; None: it is not withheld."""
+    """Returns the reasons why the capacity of the single arm is withheld; None if it is not withheld."""
     reasons = [finding.message for finding in result.findings if finding.severity == "withhold"]
     return f"No result on {level.arm}: {' '.join(reasons)}" if reasons else None
 
 
 def alone_sentence(level: Level, result: StudyResult, plan: Plan) -> str:
-    """Returns the whole sentence on one load point."""
+    """Returns the result at one load point as a whole sentence."""
     if (withheld := withheld_text(level, result)) is not None:
         return withheld
     point = plan.load_points[level.load_point]

@@ -1,4 +1,4 @@
-"""The result in a few short lines, which the terminal prints and with which the report begins."""
+"""The result of a study in a few short lines. The terminal prints them, and the report begins with them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pgtrial.verdict.units import looks_of
 
 @dataclass(frozen=True)
 class Line:
-    """A short text with its label."""
+    """A short text with a label."""
 
     label: str
     text: str
@@ -54,36 +54,38 @@ class Line:
 
 @dataclass(frozen=True)
 class Headline:
-    """One comparison: its verdict, and the lines that belong to it alone."""
+    """The result of one comparison: its verdict in one line, and further lines that belong to this comparison only."""
 
     verdict: Word | None
-    """The verdict; None: the study has one arm alone, which is compared with nothing."""
+    """The verdict, or None if the study has a single arm and so compares nothing."""
     text: str
     lines: list[Line]
     not_worse: bool = False
-    """True if a study that asks only for a loss has excluded one of the margin: it is done, without a verdict."""
+    """True if the study only asks whether the arm is worse and has excluded this. The study is then done, although
+    there is no verdict in the usual sense."""
 
 
 @dataclass(frozen=True)
 class Brief:
-    """The comparisons, then what holds for all of them."""
+    """The headlines of all comparisons, followed by what applies to all of them."""
 
     headlines: list[Headline]
     measured: str
     failures: str
     missing: str | None
-    """The arms of which no trial completed, and why; None: each arm was measured."""
+    """A sentence about the arms of which no trial completed, with the reasons; None if each arm was measured."""
     errors: str | None
-    """The statements of a replay that failed on an arm although they had not failed when they were recorded, and the
-    number of errors that were recorded; None if no statement failed.
-    """
+    """The statements of a replay that failed on an arm but did not fail in the recording, and the number of errors that
+    the recording has too. None if no statement failed."""
     watched: list[str]
-    """The things that a reader has to know before using the verdict, the most important first."""
+    """Warnings that a reader must know before using the verdict. The most important one comes first."""
     then: str | None
-    """The command or the change that leads to a verdict, or sizes that narrow a cliff; None: nothing is open."""
+    """The command or the change of the study that leads to a verdict, or further sizes of the data that narrow down a
+    cliff. None if nothing is left to do."""
 
     def lines(self, most: int | None = None) -> list[Line]:
-        """Returns the lines below the headlines, with at most `most` of the things to watch out for."""
+        """Returns the lines below the headlines. At most `most` warnings are shown; a further line then says how many
+        more there are."""
         left = len(self.watched) - most if most is not None else 0
         shown = [*self.watched[:most], *([f"{left} more: pgtrial verdict --all"] if left > 0 else [])]
         lines = [Line("measured", self.measured), Line("failures", self.failures)]
@@ -94,9 +96,8 @@ class Brief:
 
 
 def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials: Sequence[Trial] = ()) -> Brief:
-    """Returns the result in short; `directory` is the study's, for the command that goes on with it. `trials` are the
-    stored ones, which know why some failed.
-    """
+    """Returns the result in short form. `directory` is the directory of the study; it is needed for the command that
+    continues the study. `trials` are the stored trials; they have the reasons of failed trials."""
     missing = never_measured(plan, trials)
     steps = [] if missing else [next(_steps(result, plan, directory), None), next_sizes(result)]
     return Brief(
@@ -147,9 +148,8 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
 
 
 def _levels(claim: Claim, result: StudyResult) -> str:
-    """Returns the levels as text, such as `1,234 tps against 386 tps`, or mean response times; empty with several load
-    points, or if one is unknown.
-    """
+    """Returns the levels of both arms as text, such as `1,234 tps against 386 tps`, or their mean response times. The
+    text is empty if there are several load points, or if a level is unknown."""
     if len(result.load_points) > 1:
         return ""
     if result.metrics:
@@ -162,7 +162,8 @@ def _levels(claim: Claim, result: StudyResult) -> str:
 
 
 def _contrary(claim: Claim, result: StudyResult) -> str:
-    """Returns why the percentage and the medians of throughput have opposite signs; empty where they have not."""
+    """Returns a remark if the percentage and the medians of the throughput have opposite signs; otherwise an empty
+    text."""
     medians = {level.arm: level.tps.median for level in result.levels if level.tps is not None}
     arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
     if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
@@ -171,7 +172,7 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
-    """Returns the level of the median trial of each arm."""
+    """Returns the level of each arm, from its median trial, as text."""
     measure = measure_of(result.load_points)
     if measure == "goodput":
         unit = rate_unit(result.load_points)
@@ -190,9 +191,8 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
-    """Returns text such as `1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before
-    a look.
-    """
+    """Returns the slower statements as text, such as `1 of 6 statements: SELECT id, item … (26 times as long)`. The
+    text is empty if there is no replay, and before the first look."""
     of_arm = [statement for statement in result.statements if statement.arm == claim.arm]
     if all(statement.difference is None for statement in of_arm):
         return ""
@@ -213,9 +213,8 @@ def _statements(result: StudyResult, claim: Claim) -> str:
 
 
 def _queries(result: StudyResult, claim: Claim) -> str:
-    """Returns text such as `of 22: 2 slower: q07 (3.1 times as long), q13 (2 times as long); 20 undecided`; empty
-    without a suite.
-    """
+    """Returns the slower and the faster queries as text, such as `of 22: 2 slower: q07 (3.1 times as long), q13 (2
+    times as long); 20 undecided`. The text is empty if there is no suite."""
     of_arm = [row for row in result.queries if row.arm == claim.arm and row.query is not None]
     if all(row.difference is None for row in of_arm):
         return ""
@@ -236,9 +235,8 @@ def _queries(result: StudyResult, claim: Claim) -> str:
 
 
 def _plans(result: StudyResult, claim: Claim) -> str:
-    """Returns text such as `the plan of SELECT a FROM t ... differs: Seq Scan on t in off, Index Scan using t_a on t in
-    on`; empty: none.
-    """
+    """Returns the differing plans as text, such as `the plan of SELECT a FROM t ... differs: Seq Scan on t in off,
+    Index Scan using t_a on t in on`. The text is empty if no plans differ."""
     of_arm = [plan for plan in result.plans if plan.arm == claim.arm]
     named = [
         f"the plan of {shortened(plan.statement, NAMED_LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} "
@@ -250,9 +248,8 @@ def _plans(result: StudyResult, claim: Claim) -> str:
 
 
 def _updates(result: StudyResult, claim: Claim) -> str:
-    """Returns text such as `98% of them are HOT in day_only, 0% in indexed`; empty: the arms hardly differ, or several
-    load points do.
-    """
+    """Returns the shares of HOT updates as text, such as `98% of them are HOT in day_only, 0% in indexed`. The text is
+    empty if the arms hardly differ, or if there are several load points."""
     if len(result.load_points) > 1:
         return ""
     medians = {cost.arm: cost.median for cost in result.costs if cost.what == NOT_HOT}
@@ -265,7 +262,7 @@ def _updates(result: StudyResult, claim: Claim) -> str:
 _NAMED_PLANS = 3
 _NODE_LENGTH = 80
 _NOTABLE_UPDATES = 10
-"""The difference between the arms' shares of HOT updates from which on it is mentioned, percentage points."""
+"""The shares of HOT updates are shown if those of the two arms differ by at least this many percentage points."""
 
 _NAMED_QUERIES = 5
 
@@ -275,27 +272,25 @@ def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
 
 
 def _difference(claim: Claim, plan: Plan) -> str:
-    """Returns the difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`; if the headline has
-    no number, the estimate comes first.
-    """
+    """Returns the difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`. The text begins with
+    the estimate if the headline does not contain it."""
     return interval_words(claim, established(claim, plan), plan.primary_metric, plan.margin, interval_name(plan))
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
-    """Returns text such as `mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this
-    host`.
-    """
+    """Returns what was measured as text, such as `mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x
+    5s in 2min 10s; this host`."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
     return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 
 _MANY_INTERRUPTIONS = 3
-"""The number of interruptions from which on the short form mentions them, too."""
+"""The short form mentions interruptions if there are at least this many."""
 
 
 def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
-    """Returns what failed on which arm, of whole trials with the first reason."""
+    """Returns the failures of each arm as text. If whole trials failed, the text has the reason of the first one."""
     failed = [
         failure
         for failure in result.failures
@@ -316,7 +311,8 @@ def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
 
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:
-    """Returns the things to watch out for: first those on the claims, then on the arms, then the audit's warnings."""
+    """Returns the warnings that a reader must know: first those about the claims, then those about the arms, then the
+    warnings of the audit."""
     notes = (
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )
@@ -339,9 +335,10 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
-    """Returns notes on choices among results: earlier tries of the same question, and trials that were ended by hand.
+    """Returns notes about choices that somebody may have made after seeing results: earlier tries of the same question,
+    and trials that were interrupted.
 
-    Studies that are decided by the rule P8 have no such notes, as in the versions that made them.
+    Studies that were planned with the older rule P8 have no such notes, so that their stored results do not change.
     """
     if plan.spending is None:
         return []
@@ -351,10 +348,10 @@ def _choices(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
-    """Yields the steps that lead to a verdict, first for the comparisons that are withheld, then for those that are
-    undecided.
+    """Yields the steps that lead to a verdict, first for comparisons whose verdict is withheld, then for undecided
+    comparisons.
 
-    Steps that follow from the trials come before the number of further blocks that a forecast gives: more blocks do not
+    Steps that follow from the trials come before the number of further blocks that a forecast gives. More blocks do not
     help if the load never uses the difference between the arms, or if trials fail.
     """
     for claim in result.primary:
@@ -390,14 +387,15 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
 
 
 def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
-    """Yields what to do if the load did not use the difference of an undecided arm."""
+    """Yields the advice of findings which say that the load did not use the difference of an undecided arm."""
     for finding in result.findings:
         if finding.rule == UNUSED and finding.severity == "warning" and undecided.intersection(finding.arms):
             yield finding.cure
 
 
 def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[str]:
-    """Yields what to do where trials of undecided comparisons failed: these, and not noise, make the interval wide."""
+    """Yields advice for trials of undecided comparisons that failed. Such failures, and not noise, make the interval
+    wide."""
     for of_arm in result.failures:
         if of_arm.failed_trials and of_arm.arm in arms:
             each = "a failed trial counts as the worst result, and that makes the interval wide"
@@ -406,7 +404,7 @@ def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[s
 
 
 def _how_far(result: StudyResult, plan: Plan) -> str:
-    """Returns how many blocks are complete, and what is missing for a first verdict."""
+    """Returns how many blocks are complete, and how many more blocks the first verdict needs."""
     blocks = result.blocks_complete
     complete = f"{blocks} of {plural(plan.end, 'block')} are complete"
     first = min(plan.looks, default=0)
@@ -420,8 +418,8 @@ def _how_far(result: StudyResult, plan: Plan) -> str:
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
     """Returns text such as `12 takes about 5min and can decide 20 of 22 undecided queries`.
 
-    The number is that of the fewest further blocks which decide one more query, but at least the number that the
-    undecided primary claims need.
+    The number of blocks in the text is the smallest number that decides one more query, but at least the number that
+    the undecided primary claims need.
     """
     blocks = max(min(for_queries), *(claim.more_blocks or 0 for claim in known), 0)
     time = (

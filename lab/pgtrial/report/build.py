@@ -1,4 +1,5 @@
-"""Writes a study's report: verdict.json, report.md and report.html; compares a stored verdict with the trials."""
+"""Writes the report of a study, which consists of verdict.json, report.md and report.html. Also compares a stored
+verdict with the verdict that follows from the trials."""
 
 from __future__ import annotations
 
@@ -26,12 +27,13 @@ _ABSENT = "absent"
 
 
 def render(directory: StudyDirectory, form: Form) -> str:
-    """Returns the report of a study as one text, Markdown or a page; writes nothing. Raises StoreError."""
+    """Returns the report of a study as one text, in Markdown or HTML. No file is written. Raises StoreError."""
     return _writers(read_data(directory))[form]()
 
 
 def short_report(directory: StudyDirectory) -> str:
-    """Returns verdict, levels, differences, latencies and failures as Markdown; writes nothing. Raises StoreError."""
+    """Returns a short report as Markdown, with the verdict, levels, differences, latencies and failures. No file is
+    written. Raises StoreError."""
     from pgtrial.report import markdown  # noqa: PLC0415 - as in _writers
     from pgtrial.report.sections import sections  # noqa: PLC0415
 
@@ -40,12 +42,12 @@ def short_report(directory: StudyDirectory) -> str:
 
 
 def _again(study: StudyDirectory) -> str:
-    """Returns the command that writes the report of a study."""
+    """Returns the command with which a user writes the report of a study again."""
     return f"pgtrial report {shlex.quote(str(study.path))}"
 
 
 class ReportNotWrittenError(StoreError):
-    """A report could not be written, for example since the disk is full."""
+    """A report could not be written, for example because the disk is full."""
 
     def __init__(self, result: StudyResult, names: Sequence[str], directory: StudyDirectory, error: StoreError) -> None:
         what = str(error).partition("; ")[0]
@@ -62,7 +64,8 @@ class ReportNotWrittenError(StoreError):
 def build_report(directory: StudyDirectory) -> StudyResult:
     """Computes the result from the stored trials, writes the report into the study directory, and returns the result.
 
-    The same files give the same report. Raises StoreError, and ReportNotWrittenError once the result is computed.
+    The same files always give the same report. Raises StoreError if a file of the study cannot be read, and
+    ReportNotWrittenError if the result was computed but could not be written.
     """
     data = read_data(directory)
     writers = _writers(data)
@@ -80,7 +83,8 @@ def build_report(directory: StudyDirectory) -> StudyResult:
 
 
 def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
-    # charts and templates of pages take a third of a second to import, which a first trial need not wait for
+    # imported here: the modules for charts and pages take a third of a second to import, which would delay the first
+    # trial
     from pgtrial.report import html, markdown  # noqa: PLC0415
     from pgtrial.report.sections import sections  # noqa: PLC0415
 
@@ -89,13 +93,13 @@ def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
 
 
 def differences(study: StudyDirectory, result: StudyResult | None = None) -> list[str]:
-    """Returns the differences between verdict.json and the verdict that the trials give; empty: they agree. Raises
-    StoreError.
+    """Returns the differences between verdict.json and the verdict that follows from the trials. The result is empty if
+    both agree. Raises StoreError.
 
-    `result` is that verdict, where it has been computed.
+    `result` is the verdict that follows from the trials, if the caller has computed it already.
 
-    Sentences are compared only if this version of pgtrial made the study, because each version has its own. Words of
-    verdicts, intervals and figures are always compared.
+    Verdicts, intervals and numbers are always compared. Sentences are compared only if this version of pgtrial made the
+    study, because other versions may word them differently.
     """
     path = study.path / "verdict.json"
     try:
@@ -124,9 +128,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
 
 
 def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
-    """Returns the keys of a result that cannot be compared with a stored verdict, since an older version of pgtrial
-    wrote the verdict: it fitted no curves and averaged across cliffs.
-    """
+    """Returns the keys of a result that cannot be compared with a stored verdict, because an older version of pgtrial
+    wrote the verdict. That version fitted no curves and averaged across cliffs."""
     missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
     if not missing & {"scaling", "cliffs"}:
         return missing
@@ -149,11 +152,11 @@ def _without_sentences(result: dict[str, Any]) -> dict[str, Any]:
 
 
 _FORMER_OPTION = re.compile(r"--blocks (?=\d+\))")
-"""Matches the former option `--blocks` in the sentences of stored results; today `run --more` does the same."""
+"""Matches the former option `--blocks` in the sentences of stored results. It is called `--more` now."""
 
 
 def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
-    """Returns a stored result in whose sentences former names of options are replaced by today's names."""
+    """Returns a stored result in which former names of options in sentences are replaced by their present names."""
     said = {
         key: [_FORMER_OPTION.sub("--more ", line) if isinstance(line, str) else line for line in lines]
         for key in _SENTENCES
@@ -163,7 +166,8 @@ def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the smallest differing values, with the place of each, e.g. `primary.0.verdict`."""
+    """Yields the smallest values that differ between two JSON values, each with its path, such as
+    `primary.0.verdict`."""
     if isinstance(stored, list) and isinstance(computed, list):
         stored, computed = dict(enumerate(stored)), dict(enumerate(computed))
     if isinstance(stored, dict) and isinstance(computed, dict):
@@ -175,7 +179,8 @@ def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any,
 
 
 _LAST_DIGITS = 1e-9
-"""The relative difference up to which two figures are equal: processors compute logarithms with other last digits."""
+"""Two numbers count as equal up to this relative difference, because processors differ in the last digits of a
+logarithm."""
 
 
 def _equal(one: Any, other: Any) -> bool:

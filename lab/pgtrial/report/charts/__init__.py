@@ -1,1 +1,1 @@
-"""The report's charts, by topic."""
+"""The charts of the report, with a module for each topic."""

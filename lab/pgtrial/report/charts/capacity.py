@@ -1,4 +1,5 @@
-"""The response time over the rate, by the probes of a study of capacity, with the promise and the capacities."""
+"""Charts of capacity studies: the response times of all probes over their rates, with the limit of the promise and the
+capacities."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from pgtrial.report.data import StudyData
 
 
 def capacity_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each load point that searches for a capacity; none for a study without a promise."""
+    """Returns one chart for each load point at which a capacity was searched. The result is empty if there is no such
+    load point."""
     points = enumerate(data.plan.load_points)
     figures = (_of_point(data, place, point.capacity) for place, point in points if point.capacity is not None)
     return [figure for figure in figures if figure is not None]
@@ -48,7 +50,7 @@ def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | No
 
 
 def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
-    """Returns the probes whose percentile is known."""
+    """Returns a row for each probe whose percentile is known."""
     point = data.plan.load_points[place]
     return [
         {

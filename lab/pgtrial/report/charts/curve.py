@@ -1,4 +1,5 @@
-"""The curve of percentiles: how far an arm's response times are from the baseline's, with a band of intervals."""
+"""Charts of percentiles: how much the response times of an arm differ from the baseline's at each percentile, with a
+band of intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from pgtrial.report.data import StudyData
 
 
 def curve_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each arm but the baseline and each load point; none before the first look."""
+    """Returns one chart for each load point and each arm except the baseline. The result is empty before the first
+    look."""
     cells = product(data.plan.others, range(len(data.labels)))
     return [figure for arm, point in cells if (figure := _curve(data, arm, point)) is not None]
 

@@ -1,4 +1,5 @@
-"""Differences to the baseline with their intervals: of speed against the margin, block by block, and of costs."""
+"""Charts of differences from the baseline with their intervals: of the speed in comparison with the margin, of the
+speed block by block, and of the costs."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pgtrial.verdict.metrics.costs import clearly
 
 _ROW = 40
 _COST_ROW = 22
-"""The height of a row in a chart of costs, pixels."""
+"""The height in pixels of a row in a chart of costs."""
 
 _SHAPES = {
     "better": "triangle-right",
@@ -30,22 +31,23 @@ _SHAPES = {
 
 
 def forest(data: StudyData) -> list[Figure]:
-    """Returns one chart per arm against the baseline: the primary claim on top, then the claims of the load points."""
+    """Returns one chart for each comparison of an arm with the baseline. The primary claim is at the top, and the
+    claims of the load points follow."""
     return [figure for claim in data.result.primary if (figure := _forest(data, claim)) is not None]
 
 
 def block_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart per arm against the baseline, with the blocks of one claim; the reader selects the claim.
+    """Returns one chart for each comparison of an arm with the baseline, which shows the blocks of one claim. The
+    reader of the page selects the claim.
 
-    A mark's shape shows which arm ran first.
+    The shape of a mark shows which arm ran first.
     """
     return [figure for claim in data.result.primary if (figure := _blocks(data, claim)) is not None]
 
 
 def cost_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each arm but the baseline, the largest change first; with several load points it shows
-    their mean.
-    """
+    """Returns one chart for each arm except the baseline, with the largest change at the top. If there are several load
+    points, it shows the mean over them."""
     arms = [arm for arm in data.plan.arms if arm != data.plan.baseline]
     return [figure for arm in arms if (figure := _costs(data, arm)) is not None]
 
@@ -90,7 +92,8 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
-    """Returns a claim as a row of the chart; before the first look the running estimate, without an interval."""
+    """Returns a claim as a row of the chart. Before the first look the row has the estimate so far, without an
+    interval."""
     difference = claim.difference
     value = difference.value if difference else claim.running
     if value is None:
@@ -112,7 +115,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
 
 
 def _load_point(data: StudyData, claim: Claim) -> str | None:
-    """Returns the label of the claim's load point; None: the claim is about the mean over several."""
+    """Returns the label of the claim's load point; None if the claim is about the mean over several load points."""
     return None if claim.load_point is None and len(data.labels) > 1 else data.labels[claim.load_point or 0]
 
 
@@ -223,7 +226,7 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
 
 
 def _cost_row(cost: Cost, margin: float) -> dict[str, Any] | None:
-    """Returns a cost as a row of the chart; None where its difference is not known well enough to be drawn."""
+    """Returns a cost as a row of the chart; None if its difference is not known well enough to be drawn."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None or is_wide(difference):
         return None

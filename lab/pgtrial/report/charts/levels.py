@@ -1,4 +1,5 @@
-"""Levels of the arms, median trials and single ones: throughput by clients or size of the database, and latencies."""
+"""Charts of the levels of the arms, with the median trial and the single trials: the throughput over the number of
+clients or the size of the database, and the latencies."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
-    """Returns the indexes of the load points, grouped by the value that `key` returns for each of them."""
+    """Returns the indexes of the load points, grouped by the value that `key` returns for each load point."""
     return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
 
 
 @dataclass(frozen=True)
 class Over:
-    """The dimension over which throughput is drawn."""
+    """The horizontal axis over which throughput is drawn: the number of clients, or the size of the database."""
 
     title: str
     place: Callable[[LoadPoint], int]
     words: Callable[[int], str]
-    """A place in words: `8 clients`."""
+    """Returns a value of the axis in words, such as `8 clients`."""
     label: str
-    """The Vega expression of a tick's label."""
+    """The Vega expression that makes the label of a tick."""
     in_megabytes: bool = False
 
 
@@ -41,18 +42,18 @@ CLIENTS = Over("clients", lambda point: point.clients, lambda n: f"{n} client{'s
 
 @dataclass(frozen=True)
 class Readings:
-    """Rows for a chart over a dimension: medians with their intervals, and single trials."""
+    """The rows of a chart of throughput: medians with their intervals, and single trials."""
 
     over: Over
     arms: list[str]
     levels: list[dict[str, Any]]
     trials: list[dict[str, Any]]
     unit: str
-    """The unit of the load's throughput."""
+    """The unit of the throughput, such as tps."""
 
     @property
     def places(self) -> list[int]:
-        """The places of the levels, ascending."""
+        """The values of the horizontal axis at which there are medians, in ascending order."""
         return sorted({level["place"] for level in self.levels})
 
     def in_words(self) -> str:
@@ -65,7 +66,7 @@ class Readings:
 
 
 def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
-    """Returns the levels and the trials of these load points."""
+    """Returns the medians and the single trials at these load points, as rows of a chart over `over`."""
     points = data.plan.load_points
     levels = [
         {
@@ -81,7 +82,8 @@ def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
         for regime, spread in (("whole trial", level.tps), ("before", level.tps_before), ("after", level.tps_after))
         if spread
     ]
-    # the tps of these is an average across a change, and their levels are drawn
+    # the throughput of a trial with a change of regime is an average across the change, so its two levels are drawn
+    # instead
     changed = {(cell.arm, points[cell.load_point]) for cell in data.result.regimes if cell.changes}
     trials = [
         {
@@ -110,13 +112,13 @@ def _in_full(unit: str) -> str:
 
 
 def _of_trial(unit: str) -> list[str | Channel]:
-    """Returns the lines of the tooltip at the dot of a trial, with its speed in this unit."""
+    """Returns the lines of the tooltip of a single trial, whose speed is in `unit`."""
     speed = channel("tps:Q", format=",.0f", **({} if unit == "tps" else {"title": unit}))
     return ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", speed]
 
 
 def _of_median(unit: str) -> list[str | Channel]:
-    """Returns the lines of the tooltip at the mark of a median trial, with its speed in this unit."""
+    """Returns the lines of the tooltip of a median trial, whose speed is in `unit`."""
     return [
         "arm:N",
         channel("where:N", title="at"),
@@ -128,7 +130,8 @@ def _of_median(unit: str) -> list[str | Channel]:
 
 
 def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
-    """Returns a line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
+    """Returns the layers of a chart with a line for each arm. The horizontal axis is logarithmic and has a tick at each
+    of `places`."""
     x, colour = horizontal(measured.over, places), arm_colour(measured.arms)
     y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
     base = canvas.chart(measured.levels).encode(x=x, color=colour)
@@ -155,9 +158,8 @@ def horizontal(over: Over, places: list[int]) -> Channel:
 
 
 def tps_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the median trial of each arm, with its interval, and of every trial behind it, over clients if
-    there are several.
-    """
+    """Returns charts with the median trial of each arm, its interval, and all single trials. If there are several
+    numbers of clients, the charts are over the number of clients."""
     figures, unit = [], rate_unit(data.plan.load_points)
     for (load, rate), inside in cells(data, lambda point: (point.load, point.rate)).items():
         measured = readings(data, inside, CLIENTS)
@@ -178,12 +180,13 @@ def _at_rate(rate: float | None) -> str:
 
 
 _NEAR_ZERO = 0.25
-"""The distance of the lowest value from zero, as a share of the spread of the values, below which the axis begins at
-zero. Rounding and padding would otherwise begin the axis below zero."""
+"""The axis begins at zero if the distance of the lowest value from zero is below this share of the spread of the
+values. Otherwise rounding and padding would make the axis begin below zero."""
 
 
 def _spread_scale(measured: Readings) -> dict[str, Any]:
-    """Returns a scale that shows the spread of the trials, and does not begin below zero, where there is no rate."""
+    """Returns a scale that shows the spread of the trials. It does not begin below zero, since there are no negative
+    rates."""
     rows = [*measured.levels, *measured.trials]
     values = [value for row in rows for name in ("low", "tps", "high") if (value := row.get(name)) is not None]
     lowest, highest = min(values), max(values)
@@ -192,9 +195,8 @@ def _spread_scale(measured: Readings) -> dict[str, Any]:
 
 
 def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
-    """Returns the chart with a row per arm. Its axis does not begin at zero, so that the spread of the trials can be
-    seen.
-    """
+    """Returns the layers of a chart with a row for each arm. Its axis need not begin at zero, so that the spread of the
+    trials is visible."""
     y = channel("arm:N", title=None, sort=measured.arms)
     x = channel("tps:Q", title=unit, scale=_spread_scale(measured), axis={"format": ",~r"})
     colour, shape = arm_colour(measured.arms, legend=None), arm_shape(measured.arms, legend=None)
@@ -213,17 +215,16 @@ def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
 _LABEL = "datum.value >= 1000 ? format(datum.value / 1000, '.3~g') + ' GB' : datum.value + ' MB'"
 
 _NEAR = 3.0
-"""The factor by which a cache may be smaller or larger than the data to be shown; beyond it the sizes would shrink to a
-point.
-"""
+"""The size of a cache is drawn only if it differs from the sizes of the data by at most this factor. With a larger
+factor the data would shrink to a point."""
 
 
 def size_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the median trial of each arm over the size, with every trial behind it, and shared_buffers
-    where all have the same.
+    """Returns charts with the median trial of each arm over the size of the database, with all single trials, and with
+    shared_buffers if it is the same on all arms.
 
-    The charts have no average over sizes: where the data outgrows a cache, such an average would be the speed of
-    neither side.
+    The charts have no average over sizes. If the data outgrows a cache between two sizes, such an average would
+    describe neither side.
     """
     over = over_size(data)
     by_size = cells(data, lambda point: (point.workload, point.clients, point.rate))
@@ -237,7 +238,8 @@ def size_charts(data: StudyData) -> list[Figure]:
 
 
 def over_size(data: StudyData) -> Over:
-    """Returns the size of the database as a dimension: in megabytes if all have pgbench's tables, else the scale."""
+    """Returns the axis for the size of the database: in megabytes if all load points have pgbench's tables, otherwise
+    the scale factor."""
     if any(point.pack is not None or point.workload == ORDER_ENTRY for point in data.plan.load_points):
         return Over("scale", lambda point: point.whole_scale, lambda scale: f"scale {scale:,}", "datum.value")
     fillfactor = data.spec.load.fillfactor
@@ -256,7 +258,7 @@ def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     alt_text = f"Throughput in {_in_full(measured.unit)}, {title}: {measured.in_words()}."
     cache = _shared_buffers(data) if measured.over.in_megabytes else None
     if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
-        # the words stand on the side where there is more room
+        # the label stands on the side of the line where there is more room
         left = cache["place"] ** 2 < measured.places[0] * measured.places[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}
         mark = canvas.chart([cache]).encode(x=horizontal(measured.over, measured.places))
@@ -275,7 +277,7 @@ def _words(megabytes: int) -> str:
 
 
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
-    """Returns the shared_buffers of all arms, in megabytes; None if one is unknown or the arms differ."""
+    """Returns the size of shared_buffers in megabytes; None if it is unknown or not the same on all arms."""
     sizes = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
     size = setting_bytes(sizes.pop()) if len(sizes) == 1 and len(data.facts) == len(data.plan.arms) else None
     if size is None:
@@ -286,7 +288,8 @@ def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
 
 
 def latency_charts(data: StudyData) -> list[Figure]:
-    """Percentiles over a logarithmic scale of milliseconds: the median trial, and the spread of the trials."""
+    """Returns charts of the latency percentiles on a logarithmic scale of milliseconds, with the median trial and the
+    spread of the trials."""
     return [figure for point in range(len(data.labels)) if (figure := _latency(data, point)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""The parts that charts share: the figure, the making of its Vega-Lite specification, scales by arm, axes."""
+"""The code that all charts share: figures, Vega-Lite specifications, colours and shapes by arm, and axes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2, 1, 2]]
 
 SECONDS = "second of the measured part"
-"""The title of the axis of seconds."""
+"""The title of an axis of seconds."""
 
 ZERO_LABEL = "datum.value === 0 ? '0' : datum.label"
-"""The label of a tick on an axis of signed differences: zero has no sign."""
+"""The Vega expression for the labels of an axis of signed differences, which shows zero without a sign."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -27,29 +27,29 @@ class Figure:
 
     title: str
     alt: str
-    """The words that stand for it where it cannot be seen."""
+    """The alternative text, which is read or shown if the chart cannot be seen."""
     spec: dict[str, Any]
-    """The specification of Vega-Lite; colours come from the page, so that it follows light and dark."""
+    """The Vega-Lite specification. Colours are names from the page's style sheet, so that the chart follows its light
+    or dark mode."""
     unit: str = ""
     wide: bool = False
 
 
 class Canvas:
-    """Layers of one chart, and the rows that each of them draws."""
+    """The layers of one chart, with the rows that each layer draws."""
 
     def __init__(self) -> None:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
 
     def chart(self, rows: Rows) -> Layer:
-        """Adds the rows to the data of the chart and returns a layer that draws them."""
+        """Adds rows to the data of the chart, and returns a layer that draws them."""
         name = f"rows{len(self._datasets)}"
         self._datasets[name] = [dict(row) for row in rows]
         return Layer(name)
 
     def whiskers(self, rows: Rows, x: Callable[[str], Channel], y: Channel, **channels: Any) -> list[Layer]:
-        """Returns the interval of each row that has one, as a bar from its `low` to its `high`; no layer where none
-        has.
-        """
+        """Returns a layer that draws an interval for each row, as a bar from its `low` to its `high`. Rows without an
+        interval are left out. If no row has an interval, the result is empty."""
         bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
         bar = self.chart(bounded).mark("rule", strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
         return [bar.encode(x=x("low:Q"), x2="high:Q", y=y, **channels)] if bounded else []
@@ -57,7 +57,7 @@ class Canvas:
     def figure(
         self, title: str, layers: Sequence[Layer], height: int, text: str, unit: str = "", *, wide: bool = False
     ) -> Figure:
-        """Returns the layers as one figure, as wide as the page allows; `text` is the alternative text."""
+        """Returns the layers as one figure, which is as wide as the page allows. `text` is the alternative text."""
         chosen = {param["name"]: param for layer in layers for param in layer.params}
         spec: dict[str, Any] = {
             "$schema": SCHEMA,
@@ -73,17 +73,18 @@ class Canvas:
 
 
 def arm_colour(names: list[str], field: str = "arm:N", **options: Any) -> Channel:
-    """Returns the colour by arm (or another field), the same in all charts; the palette is the page's."""
+    """Returns the colour channel by arm (or by another field), which is the same in all charts. The page defines the
+    colours."""
     return channel(field, scale={"domain": names}, title=None, sort=None, **options)
 
 
 def arm_shape(names: list[str], field: str = "arm:N", **options: Any) -> Channel:
-    """Returns the shape by arm (or another field), so that colour is never the only sign."""
+    """Returns the shape channel by arm (or by another field), so that arms do not differ in colour alone."""
     return channel(field, scale=_repeated(names, SHAPES), title=None, sort=None, **options)
 
 
 def arm_dash(names: list[str], field: str = "arm:N") -> Channel:
-    """Returns the line pattern by arm (or another field)."""
+    """Returns the channel for the line pattern by arm (or by another field)."""
     return channel(field, scale=_repeated(names, DASHES), title=None, sort=None)
 
 
@@ -92,14 +93,15 @@ def _repeated(names: list[str], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def row_axis(field: str, rows: Rows, **options: Any) -> Channel:
-    """Returns a vertical axis with a place for each row, from top to bottom; `options` are those of the labels."""
+    """Returns a vertical axis with an entry for each row, from top to bottom. `options` are Vega options of its
+    labels."""
     names = list(dict.fromkeys(row[field.partition(":")[0]] for row in rows))
     axis = {"ticks": False, "domain": False, **options}
     return channel(field, title=None, scale={"domain": names}, axis=axis)
 
 
 def numbered(field: str, title: str, numbers: Sequence[int]) -> Channel:
-    """Returns a horizontal axis of whole numbers, such as those of blocks, in ascending order."""
+    """Returns a horizontal axis of whole numbers, such as the numbers of blocks."""
     return channel(
         field,
         title=title,
@@ -109,18 +111,19 @@ def numbered(field: str, title: str, numbers: Sequence[int]) -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Returns 1, 2, 5, 10, 20, ... from below `low` to above `high`; over a wide range only powers of ten."""
+    """Returns the ticks 1, 2, 5, 10, 20, ... of a logarithmic axis, from below `low` to above `high`. Over a wide range
+    it returns only powers of ten."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= _NARROW else (1,)
     return [step * 10.0**power for power in range(first, last + 1) for step in steps]
 
 
 _NARROW = 3
-"""The number of decades up to which there is room for more ticks than powers of ten."""
+"""Up to this number of decades there is room for more ticks than powers of ten."""
 
 
 def seconds_axis(first: int, last: int) -> Channel:
-    """Returns the axis of the seconds, in a field `s`; the warm-up lies left of zero."""
+    """Returns the axis for the field `s`, the second of a trial. Seconds of the warm-up are negative."""
     return channel(
         "s:Q",
         title=SECONDS,
@@ -130,7 +133,8 @@ def seconds_axis(first: int, last: int) -> Channel:
 
 
 def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
-    """Returns a rule at zero, if that is inside the chart."""
+    """Returns a layer with a vertical line at zero, where the measured part begins. The result is empty if zero is
+    outside the chart."""
     if not first < 0 < last:
         return []
     rule = canvas.chart([{"at": 0}]).mark("rule", color="--soft", strokeDash=[3, 3])

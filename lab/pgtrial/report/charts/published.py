@@ -1,6 +1,7 @@
-"""Charts of published figures beside this study's: ratios of the arms, and tps over clients if both studies have it.
+"""Charts that compare published figures with this study: ratios of the arms, and throughput over clients if both
+studies have it.
 
-Marks of published figures are hollow and in a quiet colour, those of this study are filled.
+The marks of published figures are hollow and in a quiet colour; the marks of this study are filled.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ _ROW = 58
 _THEIRS, _OURS = "published", "this study"
 _SHAPES = {_THEIRS: "diamond", _OURS: "circle"}
 _LABEL = "slice(split(datum.label, '|'), 1)"
-"""The lines of a row's label; the words before the first bar keep rows with equal labels apart."""
+"""The Vega expression for the lines of a row's label. The text before the first bar is not shown; it distinguishes rows
+with equal labels."""
 
 _NARROW = 1.5
-"""The factor within which ratios have an axis with ticks of its own choice."""
+"""If the ratios are within this factor, Vega chooses the ticks of their axis."""
 
 
 def published_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart of all ratios, and one of tps for each published figure over clients and each scale of its
-    workload.
-    """
+    """Returns one chart with all ratios, and charts of throughput for each published figure over numbers of clients,
+    one for each scale of its workload."""
     both = beside(data)
     if both is None:
         return []
@@ -78,7 +79,7 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
-    """Returns each published ratio once, followed by the ratios of this study."""
+    """Returns each published ratio once, each followed by the ratios of this study."""
     rows: dict[str, dict[str, Any]] = {}
     for contrast in contrasts:
         where = ", ".join(part for part in (contrast.figure, contrast.at) if part)
@@ -110,7 +111,7 @@ def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
 
 
 def _over_clients(data: StudyData, published: PublishedFigure, per_second: float) -> list[Figure]:
-    """Returns a chart for each scale and rate of the figure's workload."""
+    """Returns a chart for each scale and rate of the workload of a published figure."""
     theirs = [
         {"place": point.at, "tps": point.value * per_second, "series": series.name, "exact": series.exact}
         for series in published.series

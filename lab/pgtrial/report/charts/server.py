@@ -1,4 +1,5 @@
-"""Charts of servers over the seconds of a trial: sessions by wait event, the host's work, the provider's metrics."""
+"""Charts of servers over the seconds of a trial: sessions by wait event, the activity of the host, and the metrics of a
+cloud provider."""
 
 from __future__ import annotations
 
@@ -27,20 +28,20 @@ from pgtrial.report.series import (
 )
 
 _MOST_BINS = 60
-"""The largest number of bins of one chart, which keeps the page small."""
+"""A chart divides the time into at most this number of bins, which keeps the page small."""
 
 _LINES_HEIGHT = 130
 
 Line = Sequence[tuple[int, float]]
-"""The points of a line, each a second and a value, in ascending order."""
+"""The points of a line in ascending order. Each point is a second and a value."""
 
 
 def wait_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of active sessions, the mean of an arm's trials; the warm-up lies left of zero."""
+    """Returns charts of the active sessions, as the mean over an arm's trials. The warm-up is left of zero."""
     events = events_shown(data)
     names = {CPU: "--wait-cpu", OTHER: "--wait-other"}
     colours = {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
-    # OTHER is what has no name of its own
+    # events that are not shown by their own name are counted as OTHER
     part = pl.when(pl.col("event").is_in(events)).then(pl.col("event")).otherwise(pl.lit(OTHER))
     step = _bin_width(data)
     figures = []
@@ -52,7 +53,8 @@ def wait_charts(data: StudyData) -> list[Figure]:
 
 
 def work_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the host's work, the mean of an arm's trials; none if the host was not observed."""
+    """Returns charts of the host's activity, as the mean over an arm's trials. The result is empty if the host was not
+    observed."""
     if not data.observed:
         return []
     step = _bin_width(data)
@@ -75,10 +77,11 @@ def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 @dataclass(frozen=True)
 class _Stack:
-    """The properties of a stacked chart, such as active sessions by wait event, whose parts add up to a total."""
+    """The properties of a stacked chart, such as the chart of active sessions by wait event. The parts of such a chart
+    add up to a total."""
 
     title: str
-    """The words of the chart's title before the arm and the load point."""
+    """The beginning of the chart's title, before the arm and the load point."""
     text: str
     unit: str
     of_part: str
@@ -86,12 +89,12 @@ class _Stack:
     height: int
     legend: dict[str, Any]
     places: int
-    """The number of decimals of the values; means in the alternative text have one less."""
+    """The number of decimals of the values. Means in the alternative text have one decimal less."""
     told: int | None = None
-    """The number of parts that the alternative text names, the largest first; None: all parts in their order."""
+    """How many parts the alternative text names, beginning with the largest. None: all parts in their order."""
 
 
-# the names of wait events are long, and two charts stand side by side
+# three columns in the legend, since the names of wait events are long and two charts are side by side
 _WAITS = _Stack("", "Active sessions by wait event", "active sessions", "active sessions", 180, {"columns": 3}, 2, 3)
 _CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, {}, 3)
 
@@ -99,9 +102,10 @@ _CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPU
 def _stacks(
     look: _Stack, point: LoadPoint, arms: Mapping[str, pl.DataFrame], colours: Mapping[str, str]
 ) -> list[Figure]:
-    """Returns a chart for each arm that was observed, on the same axes; frames have the columns second, part and value.
+    """Returns a chart for each arm that was observed, all with the same axes. The frames have the columns second, part
+    and value.
 
-    The parts are stacked in the order of `colours`; others are not drawn.
+    The parts are stacked in the order of `colours`. Parts that are not in `colours` are not drawn.
     """
     known = {arm: frame for arm, frame in arms.items() if not frame.is_empty()}
     totals = [frame.group_by("second").agg(pl.col("value").sum())["value"].max() for frame in known.values()]
@@ -113,7 +117,8 @@ def _stacks(
 
 @dataclass(frozen=True)
 class _Axes:
-    """The extents that charts side by side share: the first and the last second, and the largest value."""
+    """The ranges of the axes that charts side by side have in common: the first and the last second, and the largest
+    value."""
 
     first: int
     last: int
@@ -160,13 +165,12 @@ _QUANTITIES = (
     ("Some process waited for I/O", "% of the time", "pressure", "io_some_s", 100.0, 5.0),
     ("Some process waited for memory", "% of the time", "pressure", "memory_some_s", 100.0, 1.0),
 )
-"""The title, unit, source and name of each quantity, the factor to the unit, and the value from which on it is
-drawn.
-"""
+"""For each quantity: its title, unit, source and name, the factor that converts it to the unit, and the value from
+which on it is drawn."""
 
 
 def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
-    """Returns a chart of each quantity in all bins in which its source was observed."""
+    """Returns a chart of each quantity, over all bins in which its source was observed."""
     figures = []
     for title, unit, source, name, factor, least in _QUANTITIES:
         value = pl.col("value").filter(pl.col("name") == name).sum() * factor
@@ -177,11 +181,13 @@ def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 
 _MOST_CHARTS = 16
-"""The most charts of all load points together, but two for each at least; the table has all."""
+"""The largest number of charts over all load points together, except that each load point has at least two. The table
+has all metrics."""
 
 
 def provider_charts(data: StudyData) -> list[Figure]:
-    """Returns a chart per metric with the mean of an arm's trials; the metrics that limit a server come first."""
+    """Returns a chart for each metric of the provider, with the mean over an arm's trials. The metrics that can limit a
+    server come first."""
     spans = [int(span) for frame in data.provider.values() for span in frame["span_s"].unique()]
     if not spans:
         return []
@@ -198,13 +204,14 @@ def provider_charts(data: StudyData) -> list[Figure]:
 
 
 def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
-    """Returns the metric's values; the last one is repeated at the end of its time."""
+    """Returns the values of a metric as the points of a line. The last value is repeated at the end of its time
+    span."""
     line = list(series.filter(pl.col("name") == metric).select("second", "value").iter_rows())
     return [*line, *((second + step, value) for second, value in line[-1:])]
 
 
 def _bin_width(data: StudyData, multiple_of: int = 1) -> int:
-    """Returns the width of a bin in a study's charts over its seconds, seconds."""
+    """Returns the width in seconds of a bin in charts over the seconds of a trial."""
     if data.every_second:
         return multiple_of
     return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)
@@ -218,9 +225,8 @@ def _lines(
     least: float = -math.inf,
     interpolate: Literal["linear", "step-after"] = "linear",
 ) -> list[Figure]:
-    """Returns one figure, or none where no arm reaches `least`. Arms without a line are left out, others keep their
-    colours.
-    """
+    """Returns one figure with a line for each arm. The result is empty if no arm reaches `least`. Arms without a line
+    are left out, and the other arms keep their colours."""
     if not any(value >= least for line in lines.values() for _, value in line):
         return []
     known = {arm: line for arm, line in lines.items() if line}

@@ -1,4 +1,5 @@
-"""Charts of interleaved trials: one block's slices over time, and the precision that the study reached over time."""
+"""Charts of interleaved trials: the slices of one block over time, and the precision that the study had reached over
+time."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
 from pgtrial.statistics.precision import half_width
 
 _MOST_SLICES = 120
-"""The largest number of slices of one chart, from the start of the measured part: more would be too narrow to see."""
+"""A chart shows at most this number of slices, from the start of the measured part. More slices would be too narrow to
+see."""
 
 
 def slice_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart of a middle block at each load point, and one of the precision; none if trials did not
-    alternate.
-    """
+    """Returns a chart of the precision, and a chart with the slices of a block from the middle of the study for each
+    load point. The result is empty if trials did not alternate in slices."""
     if data.plan.interleaving is None:
         return []
     figures = [_precision(data), *(_slices(data, point) for point in data.plan.load_points)]
@@ -28,9 +29,8 @@ def slice_charts(data: StudyData) -> list[Figure]:
 
 
 def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
-    """Returns a chart of each slice's tps, or at a rate its mean response time, as wide as the slice really was; dotted
-    lines are the planned borders.
-    """
+    """Returns a chart of the throughput in each slice or, for a load at a given rate, of its mean response time. Each
+    bar is as wide as the slice really was, and dotted lines are the planned borders."""
     arms = data.plan.arms
     paced = point.rate is not None
     what, digits = ("mean response time, ms", ",.3f") if paced else (rate_unit(data.plan.load_points), ",.0f")
@@ -88,10 +88,10 @@ def _range(values: list[float], digits: str) -> str:
 
 
 def _precision(data: StudyData) -> Figure | None:
-    """Returns a chart of half-widths against the wall time spent: a line of all blocks so far, and marks at the planned
-    looks.
+    """Returns a chart of the half-width of the interval over the time spent. A line shows the interval from all blocks
+    so far, and marks show the planned looks.
 
-    The axis is logarithmic, since one failed trial can make an interval a thousand times as wide.
+    The axis is logarithmic, because one failed trial can make an interval a thousand times as wide.
     """
     steps = [step for step in data.reached if half_width(step[1].difference)]
     if not steps:

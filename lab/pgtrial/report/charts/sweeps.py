@@ -1,4 +1,5 @@
-"""Curves over clients and sizes: the scalability law with its band, and the broken line with its cliffs."""
+"""Charts of curves over numbers of clients and sizes of the data: the scalability law with its band, and the broken
+line with its cliffs."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_place, sweep_l
 from pgtrial.statistics.scalability import Curve
 
 _STEPS = 80
-"""The number of places at which a law is drawn."""
+"""The number of points at which a law is drawn."""
 
 
 def scaling_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the laws that fit, over the medians of the trials; one chart for each sweep over clients."""
+    """Returns one chart for each sweep over clients. It shows the laws that fit, and the medians of the trials."""
     charts = []
     for points, arms in by_sweep(data.result.scaling).items():
         laws = {of_arm.arm: of_arm for of_arm in arms if of_arm.law is not None and of_arm.law.fits}
@@ -42,9 +43,8 @@ def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Fi
 
 
 def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
-    """Returns the law's points between the tested numbers; the width of its band is interpolated between these
-    numbers.
-    """
+    """Returns points of the law between the tested numbers of clients. The width of its band is interpolated between
+    these numbers."""
     known = [_finite(bounds) for bounds in (law.single, law.serial, law.mutual)]
     curve = Curve(*(value for _, value, _ in known))
     tested = np.log(of_arm.clients)
@@ -63,7 +63,7 @@ def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
 
 
 def _finite(bounds: Bounds) -> tuple[float, float, float]:
-    """Returns the low end, the value and the high end; an end without limit becomes the value."""
+    """Returns the lower bound, the value and the upper bound. A missing bound is replaced by the value."""
     value = bounds.value or 0.0
     return bounds.low or value, value, bounds.high or value
 
@@ -73,7 +73,8 @@ def _ends(bands: Sequence[tuple[float, float, float]]) -> tuple[list[tuple[float
 
 
 def cliff_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the broken lines of arms with a cliff, and its place; one chart for each sweep over sizes."""
+    """Returns one chart for each sweep over sizes in which an arm has a cliff. It shows the broken lines and the
+    positions of the cliffs."""
     charts = []
     for points, arms in by_sweep(data.result.cliffs).items():
         if any(of_arm.cliffs for of_arm in arms):
@@ -119,5 +120,5 @@ def _line(base: Layer, measured: Readings) -> Layer:
 
 
 def _marks(canvas: Canvas, measured: Readings) -> list[Layer]:
-    """Returns the layers for medians and single trials, without the line through the medians."""
+    """Returns the layers for the medians and the single trials, without the line through the medians."""
     return lines(canvas, measured, measured.places)[1:]

@@ -1,4 +1,5 @@
-"""The share of tasks that were done within a time, and how much of their time was waiting for a connection."""
+"""Charts of tasks: the share of tasks that were done within a time, and how much of their time they waited for a
+connection."""
 
 from __future__ import annotations
 
@@ -12,24 +13,24 @@ from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 _STEP = 0.005
-"""The smallest step of the curve that is drawn, which keeps the page small."""
+"""The curve is drawn only at steps of at least this share, which keeps the page small."""
 
 _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""
 
 _PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
-"""The parts of a task's time, each with its field in the times of a task."""
+"""The parts of a task's time, each with the field of a task's times that holds it."""
 
 
 def task_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the distribution of response times, then of their parts; none for a study without tasks."""
+    """Returns a chart of the distribution of response times, and a chart of their parts. The result is empty for a
+    study without tasks."""
     return [figure for figure in (_distribution(data), _parts(data)) if figure is not None]
 
 
 def _distribution(data: StudyData) -> Figure | None:
-    """Returns the distribution of an arm's task times over all its trials. Failed tasks are never done, so that a curve
-    may end below 100%.
-    """
+    """Returns a chart of the distribution of task times, over all trials of an arm. Failed tasks are never done, so
+    that a curve may end below 100%."""
     curves = {arm: _curve(data, arm) for arm in data.plan.arms}
     rows = [{"arm": arm, "s": at, "share": share} for arm, curve in curves.items() for at, share in curve]
     times = [at for curve in curves.values() for at, _ in curve]
@@ -57,7 +58,8 @@ def _distribution(data: StudyData) -> Figure | None:
 
 
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
-    """Returns the points of an arm's curve: seconds, and the share of all tasks that took no longer."""
+    """Returns the points of an arm's curve. Each point is a time in seconds, and the share of all tasks that took at
+    most this time."""
     trials = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
     merged = Latencies.sum_of(data.histograms[trial.index] for trial in trials if trial.tasks is not None)
     tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in trials if trial.tasks is not None)
@@ -78,9 +80,8 @@ def _half(curve: list[tuple[float, float]]) -> str:
 
 
 def _parts(data: StudyData) -> Figure | None:
-    """Returns a chart of the mean over an arm's trials, so that the parts add up to the mean response time of completed
-    tasks.
-    """
+    """Returns a chart of the parts of the response time, as means over an arm's trials. The parts add up to the mean
+    response time of completed tasks."""
     rows: list[dict[str, Any]] = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]

@@ -1,4 +1,5 @@
-"""Charts of every second of every trial, one per load point: thin lines for trials, thick ones for medians of arms."""
+"""Charts of every second of every trial, one for each load point. Thin lines are single trials, and thick lines are the
+medians of the arms."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from pgtrial.report.charts.vega import Channel, channel
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
-"""The largest number of points of a line; longer trials are averaged over several seconds, which keeps the page
-small.
-"""
+"""A line has at most this number of points. Longer trials are averaged over several seconds, which keeps the page
+small."""
 
 
 def timelines(data: StudyData) -> list[Figure]:
-    """Returns charts of tps by second; the warm-up lies left of zero. The reader can select one block."""
+    """Returns charts of the throughput in each second. The warm-up is left of zero. The reader of the page can select
+    one block."""
     return [figure for point in range(len(data.plan.load_points)) if (figure := _figure(data, point)) is not None]
 
 
@@ -78,7 +79,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 
 def _shown(unit: str) -> list[str | Channel]:
-    """Returns the lines of the tooltip that appears over a level."""
+    """Returns the lines of the tooltip of a level."""
     return [
         "arm:N",
         channel("tps:Q", format=",.0f", title=f"level, {unit}"),
@@ -88,8 +89,8 @@ def _shown(unit: str) -> list[str | Channel]:
 
 
 def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:
-    """Returns the levels with the seconds at which they end: those of the median trial if the regime changes, and those
-    of the trials of each block."""
+    """Returns the levels with the seconds at which they begin and end: the levels of the median trial if the regime
+    changes, and the levels of the trials of each block."""
     rows: list[dict[str, Any]] = []
     for cell in data.result.regimes:
         if cell.load_point != point:
@@ -113,7 +114,8 @@ def _level(arm: str, block: int | None, start: float, end: float, tps: float, *,
 
 
 def _thinned(rows: list[tuple[int, int]]) -> tuple[list[int], list[float]]:
-    """Returns the seconds and tps of one trial, averaged so that the line has at most `_MOST_POINTS` points."""
+    """Returns the seconds and the throughput of one trial, averaged so that the line has at most `_MOST_POINTS`
+    points."""
     step = math.ceil(len(rows) / _MOST_POINTS) if rows else 1
     groups = [rows[i : i + step] for i in range(0, len(rows), step)]
     return [group[0][0] for group in groups], [round(sum(n for _, n in group) / len(group), 1) for group in groups]

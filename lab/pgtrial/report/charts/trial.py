@@ -1,4 +1,5 @@
-"""Charts of one trial second by second: throughput, latency, and what server and host did. Every second is drawn."""
+"""Charts of one trial second by second: its throughput, its latency, and the activity of the server and the host. Every
+second is drawn."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData, seconds_of, whole_seconds
 
 LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
-"""The latencies of a timeline, and their names."""
+"""The latencies in a timeline, each with the name that is shown."""
 
 _HEIGHT = 200
 
 
 def trial_charts(data: StudyData, trial: Trial) -> list[Figure]:
-    """Returns the charts of one stored trial; none if it failed before its first second."""
+    """Returns the charts of one stored trial. The result is empty if the trial failed before its first second."""
     of_trial = replace(data, trials=[trial], every_second=True)
     return [
         *_throughput(of_trial, trial),
