@@ -22,8 +22,8 @@ pub struct Books<'a, T> {
     reports: Reporter,
     pub schedule: Schedule,
     pub stretch: Stretch,
-    /// The time at which transactions stop to begin: the end of the load or, if engines take turns in slices, the end
-    /// of this engine's slice. No transaction begins at this time or later.
+    /// The time from which on no transaction may begin: the end of the load or, if engines take turns in slices, the
+    /// end of this engine's slice.
     pub gate: Nanos,
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
     /// Used only if engines take turns in slices.

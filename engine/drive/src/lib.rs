@@ -1,6 +1,6 @@
 //! The event loop, which decides when a client acts, and counts the results. The crate `workload` has the programs,
-//! which decide what a client does next, and `wire` has the connections to the server. Nothing here knows options,
-//! reports or events of a front end.
+//! which decide what a client does next, and `wire` has the connections to the server. This crate does not know the
+//! options, reports and events of the front ends.
 
 mod agenda;
 pub mod alone;

@@ -48,8 +48,8 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called when the load begins at `at`.
     fn start(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>], at: Nanos);
 
-    /// Makes a client ready for its next transaction. Returns false if it cannot start now: the mode makes it wait or
-    /// ends it.
+    /// Prepares a client's next transaction. Returns true if the transaction starts now. Otherwise the mode has made
+    /// the client wait or has ended it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
     /// Called when a client's program has reached the end of its transaction. Counts the transaction. Returns the start

@@ -107,7 +107,8 @@ impl Began {
         let late = self.at.checked_sub(self.planned?).filter(|late| *late > LATE)?;
         let late_s = late.as_secs_f64();
         Some(format!(
-            "the load began {late_s:.1} s after the time to start at (--start-at): that time was past when the clients were ready"
+            "the load began {late_s:.1} s after the time to start at (--start-at): that time was past when \
+             the clients were ready"
         ))
     }
 }
@@ -138,8 +139,8 @@ pub trait Observer {
 }
 
 /// The message about threads that do not end when the run is over.
-pub const STUCK: &str =
-    "a client thread did not end: it computes without end, or waits for a command of its script; the run is given up";
+pub const STUCK: &str = "a client thread did not end: it computes without end, or waits for a shell command of its \
+     script; the run is aborted";
 
 /// The results of a run.
 #[derive(Debug, Default)]

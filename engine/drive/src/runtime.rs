@@ -56,7 +56,7 @@ pub trait Runtime<'run> {
     fn give_up(&self, status: u8) -> !;
 }
 
-/// Threads of the operating system.
+/// The runtime that starts threads of the operating system.
 pub struct Threads<'run, 'env> {
     pub scope: &'run Scope<'run, 'env>,
     pub clock: Clock,

@@ -90,8 +90,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time at which transactions stop to begin in this period: the end of the load, or of this engine's
-    /// slice.
+    /// Returns the time from which on no transaction may begin in this period: the end of the load or, if engines take
+    /// turns in slices, the end of this engine's slice.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }

@@ -29,7 +29,7 @@ impl Clock {
         Self { origin: monotonic() }
     }
 
-    /// Returns the time since the start.
+    /// Returns the time since the clock was started.
     #[inline]
     pub fn now(&self) -> Nanos {
         monotonic().wrapping_sub(self.origin)
@@ -97,7 +97,7 @@ pub fn monotonic() -> Nanos {
 pub enum Phase {
     Warmup,
     Measure,
-    /// The phase after the measured one: the clients finish the transactions that they have begun.
+    /// The phase after the measured part, in which the clients finish the transactions that they have begun.
     Drain,
 }
 

@@ -1,12 +1,12 @@
 //! An oracle for testing captures of logs: a generator writes logs and remembers what it wrote, so that a capture can
 //! be compared with it.
 //!
-//! - `choices`: decisions, drawn from the bytes of a fuzzer or of a property test
-//! - `load`: sessions, their statements, and the messages that a server logs of them
+//! - `choices`: random decisions, drawn from the bytes of a fuzzer or of a property test
+//! - `load`: sessions, their statements, and the messages that a server logs about them
 //! - `sql`: texts of statements
-//! - `form`: messages as `stderr`, `csvlog` or `jsonlog`
-//! - `damage`: the damage that happens to logs
-//! - `verdict`: the comparison of a capture with what was written
+//! - `form`: writes messages in the formats `stderr`, `csvlog` and `jsonlog`
+//! - `damage`: damages logs in the ways in which real logs are damaged
+//! - `verdict`: compares a capture with what was written to the log
 
 mod choices;
 mod damage;

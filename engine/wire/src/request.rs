@@ -11,7 +11,7 @@ pub struct Request {
     /// The messages of the last request, if they contain the text of statements. The position in an error refers to
     /// this text.
     messages: Vec<u8>,
-    /// A bit for each statement that this session has parsed.
+    /// One bit for each statement of the run. It is set if this session has parsed the statement.
     parsed: Vec<u64>,
     /// The statements that were sent to be parsed, and for which no ParseComplete has arrived.
     pending: VecDeque<usize>,

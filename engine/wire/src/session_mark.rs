@@ -3,7 +3,7 @@
 
 use ground::random::entropy;
 
-/// The number of letters of a mark.
+/// The number of letters in the mark of a session.
 const MARK_LENGTH: usize = 8;
 
 /// The letters of marks. Their number is a power of two, so that each letter is equally likely to be drawn.

@@ -54,7 +54,7 @@ impl PerClient {
         &self.totals
     }
 
-    /// Counts a transaction of the client `index`, counted from the first one here.
+    /// Counts a transaction of the client `index`. The index 0 is the first of these clients.
     #[inline]
     pub fn add(&mut self, index: usize, latency_ns: u64) {
         if let Some(totals) = self.totals.get_mut(index) {
@@ -64,7 +64,7 @@ impl PerClient {
 }
 
 impl ModeCounts for PerClient {
-    /// Adds the totals of other clients to this sum, which begins with client 0.
+    /// Adds the totals of other clients to these totals, whose first client is client 0.
     fn merge(&mut self, other: &PerClient) {
         let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
         let mine = std::mem::replace(self, Self::new(0, clients));

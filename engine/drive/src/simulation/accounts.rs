@@ -36,15 +36,21 @@ impl Judge<'_> {
         let patience = 60 * MS * (1 + start.told.iter().map(|told| told.parts.len() as Nanos).sum::<Nanos>());
         // The start time is written as seconds since 1970 with decimals, which are exact to less than a microsecond.
         let is_punctual = (comes.saturating_sub(1000)..=comes + patience).contains(&begins);
-        self.promise(is_set_late || is_punctual, || format!("the load began at {begins} ns, planned were {comes} ns"));
+        self.promise(is_set_late || is_punctual, || {
+            format!("the load began at {begins} ns instead of the planned {comes} ns")
+        });
         let planned = clocks(start.at, None);
         if start.set.is_none() {
             let planned_s = began.planned.unwrap_or_default().as_secs_f64();
             let is_right = (planned_s - planned.wall.as_secs_f64()).abs() < 0.01;
-            self.promise(is_right, || format!("planned was {planned_s} s, the engine says {began:?}"));
+            self.promise(is_right, || {
+                format!("the engine reports the planned start {planned_s} s, which is wrong: {began:?}")
+            });
             let is_late = begins > start.at + 1000 * MS;
             let says_late = began.lateness().is_some();
-            self.promise(is_late <= says_late, || format!("the load began at {begins} ns: {began:?}"));
+            self.promise(is_late <= says_late, || {
+                format!("the load began late, at {begins} ns, and the engine does not report it: {began:?}")
+            });
         }
     }
 
@@ -60,15 +66,20 @@ impl Judge<'_> {
 
     fn judge_tasks(&mut self, outcome: &Outcome) {
         let Some(tasks) = outcome.own.get::<Tasks>() else {
-            return self.promise(false, || "a run of tasks has none".to_owned());
+            return self.promise(false, || "the outcome of a run of tasks has no totals of tasks".to_owned());
         };
         let watch = &self.engine.watch;
         let (completed, failed) = (tasks.completed(), tasks.failed());
         self.promise(completed + failed == watch.tasks.len() as u64, || {
-            format!("{completed} tasks were completed and {failed} failed, {} were seen", watch.tasks.len())
+            format!(
+                "the totals have {completed} completed and {failed} failed tasks, the observer saw {}",
+                watch.tasks.len()
+            )
         });
         let unfinished = tasks.planned - completed - failed;
-        self.promise(tasks.unfinished() == unfinished, || format!("{} tasks of {unfinished}", tasks.unfinished()));
+        self.promise(tasks.unfinished() == unfinished, || {
+            format!("the totals have {} unfinished tasks instead of {unfinished}", tasks.unfinished())
+        });
         let mut responses = watch.responses.clone();
         responses.sort_unstable();
         let middle = responses.len() / 2;
@@ -77,21 +88,26 @@ impl Judge<'_> {
             odd if odd % 2 == 1 => Some(responses[middle] as f64 / 1000.0),
             _ => Some((responses[middle - 1] + responses[middle]) as f64 / 2000.0),
         };
-        self.promise(tasks.median() == median, || format!("the median is {:?}, not {median:?}", tasks.median()));
+        self.promise(tasks.median() == median, || {
+            format!("the median of the totals is {:?}, the right one is {median:?}", tasks.median())
+        });
         let below = |limit: Nanos| responses.iter().filter(|response| **response < limit).count() as u64;
         let (early, of_classes) = (below(5_000 * MS), tasks.classes().iter().sum::<u64>());
         self.promise(tasks.under_five_seconds() == early && of_classes == completed, || {
-            format!("{} of {completed} tasks before 5 s, {of_classes} in all classes", tasks.under_five_seconds())
+            format!(
+                "the totals have {} tasks below 5 s instead of {early}, and {of_classes} in all classes instead of {completed}",
+                tasks.under_five_seconds()
+            )
         });
         let parts = tasks.queue.mean() + tasks.service.mean();
         self.promise((parts - tasks.response.mean()).abs() <= 1e-6 * parts, || {
-            format!("tasks waited and were served for {parts} us, and took {} us", tasks.response.mean())
+            format!("the mean waiting and service times add up to {parts} us instead of {} us", tasks.response.mean())
         });
     }
 
     fn judge_replay(&mut self, outcome: &Outcome) {
         let Some(totals) = outcome.own.get::<ReplayTotals>() else {
-            return self.promise(false, || "a replay has no totals".to_owned());
+            return self.promise(false, || "the outcome of a replay has no totals of the replay".to_owned());
         };
         let sum = |of: &std::collections::BTreeMap<String, u64>| of.values().sum::<u64>();
         let counted = ReplayTruth {
@@ -107,9 +123,11 @@ impl Judge<'_> {
             consequences: totals.accounts.iter().map(|account| sum(&account.consequences)).sum(),
         };
         let truth = self.engine.truth.replay;
-        self.promise(counted == truth, || format!("counted was {counted:?}, there were {truth:?}"));
+        self.promise(counted == truth, || format!("the engine counted {counted:?}, but the programs saw {truth:?}"));
         let by_account: u64 = totals.accounts.iter().map(|account| account.unexpected()).sum();
-        self.promise(by_account == truth.unexpected, || format!("{by_account} unexpected errors by account"));
+        self.promise(by_account == truth.unexpected, || {
+            format!("the accounts add up to {by_account} unexpected errors")
+        });
     }
 
     fn judge_counts_of_programs(&mut self, outcome: &Outcome) {
@@ -117,12 +135,14 @@ impl Judge<'_> {
         let events: u64 = tallies.iter().map(|tally| tally.counts.more_events).sum();
         let truth = &self.engine.truth;
         self.promise(events == truth.more_events, || {
-            format!("programs counted {} transactions, the engine {events}", truth.more_events)
+            format!("the programs counted {} transactions, but the engine {events}", truth.more_events)
         });
         let totals = tallies.iter().filter_map(|tally| tally.own.get::<crate::ledger::PerClient>());
         let of_clients: u64 = totals.flat_map(|clients| clients.totals()).map(|client| client.transactions).sum();
         let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
-        self.promise(of_clients == measured, || format!("{of_clients} transactions of clients, {measured} of all"));
+        self.promise(of_clients == measured, || {
+            format!("the clients' totals add up to {of_clients} transactions instead of {measured}")
+        });
         if self.scenario.extras.is_command {
             self.promise(truth.starts.is_empty(), || "a command began transactions".to_owned());
         }

@@ -33,11 +33,11 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     pub fn check(&self) {
         let clients = self.clients.len();
         let timers = &self.thread.timers;
-        assert!(timers.len() <= clients, "{} timers of {clients} clients", timers.len());
-        assert!(timers.turns() <= clients, "{} turns of {clients} clients", timers.turns());
+        assert!(timers.len() <= clients, "{} timers for {clients} clients", timers.len());
+        assert!(timers.turns() <= clients, "{} waiting entries for {clients} clients", timers.turns());
         assert!(
             self.thread.sockets.queued() <= clients,
-            "{} of {clients} clients connect",
+            "{} entries in the queue of connections for {clients} clients",
             self.thread.sockets.queued()
         );
     }
@@ -57,10 +57,10 @@ pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
             .flat_map(|engine| &engine.watch.tasks)
             .for_each(|(task, count)| *all.entry(*task).or_insert(0) += count);
         if let Some((task, count)) = all.iter().find(|(_, count)| **count != 1) {
-            broken.push(format!("task {task:?} was counted {count} times"));
+            broken.push(format!("the engines counted the task {task:?} {count} times"));
         }
         if is_whole && all.len() != apps * tasks as usize {
-            broken.push(format!("{} of {} tasks were counted", all.len(), apps * tasks as usize));
+            broken.push(format!("the engines counted {} of {} tasks", all.len(), apps * tasks as usize));
         }
     }
     broken
@@ -113,17 +113,23 @@ impl Judge<'_> {
     fn judge_giving_up(&mut self, status: u8) {
         let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
         self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));
-        self.promise(hangs_at.is_some(), || "threads were given up that do not hang".to_owned());
+        self.promise(hangs_at.is_some(), || "the main thread gave up threads that do not hang".to_owned());
         let longest = self.scenario.interrupt_at.unwrap_or(0) + 12_000 * MS + 10 * self.scenario.faults.lateness;
         let ended = engine.ends.ended;
-        self.promise(ended <= longest, || format!("the run was given up at {ended} ns, the latest is {longest} ns"));
+        self.promise(ended <= longest, || {
+            format!("the main thread gave up the run at {ended} ns, later than {longest} ns")
+        });
         let Some((committed, unfinished)) = engine.watch.stuck else {
-            return self.promise(false, || "nobody was told of threads that do not end".to_owned());
+            return self.promise(false, || "the observer was not told of threads that do not end".to_owned());
         };
         let truth = engine.truth.sum(|client| client.committed);
-        self.promise(committed <= truth, || format!("{committed} transactions were counted, {truth} committed"));
+        self.promise(committed <= truth, || {
+            format!("the engine counted {committed} transactions of {truth} committed ones")
+        });
         let is_whole = engine.watch.began.is_some() && self.scenario.extras.fails_at.is_none();
-        self.promise(!is_whole || unfinished > 0, || "a thread hangs, and all clients have finished".to_owned());
+        self.promise(!is_whole || unfinished > 0, || {
+            "a thread hangs, but the engine reports that all clients have finished".to_owned()
+        });
     }
 
     /// Returns true if the scenario makes the simulated system fail with this message.
@@ -135,16 +141,18 @@ impl Judge<'_> {
 
     /// Checks that an interrupt ends the run soon: it takes no longer than the cancelling of statements.
     fn judge_end(&mut self) {
-        self.promise(self.engine.ends.are_over, || "threads were left when the run ended".to_owned());
+        self.promise(self.engine.ends.are_over, || "the run ended before all of its threads had".to_owned());
         let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.ends.was_interrupted) else {
             return;
         };
         let longest = interrupted_at + 4000 * MS + 10 * self.scenario.faults.lateness;
         let ended = self.engine.ends.ended;
-        self.promise(ended <= longest, || format!("interrupted at {interrupted_at} ns, the run ended at {ended} ns"));
+        self.promise(ended <= longest, || {
+            format!("the run ended at {ended} ns, too long after the interrupt at {interrupted_at} ns")
+        });
         let cancels = self.scenario.faults.silence == 0.0 && !self.scenario.faults.is_deaf;
         self.promise(!cancels || self.engine.watch.left_running == 0, || {
-            "statements were said to be running that were cancelled".to_owned()
+            "the engine reports that statements may still be running, but they were cancelled".to_owned()
         });
     }
 
@@ -162,7 +170,7 @@ impl Judge<'_> {
         if let Some(time) = self.scenario.time() {
             let end = engine.truth.start + nanos(self.scenario.warmup) + nanos(time);
             self.promise(interrupted_at < end + patience, || {
-                format!("the load ended at {end} ns, and the run had not at {interrupted_at} ns")
+                format!("the load ended at {end} ns, but the run was still going on at {interrupted_at} ns")
             });
             return;
         }
@@ -172,7 +180,7 @@ impl Judge<'_> {
                 && !engine.watch.aborted.contains(&client.number)
         };
         let stuck = engine.truth.clients.values().find(is_stuck);
-        self.promise(stuck.is_none(), || format!("a client does nothing any more: {stuck:?}"));
+        self.promise(stuck.is_none(), || format!("a client hangs within a transaction: {stuck:?}"));
     }
 
     /// Checks that every transaction is counted once, and as what it was: committed, failed or retried.
@@ -182,14 +190,20 @@ impl Judge<'_> {
         let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
         let counted = sum(&|tally| tally.counts.transactions());
         let committed = truth.sum(|client| client.committed);
-        self.promise(counted == committed, || format!("{counted} transactions were counted, {committed} committed"));
+        self.promise(counted == committed, || {
+            format!("the engine counted {counted} transactions, but {committed} were committed")
+        });
         let recorded = sum(&|tally| tally.latencies.total());
-        self.promise(recorded == counted, || format!("{recorded} latencies of {counted} transactions"));
+        self.promise(recorded == counted, || {
+            format!("the histograms have {recorded} latencies of {counted} transactions")
+        });
         let watched: u64 = watch.ticks.values().map(|tally| tally.counts.transactions()).sum();
-        self.promise(watched == counted, || format!("{watched} transactions in the seconds, {counted} in the sum"));
+        self.promise(watched == counted, || {
+            format!("the seconds have {watched} transactions, but the outcome has {counted}")
+        });
         let has_begun = !truth.starts.is_empty();
         self.promise(outcome.aborted == watch.aborted.len() || !has_begun, || {
-            format!("{} clients were given up, reported are {:?}", outcome.aborted, watch.aborted)
+            format!("the outcome has {} aborted clients, but reported were {:?}", outcome.aborted, watch.aborted)
         });
         let failed = sum(&|tally| tally.counts.failures.values().sum());
         let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
@@ -202,7 +216,10 @@ impl Judge<'_> {
         match self.scenario.kind {
             Kind::Staged(_) => {}
             _ => self.promise((given_up..=given_up + open).contains(&of_started), || {
-                format!("{of_started} transactions failed by the counts, {given_up} to {} did", given_up + open)
+                format!(
+                    "the engine counted {of_started} failed transactions instead of {given_up} to {}",
+                    given_up + open
+                )
             }),
         }
         let is_cut =
@@ -211,7 +228,7 @@ impl Judge<'_> {
             && !is_cut
         {
             self.promise(of_started == given_up + open, || {
-                format!("{of_started} transactions failed by the counts, {} did", given_up + open)
+                format!("the engine counted {of_started} failed transactions instead of {}", given_up + open)
             });
         }
         if outcome.scripts.len() > 1 {
@@ -219,15 +236,19 @@ impl Judge<'_> {
             let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
             let is_measured = self.scenario.warmup.is_zero() || measured > 0;
             self.promise(by_script == measured || !is_measured, || {
-                format!("{by_script} transactions by script, {measured} measured")
+                format!("the scripts' totals add up to {by_script} transactions instead of {measured}")
             });
         }
         let retries = sum(&|tally| tally.counts.retries);
         let (retried, most) =
             (truth.sum(|client| client.retries), truth.clients.values().map(|client| client.most_tries).max());
         if let (Some(tries), true) = (self.scenario.options.tries, !matches!(self.scenario.kind, Kind::Staged(_))) {
-            self.promise(retries <= retried, || format!("{retries} retries were counted, {retried} made"));
-            self.promise(most.unwrap_or(0) < u64::from(tries), || format!("{most:?} retries with {tries} tries"));
+            self.promise(retries <= retried, || {
+                format!("the engine counted {retries} retries, but the clients made {retried}")
+            });
+            self.promise(most.unwrap_or(0) < u64::from(tries), || {
+                format!("a transaction was retried {most:?} times, but {tries} tries are allowed")
+            });
         }
     }
 
@@ -239,18 +260,20 @@ impl Judge<'_> {
             tallies.iter().map(|tally| tally.counts.moments.mean() * tally.counts.transactions() as f64).sum();
         let service_us = self.engine.truth.sum(|client| client.service) as f64 / 1000.0;
         self.promise(response_us >= service_us * (1.0 - 1e-9) - 1.0, || {
-            format!("responses took {response_us} us, and the servers {service_us} us for them")
+            format!("the response times add up to {response_us} us, less than the servers' {service_us} us")
         });
         for tally in tallies {
             let (Some(pace), false) = (&tally.pace, matches!(self.scenario.kind, Kind::Replayed { .. })) else {
                 continue;
             };
             let moments = &tally.counts.moments;
-            self.promise(tally.counts.lag.max <= moments.max + 1.0, || "a lag is longer than each response".to_owned());
+            self.promise(tally.counts.lag.max <= moments.max + 1.0, || {
+                "a schedule lag is longer than the longest response time".to_owned()
+            });
             let service: u64 = pace.service.total();
             let is_detailed = matches!(self.scenario.kind, Kind::Closed { .. } | Kind::Staged(_));
             self.promise(service == moments.count || !is_detailed, || {
-                format!("{service} service times of {} transactions", moments.count)
+                format!("the histogram has {service} service times of {} transactions", moments.count)
             });
         }
     }
@@ -273,9 +296,9 @@ impl Judge<'_> {
         match self.scenario.kind {
             Kind::Closed { limit: Limit::Transactions(each), .. } => {
                 let wanted = each * engine.clients as u64;
-                self.promise(done <= wanted, || format!("{done} transactions of {wanted}"));
+                self.promise(done <= wanted, || format!("the clients ran {done} transactions, more than {wanted}"));
                 self.promise(is_cut || outcome.aborted > 0 || done == wanted, || {
-                    format!("{done} transactions of {wanted}, and no client was given up")
+                    format!("the clients ran {done} of {wanted} transactions, although none was aborted")
                 });
             }
             Kind::Staged(StagedPlan { events: Some(_), .. }) if engine.truth.clients.is_empty() => {}
@@ -289,7 +312,7 @@ impl Judge<'_> {
         let last = engine.truth.starts.iter().max().copied().unwrap_or(0);
         if !matches!(self.scenario.kind, Kind::Replayed { .. }) {
             self.promise(last <= end + 5 * MS, || {
-                format!("a transaction began at {last} ns, the load ended at {end} ns")
+                format!("a transaction began at {last} ns, after the end of the load at {end} ns")
             });
         }
         if !engine.ends.was_interrupted {
@@ -297,7 +320,7 @@ impl Judge<'_> {
                 end.max(engine.truth.last_activity + LONGEST_SLEEP) + 300 * MS + 5 * self.scenario.faults.lateness;
             let ended = engine.ends.ended;
             self.promise(ended <= longest, || {
-                format!("the run ended at {ended} ns, its last transaction by {longest} ns")
+                format!("the run ended at {ended} ns, but must end with its last transaction, by {longest} ns")
             });
         }
     }
@@ -319,7 +342,9 @@ impl Judge<'_> {
         };
         let done: u64 = tallies.iter().map(count).sum();
         let spread = 6.0 * expected.sqrt() + 6.0;
-        self.promise(done as f64 <= expected + spread, || format!("{done} transactions at a rate for {expected}"));
+        self.promise(done as f64 <= expected + spread, || {
+            format!("the rate is for {expected} transactions, {done} ran")
+        });
         let faults = &self.scenario.faults;
         let is_idle =
             expected / nanos(time).max(1) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
@@ -330,7 +355,7 @@ impl Judge<'_> {
         );
         let least = expected - spread - self.engine.clients as f64;
         self.promise(!is_whole || is_limited || outcome.aborted > 0 || done as f64 >= least, || {
-            format!("{done} transactions at a rate for {expected}")
+            format!("the rate is for {expected} transactions, but only {done} ran")
         });
     }
 
@@ -382,7 +407,7 @@ impl Judge<'_> {
         };
         let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| !is_own(at));
         self.promise(outside.is_none(), || {
-            format!("a transaction began {outside:?} ns after the start, in another's slice")
+            format!("a transaction began {outside:?} ns after the start, in the slice of another engine")
         });
     }
 
@@ -399,7 +424,7 @@ impl Judge<'_> {
         let mean = done.iter().sum::<u64>() / done.len().max(1) as u64;
         let least = done.iter().min().copied().unwrap_or(0);
         self.promise(mean < 40 || least * 4 >= mean, || {
-            format!("a client committed {least} transactions, the mean is {mean}")
+            format!("a client committed only {least} transactions, but the mean is {mean}")
         });
     }
 }

@@ -209,7 +209,7 @@ impl World {
         let mut words = body.split(|byte| *byte == 0);
         let used = self.truth.client((strand, token)).line;
         if b"QPBE".contains(&kind) && used.is_some_and(|used| used != id) {
-            let defect = format!("a statement went to connection {id} of its thread, the program uses {used:?}");
+            let defect = format!("the engine sent a statement on connection {id}, but the program uses {used:?}");
             self.truth.defects.push(defect);
         }
         match kind {
@@ -248,7 +248,9 @@ impl World {
                 let (_, name) = (words.next(), words.next().unwrap_or_default());
                 let Some(text) = session.parsed.get(name) else {
                     if self.faults.rejection == 0.0 {
-                        self.truth.defects.push("a statement was executed that was never parsed".to_owned());
+                        self.truth
+                            .defects
+                            .push("the engine executed a statement that the server has not parsed".to_owned());
                     }
                     session.put_error("ERROR", "26000");
                     session.fails = true;

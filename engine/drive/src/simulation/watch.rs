@@ -82,8 +82,10 @@ impl Observer for Watch {
         let (kind, sqlstate) = (abortion.cause.kind(), abortion.cause.sqlstate());
         let has_sqlstate = sqlstate.is_some_and(|sqlstate| sqlstate.len() == 5);
         if has_sqlstate == (kind == "script") {
-            self.defects
-                .push(format!("a client was given up by {kind} with SQLSTATE {sqlstate:?}: {}", abortion.cause));
+            self.defects.push(format!(
+                "the kind {kind} of an aborted client does not fit SQLSTATE {sqlstate:?}: {}",
+                abortion.cause
+            ));
         }
     }
 

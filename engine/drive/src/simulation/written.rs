@@ -65,21 +65,23 @@ impl Judge<'_> {
         };
         self.promise(is_right, || {
             format!(
-                "the log has {committed} committed, {skipped} skipped and {failed} failed transactions, counted were \
+                "the log has {committed} committed, {skipped} skipped and {failed} failed transactions, the engine counted \
                  {counted}, {all_skipped} and {whole}"
             )
         });
         if is_sample {
             return;
         }
-        self.promise(!is_closed || retries == all_retries, || format!("{retries} retries in the log of {all_retries}"));
+        self.promise(!is_closed || retries == all_retries, || {
+            format!("the log has {retries} of {all_retries} retries")
+        });
         let of = |tally: &Tally| tally.counts.moments.mean() * tally.counts.transactions() as f64;
         let sum_us = of(&outcome.measure) + of(&outcome.drain);
         self.promise((latencies_us as f64 - sum_us).abs() <= 1.0 + committed as f64, || {
-            format!("the latencies in the log add up to {latencies_us} us, those counted to {sum_us} us")
+            format!("the latencies in the log add up to {latencies_us} us, but the counted ones to {sum_us} us")
         });
         let gap = numbers.iter().find(|(_, numbers)| !numbers.iter().copied().eq(1..=numbers.len() as u64));
-        self.promise(gap.is_none(), || format!("the transactions of a client in the log: {gap:?}"));
+        self.promise(gap.is_none(), || format!("the log numbers the transactions of a client with gaps: {gap:?}"));
     }
 
     /// Checks that the intervals of the log follow each other without a gap, and contain only transactions that were
@@ -92,10 +94,12 @@ impl Judge<'_> {
             for line in log.lines() {
                 let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap_or(u64::MAX)).collect();
                 let [begins, count, ..] = words[..] else {
-                    return self.promise(false, || format!("an interval in the log: {line}"));
+                    return self.promise(false, || format!("the log has a malformed line of an interval: {line}"));
                 };
                 let is_next = next.is_none_or(|next| next == begins);
-                self.promise(is_next && words.len() == 16, || format!("after {next:?} in the log: {line}"));
+                self.promise(is_next && words.len() == 16, || {
+                    format!("the log has a line that does not begin at {next:?} or is malformed: {line}")
+                });
                 next = Some(begins + length.as_secs());
                 committed += count;
                 skipped += words[10];
@@ -104,7 +108,7 @@ impl Judge<'_> {
         let (all, all_skipped) =
             (measured(&|tally| tally.counts.transactions()), measured(&|tally| tally.counts.skipped));
         self.promise(committed <= all && skipped <= all_skipped, || {
-            format!("the log has {committed} transactions and {skipped} skipped ones of {all} and {all_skipped}")
+            format!("the log has {committed} transactions of {all}, and {skipped} skipped ones of {all_skipped}")
         });
     }
 
@@ -114,12 +118,18 @@ impl Judge<'_> {
         let (truth, notes) = (&self.engine.truth, self.scenario.extras.notes);
         let count = |what: &str| truth.lines.iter().filter(|line| line.contains(what)).count() as u64;
         let stray = truth.lines.iter().find(|line| !line.starts_with("program: ") || line.ends_with('\n'));
-        self.promise(stray.is_none(), || format!("a line without the program's name: {stray:?}"));
+        self.promise(stray.is_none(), || {
+            format!("a printed line does not begin with the program's name, or has two line feeds: {stray:?}")
+        });
         if notes.steps {
             let (scripts, begun) = (count("executing script"), truth.starts.len() as u64);
-            self.promise(scripts >= begun, || format!("{scripts} scripts were noted, {begun} transactions begun"));
+            self.promise(scripts >= begun, || {
+                format!("the debugging lines show {scripts} scripts, but {begun} transactions began")
+            });
             let (sent, received) = (count(" sending "), count(" receiving"));
-            self.promise(sent > 0 || received == 0, || format!("{sent} statements were sent, {received} received"));
+            self.promise(sent > 0 || received == 0, || {
+                format!("the debugging lines show {sent} sent statements, but {received} waits for answers")
+            });
         }
         let is_counted = self.scenario.warmup.is_zero() && !truth.starts.is_empty();
         if notes.failures && is_counted {
@@ -128,10 +138,12 @@ impl Judge<'_> {
             let retries: u64 = commands().map(|command| command.retries).sum();
             let (ended, repeated) = (count("ends the failed transaction"), count("repeats the transaction"));
             self.promise((failures, retries) == (ended, repeated), || {
-                format!("{ended} failures and {repeated} retries were noted of {failures} and {retries}")
+                format!("the lines show {ended} failures of {failures}, and {repeated} retries of {retries}")
             });
             let errors = count("got an error in command");
-            self.promise(errors >= ended + repeated, || format!("{errors} errors were noted of {}", ended + repeated));
+            self.promise(errors >= ended + repeated, || {
+                format!("the lines show {errors} of {} errors", ended + repeated)
+            });
         }
     }
 }

@@ -161,7 +161,7 @@ pub enum RootCert {
     System,
 }
 
-/// A version of TLS that this client can speak.
+/// A version of TLS, as the parameters can name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.0 and 1.1. They are accepted as limits for the version, but this client does not support them.

@@ -121,10 +121,10 @@ impl Program for Script {
         self.values[0].write_text(&mut wanted);
         let is_right = matches!(results, [result] if result.rows == 1 && result.last == [Some(wanted)]);
         if !is_right {
-            world(|world| world.truth.defects.push(format!("a statement got rows that are not its own: {results:?}")));
+            world(|world| world.truth.defects.push(format!("a statement got the rows of another one: {results:?}")));
         }
         if self.is_rich && self.random.unit() < 0.002 {
-            return Err(AbortReason::Script { reason: "the row is of no use".to_owned() });
+            return Err(AbortReason::Script { reason: "the row does not fit the script".to_owned() });
         }
         Ok(())
     }
