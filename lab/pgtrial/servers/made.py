@@ -42,6 +42,7 @@ from pgtrial.servers.ready_wal import fill_wal, trim_wal
 from pgtrial.servers.room import copy_cluster, move_wal
 from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
+from pgtrial.servers.used_copies import copy_for_trial
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.temporary import temporary_folder
@@ -316,6 +317,10 @@ class MadeArm:
         keep."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
+        if self._site.volumes is None and self._site.room.machine is LOCAL:
+            template, flush = self._template(tables, lambda line: None), tables != NO_TABLES
+            copy = copy_for_trial(self._site.room, template, tables.short_name, flush=flush)
+            return stack.enter_context(copy)
         directories = self._place(tables.short_name, place, stack)
         self._copy(tables, directories)
         return directories.data

@@ -10,7 +10,7 @@ from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.machine import LOCAL, Command, Done, HostError, Machine
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.templates import KeptCopy
+from pgtrial.servers.templates import KeptCopy, StrippedCopy
 
 _ACCOUNTS = ("postgres", "nobody")
 
@@ -30,6 +30,8 @@ class Room:
         self.account = account
         """The account that servers run as; None: the user that the lab runs as, or logs in as."""
         self.kept: dict[KeptCopy, Path] = {}
+        self.stripped: dict[tuple[Path, int], list[StrippedCopy]] = {}
+        """What is left of the copies that trials have used, by the path and the inode of their template."""
         self.changes = HostJournal(root, machine)
         """The journal, in which a change of the machine is written down before it is made."""
         self.settled = 0
@@ -130,7 +132,7 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
     copy nor that of an earlier trial may fall into the next trial.
     """
     room.private_directory(destination)
-    _check(room, source, destination, [room.run(_copying(f"{source}/.", to=destination))])
+    check_copied(room, source, destination, [room.run(_copying(f"{source}/.", to=destination))])
     if flush:
         room.machine.tool(["sync"])
 
@@ -144,11 +146,11 @@ def copy_cluster(room: Room, source: Path, destination: Path, *, flush: bool = T
     room.private_directory(destination)
     modes = [f"{stat.S_IMODE(path.lstat().st_mode):o}" for path in (source, source / "base")]
     made = room.run(["sh", "-c", _MAKE, "sh", *modes, source, destination])
-    _check(room, source, destination, [made])
+    check_copied(room, source, destination, [made])
     others, databases = (names.splitlines() for names in made.stdout.split("\n\n"))
     parts = [_copying(*(source / name for name in others if name != "base"), to=destination)]
     parts += [_copying(source / "base" / name, to=destination / "base") for name in databases]
-    _check(room, source, destination, room.machine.run_at_once(parts, room.account))
+    check_copied(room, source, destination, room.machine.run_at_once(parts, room.account))
     if flush:
         room.machine.tool(["sync"])
 
@@ -157,7 +159,7 @@ def _copying(*sources: str | Path, to: Path) -> Command:
     return ["sh", "-c", _COPY, "sh", *sources, to]
 
 
-def _check(room: Room, source: Path, destination: Path, copies: Sequence[Done]) -> None:
+def check_copied(room: Room, source: Path, destination: Path, copies: Sequence[Done]) -> None:
     """Removes a copy that one of its processes could not make. Raises ArmError then."""
     if not (failed := [done for done in copies if done.status != 0]):
         return

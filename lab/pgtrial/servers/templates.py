@@ -55,6 +55,15 @@ class TemplateOrder:
 
 
 @dataclass(frozen=True)
+class StrippedCopy:
+    """What is left of a copy after its trial: its directories, and small files that nothing has changed."""
+
+    path: Path
+    missing: Mapping[str, int]
+    """The sizes in bytes of the files that the template has and this copy lacks, by their paths in it."""
+
+
+@dataclass(frozen=True)
 class KeptCopy:
     """A copy of a template that outlives its trial: one arm's own, or one of those that arms of a kind share."""
 

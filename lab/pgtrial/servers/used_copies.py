@@ -1,0 +1,130 @@
+"""The copies of a template that trials use: the next trial keeps the small files of the last copy that nothing changed.
+
+A cluster has about a thousand files. Most of them belong to catalogs and never change in a trial. On ext4 a new file
+takes long where many files were deleted within the last minutes, since the kernel does not use their inodes again so
+soon and skips them one by one (`recently_deleted` in fs/ext4/ialloc.c). To make all files anew for each trial would
+take longer than to copy the data.
+
+So a copy is stripped at the end of its trial: all is removed but directories and small unchanged files. The next trial
+with the same template completes the copy. Whatever can have an effect on a measurement is copied afresh: each large
+file, and each file that was written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pgtrial.machines.machine import Command
+from pgtrial.servers.room import Room, check_copied, copy_cluster
+from pgtrial.servers.templates import StrippedCopy
+
+_LARGE = 1024 * 1024
+"""The size in bytes from which a file is always copied afresh, so that its place on the disk and in the page cache
+is drawn anew for each trial."""
+
+_AT_ONCE = 4
+"""The number of processes that complete a copy."""
+
+_LONGEST = 100_000
+"""The most characters of names of missing files; with more, the whole template is copied. A command line of Linux has
+room for twenty times as many."""
+
+_LIST = 'cd "$1" && exec find . -mindepth 1 -printf "%y %C@ %s %P\\0"'
+"""The script that prints the type, the time of the last change (ctime), the size and the path of each file. Only GNU's
+find can do so; without it nothing is kept."""
+
+_REMOVE = 'cd "$1" && exec xargs -0 -r rm -rf --'
+
+_COMPLETE = """
+from=$1 to=$2
+shift 2
+cd "$from" && exec cp --reflink=auto --sparse=never -a --parents -t "$to" -- "$@"
+"""
+
+
+@contextmanager
+def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool) -> Iterator[Path]:
+    """Provides the directory of a cluster with the files of its template, which are on disk with `flush`; the servers
+    are on this machine. Raises ArmError."""
+    stripped = room.stripped.setdefault((template, template.lstat().st_ino), [])
+    if stripped:
+        last = stripped.pop()
+        data = last.path
+        _complete(room, template, last, flush=flush)
+    else:
+        data = room.directory(name)
+        copy_cluster(room, template, data, flush=flush)
+    begun = _files(room, data)
+    try:
+        yield data
+    except BaseException:
+        room.machine.remove_tree(data)
+        raise
+    if (kept := _strip(room, data, begun)) is not None:
+        stripped.append(kept)
+    else:
+        room.machine.remove_tree(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What `find` says of a file. Two of them are equal if nobody has written to the file in between: each write sets
+    the ctime, which no program can set back."""
+
+    kind: str
+    """The type in the words of `find`: `f` for a plain file, `d` for a directory."""
+    changed: str
+    """The ctime, seconds since 1970 with nanoseconds."""
+    size: int
+
+    @classmethod
+    def of(cls, words: str) -> tuple[str, Self]:
+        """Returns the path and the file of what `find` has printed about it."""
+        kind, changed, size, path = words.split(" ", 3)
+        return path, cls(kind, changed, int(size))
+
+
+def _files(room: Room, data: Path) -> Mapping[str, _File]:
+    """Returns all files of a copy by their paths; none if they cannot be listed."""
+    listed = room.run(["sh", "-c", _LIST, "sh", data])
+    if listed.status != 0 or "\N{REPLACEMENT CHARACTER}" in listed.stdout:  # a path that is no UTF-8
+        return {}
+    return dict(map(_File.of, listed.stdout.split("\0")[:-1]))
+
+
+def _strip(room: Room, data: Path, begun: Mapping[str, _File]) -> StrippedCopy | None:
+    """Removes all files of a used copy but small ones that have not changed since the trial began. Returns None if that
+    cannot be done or does not pay."""
+    now = _files(room, data)
+    kept = {path for path, file in now.items() if file.kind == "f" and file.size < _LARGE and begun.get(path) == file}
+    directories = {path for path, file in begun.items() if file.kind == "d"}
+    missing = {path: file.size for path, file in begun.items() if path not in kept | directories}
+    if not kept or not directories <= now.keys() or sum(map(len, missing)) > _LONGEST:
+        return None
+    removed = "".join(f"{path}\0" for path in now if path not in kept | directories)
+    done = room.run(["sh", "-c", _REMOVE, "sh", data], removed)
+    return StrippedCopy(data, missing) if done.status == 0 else None
+
+
+def _complete(room: Room, template: Path, copy: StrippedCopy, *, flush: bool) -> None:
+    """Copies the files that a stripped copy lacks. Raises ArmError, and then leaves nothing behind."""
+    command: Command = ["sh", "-c", _COMPLETE, "sh", template, copy.path]
+    commands = [[*command, *paths] for paths in _shared_out(copy.missing.items()) if paths]
+    check_copied(room, template, copy.path, room.machine.run_at_once(commands, room.account))
+    if flush:
+        room.machine.tool(["sync"])
+
+
+def _shared_out(files: Iterable[tuple[str, int]]) -> list[list[str]]:
+    """Returns the paths of files in shares of about the same number of bytes."""
+    shares: list[list[str]] = [[] for _ in range(_AT_ONCE)]
+    sizes = [0] * _AT_ONCE
+    for path, size in sorted(files, key=lambda file: -file[1]):
+        least = sizes.index(min(sizes))
+        shares[least].append(path)
+        sizes[least] += size
+    return shares
