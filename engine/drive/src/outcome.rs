@@ -55,7 +55,7 @@ impl Cause {
         }
     }
 
-    /// Returns the kind of failure as one word.
+    /// Returns the kind of the error as one word, such as `statement` or `connection`.
     pub fn kind(&self) -> &'static str {
         match self {
             Cause::Statement { .. } | Cause::Unprepared { .. } => "statement",

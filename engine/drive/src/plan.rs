@@ -156,7 +156,7 @@ pub struct ScriptOptions {
     pub continue_on_error: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,
-    /// The program's name, with which the lines begin that threads print by themselves.
+    /// The program's name. The lines that threads print by themselves begin with it.
     pub program: &'static str,
 }
 

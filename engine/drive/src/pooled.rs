@@ -56,7 +56,7 @@ pub struct Pooled {
     size: usize,
     /// The number of the application to which the thread's first pool belongs.
     first_app: usize,
-    /// The kinds of failures of which the first one has been reported.
+    /// The kinds of failures that have been reported. Of each kind only the first failure is reported.
     reported: BTreeSet<String>,
 }
 

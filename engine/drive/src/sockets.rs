@@ -93,7 +93,7 @@ impl Sockets {
         &self.opening
     }
 
-    /// Forgets that the connection of client `index` is being made.
+    /// Removes client `index` from the list of clients whose connections are being made.
     pub fn forget(&mut self, index: usize) {
         self.opening.retain(|opening| *opening != index);
     }

@@ -177,8 +177,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Ok(())
     }
 
-    /// Moves the end of the load to `end`, or to the end of the warm-up. Clients that wait for a later start of a
-    /// transaction stop waiting.
+    /// Moves the end of the load to `end`, or to the end of the warm-up if that is later. Clients that wait for a later
+    /// start of a transaction stop waiting.
     #[cold]
     fn cut(&mut self, end: Nanos) {
         if self.thread.books.cut(end) {

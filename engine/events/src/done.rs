@@ -79,7 +79,7 @@ pub struct TasksRecord {
     pub response_us: Option<ResponseTime>,
     pub queue_us: Option<Extent>,
     pub service_us: Option<Extent>,
-    /// How long the tasks waited that got no connection, in microseconds.
+    /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeout_waited_us: Option<Extent>,
     pub under_5_s: Count,
     pub classes: ResponseClasses,

@@ -20,7 +20,7 @@ pub struct Measurement {
     pub service: Option<Latencies>,
     pub lags: Option<Latencies>,
     pub queue: Option<Latencies>,
-    /// How long the tasks waited that got no connection.
+    /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeouts: Option<Moments>,
     /// The slice of time that was measured. If several were added, it is the first one, with the sum of all client
     /// times.

@@ -69,7 +69,7 @@ pub struct ReplayTemplate {
 /// The totals of the statements of those templates that have no totals of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherTemplates {
-    /// The number of these templates.
+    /// The number of templates whose statements are counted here together.
     pub templates: u64,
     #[serde(flatten)]
     pub counts: ReplayCounts,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// occur.
 const BASE: u32 = 0x10_FF00;
 
-/// The first byte of these characters in UTF-8.
+/// The first byte that the characters of the private range have in UTF-8.
 const LEAD: u8 = 0xF4;
 
 fn stands_for(character: char) -> Option<u8> {

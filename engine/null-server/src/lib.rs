@@ -141,7 +141,7 @@ fn listen(options: &ServerOptions) -> Result<Vec<Listener>, ServeError> {
     unix.into_iter().chain(tcp).collect()
 }
 
-/// Prints the line with the server's addresses, for which scripts wait.
+/// Prints the line with the server's addresses. Scripts wait for this line before they connect.
 fn announce(listeners: &[Listener]) -> io::Result<()> {
     let places: Vec<_> = listeners.iter().map(|listener| listener.place.as_str()).collect();
     let mut out = io::stdout();

@@ -4,7 +4,7 @@ use wire::frame::{write, write_text};
 
 use crate::statements::KnownRow;
 
-/// The OIDs of data types.
+/// The OIDs of the data types of the columns that the null server returns.
 const CHAR_OID: u32 = 18;
 const INT8_OID: u32 = 20;
 const INT4_OID: u32 = 23;

@@ -78,7 +78,7 @@ impl RequestEnd {
 pub struct Tail {
     bytes: [u8; TAIL],
     length: usize,
-    /// The number of these bytes that belong to the Bind message.
+    /// The number of bytes, from the first one on, that belong to the Bind message.
     bind: usize,
 }
 
@@ -134,7 +134,7 @@ impl Statement {
     /// Makes a statement from the pieces of text around its holes. The server has to infer the types of its parameters.
     ///
     /// # Panics
-    /// If there is not exactly one more piece than holes.
+    /// Panics unless there is exactly one more piece than there are holes.
     pub fn new(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>) -> Self {
         Self::typed(id, name, pieces, holes, &[])
     }
@@ -142,7 +142,7 @@ impl Statement {
     /// Makes a statement whose parameters have the types with these OIDs.
     ///
     /// # Panics
-    /// If there is not exactly one more piece than holes.
+    /// Panics unless there is exactly one more piece than there are holes.
     fn typed(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
         assert_eq!(pieces.len(), holes.len() + 1, "one piece of text more than holes");
         let mut text = pieces[0].clone();
@@ -167,7 +167,7 @@ impl Statement {
     /// of its own.
     ///
     /// # Panics
-    /// If there is not exactly one more piece than holes.
+    /// Panics unless there is exactly one more piece than there are holes.
     pub fn of_session(id: usize, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
         Self { is_marked: true, ..Self::typed(id, &SessionMark::NONE.name(id), pieces, holes, types) }
     }

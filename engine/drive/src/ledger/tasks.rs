@@ -62,7 +62,7 @@ pub struct PooledTasks {
     /// How long completed tasks waited in the queue. How long they had their connection is in the next field.
     pub queue: Latencies,
     pub service: Latencies,
-    /// How long the tasks waited that got no connection, in microseconds.
+    /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeouts: Moments,
     /// The tasks that ended in this period. They are kept one by one until the run's observer has seen them.
     pub tasks: Vec<Task>,
@@ -108,7 +108,7 @@ pub struct Tasks {
     pub queue: Moments,
     pub service: Moments,
     pub failures: Failures,
-    /// How long the tasks waited that got no connection, in microseconds.
+    /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeouts: Moments,
 }
 

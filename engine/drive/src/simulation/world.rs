@@ -105,7 +105,7 @@ impl Strand {
 }
 
 impl World {
-    /// Draws whether an event happens that has this probability.
+    /// Returns true with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.chance.unit() < probability
     }

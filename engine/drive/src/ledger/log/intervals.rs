@@ -22,7 +22,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Makes intervals of this length, rounded to whole seconds.
+    /// Makes the intervals of a log before the run begins. `length` is rounded to whole seconds.
     pub fn new(plan: &LogPlan, length: Duration) -> Self {
         Self { length: length.as_secs().max(1), begins: None, counts: Counts::default(), plan: plan.clone() }
     }
