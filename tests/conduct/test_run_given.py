@@ -122,7 +122,7 @@ def test_a_study_whose_setting_cannot_take_effect_stops_before_it_changes_anythi
     load = {"share_server": False}
     study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
     with pytest.raises(
-        StudyError, match=r"arms.a: work_mem of ALTER SYSTEM cannot take effect.*ALTER ROLE bench RESET"
+        StudyError, match=r"arms.a: a value of work_mem by ALTER SYSTEM cannot take effect.*ALTER ROLE bench RESET"
     ):
         run_study(study, lambda event: None)
     assert study.trials() == []
@@ -149,7 +149,7 @@ def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a
     assert first.status == "completed"
     assert (second.status, second.reason) == (
         "failed",
-        "work_mem of ALTER SYSTEM cannot take effect, since the value of ALTER ROLE postgres goes before it in "
+        "a value of work_mem by ALTER SYSTEM cannot take effect, since ALTER ROLE postgres sets it with precedence in "
         "sessions of the load; ALTER ROLE postgres RESET work_mem, or remove the setting from the study",
     )
     assert automatic.read_bytes() == before

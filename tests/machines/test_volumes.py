@@ -205,7 +205,7 @@ def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, disk_path):
     mounted = mounted_over(disk_path)
     assert mounted is not None
     wrong = "xfs" if mounted.filesystem != "xfs" else "ext4"
-    with pytest.raises(StudyError, match=f"and the study asks for {wrong}"):
+    with pytest.raises(StudyError, match=f"but the study asks for {wrong}"):
         Volumes("A", Storage(fs=wrong, on=str(disk_path)), changes).check(1)
 
 
@@ -247,7 +247,7 @@ def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(chan
     first, second = disk_path / "first", disk_path / "second"
     first.mkdir()
     volumes = Volumes("A", Storage(on=[str(first), str(second)]), changes)
-    with pytest.raises(StudyError, match=f"there is no directory {second}"):
+    with pytest.raises(StudyError, match=f"the directory {second} does not exist"):
         volumes.check(1)
     second.mkdir()
     volumes.check(1)
@@ -259,7 +259,7 @@ def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(chan
 @pytest.mark.server
 def test_making_a_filesystem_without_root_is_refused_in_one_sentence(changes, monkeypatch):
     monkeypatch.setattr(type(changes.machine), "root", False)
-    with pytest.raises(StudyError, match=r"makes a filesystem, which only root may; (run pgtrial|log in) as root"):
+    with pytest.raises(StudyError, match=r"makes a filesystem, which only root may do; (run pgtrial|log in) as root"):
         Volumes("A", Storage(fs="ext4"), changes).check(1)
 
 

@@ -83,18 +83,18 @@ with arm.serve(NO_TABLES, workspace.root / "log", {}):
     ("settings", "words"),
     [
         ({"shared_buffers": "1GB"}, "takes effect at a restart only"),
-        ({"work_memory": "1GB"}, "the server knows no setting work_memory; did you mean work_mem"),
-        ({"pre_auth_delay": "60s"}, "pre_auth_delay may keep all sessions from starting"),
-        ({"role": "ann"}, "role is a session's own"),
+        ({"work_memory": "1GB"}, "the server does not know the setting work_memory; did you mean work_mem"),
+        ({"pre_auth_delay": "60s"}, "pre_auth_delay can prevent all sessions from starting"),
+        ({"role": "ann"}, "role exists only in a session"),
         ({"block_size": "4096"}, "takes effect at a restart only"),
         (
             {"checkpoint_timeout": "1s"},
-            r"checkpoint_timeout cannot be '1s': the server takes from 30 to 86400 \(in s\)",
+            r"checkpoint_timeout cannot be '1s': the server accepts from 30 to 86400 \(in s\)",
         ),
         ({"checkpoint_timeout": "seldom"}, "checkpoint_timeout cannot be 'seldom'"),
         ({"max_wal_size": "1 parsec"}, "max_wal_size cannot be '1 parsec'"),
-        ({"log_error_verbosity": "loud"}, "cannot be 'loud': the server takes terse, default, verbose; correct it"),
-        ({"autovacuum": "maybe"}, "cannot be 'maybe': the server takes on, off; correct it"),
+        ({"log_error_verbosity": "loud"}, "cannot be 'loud': the server accepts terse, default, verbose; correct it"),
+        ({"autovacuum": "maybe"}, "cannot be 'maybe': the server accepts on, off; correct it"),
         ({"log_line_prefix": "%m\n"}, r"log_line_prefix = '%m\\n' has a line break, which ALTER SYSTEM refuses"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, worksp
         checked(spec_of(dsn_of(given), settings), workspace)
     # of a value that no session can have for itself ALTER SYSTEM says so
     arm = checked(spec_of(dsn_of(given), {"work_mem": "20MB", "log_timezone": "Europe/Atlantis"}), workspace)
-    with pytest.raises(ArmError, match="the settings are refused: invalid value for parameter"):
+    with pytest.raises(ArmError, match="the server refuses the settings: invalid value for parameter"):
         served(arm, tmp_path)
     assert automatic.read_bytes() == before
 

@@ -296,7 +296,9 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
     record = next(each for each in data_journal(workspace.state).records() if each.target.host == given.target.host)
     with ServerLocks("other") as locks:
         locks.take_one(given.target)
-        with pytest.raises(StudyError, match=r"^another lab has a study on the server of .* pgtrial study other since"):
+        with pytest.raises(
+            StudyError, match=r"^another pgtrial runs a study on the server of .* pgtrial study other since"
+        ):
             remove(workspace, record)
     remove(workspace, record)
     with given.target.connect_as_user() as connection:

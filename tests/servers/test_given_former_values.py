@@ -91,26 +91,26 @@ def test_what_will_be_done_is_said_before(given, workspace):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("ALTER ROLE postgres SET work_mem = '5MB'", "ALTER ROLE postgres goes before it .*RESET work_mem"),
-        ("ALTER DATABASE postgres SET work_mem = '5MB'", "ALTER DATABASE postgres goes before it"),
+        ("ALTER ROLE postgres SET work_mem = '5MB'", "ALTER ROLE postgres sets it with precedence .*RESET work_mem"),
+        ("ALTER DATABASE postgres SET work_mem = '5MB'", "ALTER DATABASE postgres sets it with precedence"),
         (
             "ALTER ROLE postgres IN DATABASE postgres SET work_mem = '5MB'",
-            "ALTER ROLE postgres IN DATABASE postgres goes before it",
+            "ALTER ROLE postgres IN DATABASE postgres sets it with precedence",
         ),
-        ("ALTER ROLE ALL SET work_mem = '5MB'", "ALTER ROLE ALL goes before it"),
+        ("ALTER ROLE ALL SET work_mem = '5MB'", "ALTER ROLE ALL sets it with precedence"),
     ],
 )
 def test_what_goes_before_alter_system_is_named_before_anything_is_changed(given, workspace, statement, words):
     execute(given, "ALTER SYSTEM SET work_mem = '3MB'", "SELECT pg_reload_conf()", statement)
     before = automatic(given).read_bytes()
-    with pytest.raises(StudyError, match=f"work_mem of ALTER SYSTEM cannot take effect, .*{words}"):
+    with pytest.raises(StudyError, match=f"a value of work_mem by ALTER SYSTEM cannot take effect, .*{words}"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == before
 
 
 def test_options_of_the_connection_go_before_alter_system(given, workspace):
     dsn = f"{dsn_of(given)} options='-c work_mem=5MB'"
-    with pytest.raises(StudyError, match=r"the options of the connection .* goes before it"):
+    with pytest.raises(StudyError, match=r"an option of the connection .* sets it with precedence"):
         checked(spec_of(dsn, {"work_mem": "8MB"}), workspace)
 
 
@@ -127,7 +127,7 @@ options does.
 def test_a_value_that_each_login_sets_goes_before_alter_system(given, workspace):
     execute(given, *LOGIN)
     before = automatic(given).read_bytes()
-    with pytest.raises(StudyError, match=r"the value of a trigger of logins, or of the pooler, goes before it"):
+    with pytest.raises(StudyError, match=r"since a trigger of logins, or of the pooler, sets it with precedence"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == before
 
@@ -231,7 +231,9 @@ def test_bytes_that_are_no_text_are_not_touched(given, workspace, database):
 def test_a_list_that_alter_system_cannot_write_is_not_touched(given, workspace):
     content = f"{HEAD}work_mem = '3MB'\nlocal_preload_libraries = ''\n"
     automatic(given).write_text(content)
-    with pytest.raises(StudyError, match=r"ALTER SYSTEM cannot put local_preload_libraries .* back as it is written"):
+    with pytest.raises(
+        StudyError, match=r"ALTER SYSTEM could not restore the line of local_preload_libraries .* as it is written"
+    ):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_text() == content
 
@@ -240,7 +242,7 @@ def test_a_list_that_alter_system_cannot_write_is_not_touched(given, workspace):
 def test_a_value_that_alter_system_would_refuse_is_not_touched(given, workspace, name):
     content = f"{HEAD}work_mem = '3MB'\n{name} = '3 parsecs'\n".replace("work_mem = '3MB'\nwork", "work")
     automatic(given).write_text(content)
-    with pytest.raises(StudyError, match=f"ALTER SYSTEM cannot put {name} .* back as it is written"):
+    with pytest.raises(StudyError, match=f"ALTER SYSTEM could not restore the line of {name} .* as it is written"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_text() == content
 
@@ -350,6 +352,6 @@ def test_the_command_line_goes_before_alter_system(given, workspace, tmp_path):
     given.launcher = ("sh", "-c", 'exec "$@" -c work_mem=5MB', "sh")
     given.start(tmp_path / "log")
     before = automatic(given).read_bytes()
-    with pytest.raises(StudyError, match=r"the server's command line goes before it .*remove it there"):
+    with pytest.raises(StudyError, match=r"the server's command line sets it with precedence .*remove it there"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == before

@@ -66,5 +66,5 @@ def test_a_role_that_cannot_see_the_file_changes_only_what_was_provably_not_in_i
 
 def test_a_role_that_may_not_reload_changes_nothing(given, workspace):
     execute(given, *GRANTS, *LOOK, "REVOKE EXECUTE ON FUNCTION pg_reload_conf() FROM bob")
-    with pytest.raises(StudyError, match=r"the role bob may not have the server reload .*GRANT EXECUTE ON FUNCTION"):
+    with pytest.raises(StudyError, match=r"the role bob may not make the server reload .*GRANT EXECUTE ON FUNCTION"):
         checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)

@@ -91,7 +91,7 @@ def test_a_role_that_may_not_ask_who_the_server_is_proves_it_by_a_lock(listening
             assert same_server(first, second) is (None if known is None else False)
     if known is None:
         arms = _arms([_target(listening, user="bench")], [_target(listening, "127.0.0.1", user="bench")])
-        with locks_of("x") as locks, pytest.raises(StudyError, match=r"arms\.b: it cannot be known whether "):
+        with locks_of("x") as locks, pytest.raises(StudyError, match=r"arms\.b: pgtrial cannot find out whether "):
             locks.take(arms)
 
 
@@ -100,8 +100,8 @@ def test_a_second_lab_is_refused_in_any_database_and_told_who_has_the_server(lis
         assert first.take(_arms([_target(listening)], [_target(listening, "127.0.0.1")])) == []
         assert first.in_common()[0] == ["a", "b"]
         said = (
-            r"arms\.a: another lab has a study on the server of bench@127\.0\.0\.1:\d+/other: pgtrial study tuesday "
-            r"since \d{4}-[-0-9]+ [:0-9]+ UTC, process \d+ there, role postgres, database postgres; wait until"
+            r"arms\.a: another pgtrial runs a study on the server of bench@127\.0\.0\.1:\d+/other: pgtrial study "
+            r"tuesday since \d{4}-[-0-9]+ [:0-9]+ UTC, process \d+ there, role postgres, database postgres; wait until"
         )
         with impatient("wednesday") as second, pytest.raises(StudyError, match=said):
             second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")]))
@@ -163,7 +163,10 @@ def test_behind_a_pooler_of_transactions_the_lock_is_held_and_goes_with_the_stud
     with locks_of("pooled") as first:
         assert first.take(_arms([target], [_target(listening)])) == []
         assert first.in_common()[0] == ["a", "b"]
-        with impatient("direct") as second, pytest.raises(StudyError, match="another lab has a study on the server"):
+        with (
+            impatient("direct") as second,
+            pytest.raises(StudyError, match="another pgtrial runs a study on the server"),
+        ):
             second.take(_arms([_target(listening, "127.0.0.1")]))
     with locks_of("direct") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1")])) == []
@@ -175,7 +178,7 @@ def test_behind_a_pooler_of_statements_the_study_is_told_that_there_is_no_lock(p
     with locks_of("pooled") as locks:
         [said] = locks.take(_arms([pooler("statement")]))
     assert re.search(
-        r"cannot be locked for this study \(.*\), and another lab on this server would not be noticed", said
+        r"cannot be locked for this study \(.*\), so pgtrial would not notice another lab on this server", said
     )
 
 

@@ -1,4 +1,5 @@
-"""Makes WAL files ready in a template, so that no trial makes its first ones while it is measured."""
+"""Puts recycled WAL files into a template, so that a trial's server does not have to create its first WAL files while
+it is measured."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ _TRIM = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
 tail -n "+$3" | xargs rm -f
 """
-"""The script that removes the WAL files in $1 that are ready and come after the segment $2, from number $3 on."""
+"""The script that removes surplus recycled WAL files in the directory $1: of the files that come after the segment $2,
+all from number $3 on."""
 
 
 def fill_wal(target: Target, tables: Data) -> str:
-    """Uses up segments and recycles them, so that trials find WAL files that are ready.
+    """Switches through WAL segments and recycles them by a checkpoint, so that the template has WAL files for later
+    use.
 
-    Returns the segment that is in use then. Raises psycopg.Error.
+    Returns the segment that is in use afterwards. Raises psycopg.Error.
     """
     with target.connect() as connection:
         for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
@@ -29,6 +32,6 @@ def fill_wal(target: Target, tables: Data) -> str:
 
 
 def trim_wal(room: Room, data: Path, current: str, tables: Data) -> None:
-    """Removes the ready WAL files of a stopped server that trials do not need: loading leaves more, and each trial
-    would copy them. `current` is the segment in use."""
+    """Removes the recycled WAL files of a stopped server that trials do not need. Loading leaves more of these files
+    than a trial uses, and each trial would have to copy them. `current` is the segment in use."""
     room.shell(_TRIM, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))

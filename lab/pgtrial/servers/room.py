@@ -1,4 +1,5 @@
-"""A room: the directory of one run of the lab on a machine, this one or another, in which it makes servers."""
+"""A room: the directory of one run of the lab on a machine, be it the local one or another host. The run makes its
+servers in it."""
 
 from __future__ import annotations
 
@@ -18,66 +19,69 @@ _ACCOUNTS = ("postgres", "nobody")
 class Room:
     """The directories of one run on a machine, the journal of its changes, and the account that servers run as.
 
-    The room's own directory belongs to the lab, or to root. The servers' account owns only what is in the directories
-    of its data, its sockets and its logs, and can neither exchange nor write anything beside them.
+    The room's own directory belongs to the lab's account, or to root. The servers' account owns only the directories of
+    the servers' data, sockets and logs, and can neither replace nor write anything else in the room.
     """
 
     def __init__(self, machine: Machine, root: Path, label: str, account: str | None, sockets: Path) -> None:
         self.machine = machine
         self.label = label
-        """The room's name in messages about its space."""
+        """The room's name in messages about free space."""
         self.root = root
         self.account = account
-        """The account that servers run as; None: the user that the lab runs as, or logs in as."""
+        """The operating system account as which servers run. None stands for the account as which the lab runs or, on
+        another host, logs in."""
         self.kept: dict[KeptCopy, Path] = {}
         self.stripped: dict[tuple[Path, int], list[StrippedCopy]] = {}
         """What is left of the copies that trials have used, by the path and the inode of their template."""
         self.changes = HostJournal(root, machine)
-        """The journal, in which a change of the machine is written down before it is made."""
+        """Makes and undoes changes of the machine, and records each change in the room's journal of undo before it is
+        made."""
         self.settled = 0
-        """The number of times that the machine was lost and came back."""
+        """How often the machine was lost and could be reached again."""
         self._sockets = sockets
         self._count = 0
 
     @property
     def larger(self) -> str:
-        """The end of a sentence that tells the user how to get more space."""
+        """The advice how to get more space, as the end of a sentence for the user."""
         return "name another folder as data"
 
     def hurry(self) -> None:
-        """Tells the room not to wait for a machine that does not answer: the user has interrupted the lab and waits for
-        its end."""
+        """Stops waiting for a machine that does not answer, since the user has interrupted the lab and waits for its
+        end."""
 
     def directory(self, name: str) -> Path:
-        """Returns a fresh path on the file system of the templates. Nothing is made there yet."""
+        """Returns an unused path for a directory in the room, without making the directory. It is on the same file
+        system as the templates."""
         self._count += 1
         return self.root / f"{self._count:03}-{name}"
 
     def socket_directory(self) -> Path:
-        """Makes a new directory for one server's Unix socket, with a short path. Only root and the servers' account can
-        enter it."""
+        """Makes a new directory with a short path for the Unix socket of one server. Only root and the servers' account
+        can enter it."""
         self._count += 1
         return self.private_directory(self._sockets / str(self._count))
 
     def private_directory(self, path: Path) -> Path:
-        """Makes a directory that only the servers' account and root can enter, inside one that the account does not
-        own."""
+        """Makes a directory that belongs to the servers' account and that only this account and root can enter. Its
+        parent directory must not belong to that account."""
         self.machine.mkdir(path, 0o700)
         self.own(path)
         return path
 
     def own(self, path: Path) -> None:
-        """Gives a path to the servers' account."""
+        """Makes the servers' account the owner of a path."""
         if self.account is not None:
             self.machine.chown(path, self.account)
 
     def run(self, command: Command, text_in: str | None = None) -> Done:
-        """Runs a command to its end as the servers' account. Raises HostTrouble."""
+        """Runs a command as the servers' account, and waits for its end. Raises HostTrouble."""
         return self.machine.run(command, text_in=text_in, user=self.account)
 
     def shell(self, script: str, *words: str | Path, text_in: str | None = None) -> str:
-        """Runs a script as the servers' account, and returns what it prints. Raises HostError with the message of what
-        failed."""
+        """Runs a shell script as the servers' account, with `words` as its arguments, and returns its standard output.
+        If it fails, raises HostError with its error message."""
         done = self.run(["sh", "-c", script, "sh", *words], text_in)
         if done.status != 0:
             words_of_failure = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
@@ -89,14 +93,15 @@ class Room:
         self.shell('umask 077; cat > "$1"', path, text_in=text)
 
     def name_of(self, server: ServerBinaries) -> str:
-        """Returns the name of a server in messages: `PostgreSQL 18.6`, on another machine with its host."""
+        """Returns the name of a server for messages: `PostgreSQL 18.6`, followed by the host if it is on another
+        machine."""
         where = "" if self.machine is LOCAL else f" on {self.machine.label}"
         return f"PostgreSQL {server.version}{where}"
 
 
 def servers_account(machine: Machine) -> str | None:
-    """Returns the account as which root would run servers, `postgres` or `nobody`; None: the lab's own user. Raises
-    ArmError if neither exists."""
+    """Returns the account as which servers run if the lab is root on the machine: `postgres` or `nobody`. Returns None
+    if the lab is not root, so that servers run as the lab's own account. Raises ArmError if neither account exists."""
     if not machine.root:
         return None
     for name in _ACCOUNTS:
@@ -114,22 +119,25 @@ then exec cp --reflink=auto --sparse=never -a "$@"
 else exec cp -Rp "$@"
 fi
 """
-"""The script that copies files and directories to the last of its arguments. GNU's cp shares blocks if the file system
-can; other cp programs copy them. WAL files keep the blocks that they have in advance."""
+"""The script that copies files and directories to the last of its arguments. GNU's cp shares the blocks of the files if
+the file system supports that; other cp programs copy them. WAL files keep their preallocated blocks
+(--sparse=never)."""
 
 _MAKE = 'chmod "$1" "$4" && mkdir -m "$2" "$4/base" && ls -A "$3" && echo && ls -A "$3/base"'
-"""The script that gives the copy of a cluster its mode, makes the directory of its databases, and prints the names in
-both directories of the original. Root does not list them, since the account could have put links there."""
+"""The script that sets the mode of a cluster's copy, makes the directory `base` for its databases, and prints the names
+in both directories of the original. It runs as the servers' account, since root must not follow symbolic links that
+this account could have put there."""
 
 _FULL = ("No space left", "quota exceeded")
 
 
 def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
-    """Copies a tree of the servers' account with its modes. Raises ArmError, and then leaves nothing behind.
+    """Copies a directory tree of the servers' account, with the modes of its files. If that fails, removes the partial
+    copy and raises ArmError.
 
-    The account itself does the copying, so that links which it puts into the tree lead root nowhere. With `flush` this
-    and everything else that is not written on the machine yet is on disk when it returns: neither the write-back of the
-    copy nor that of an earlier trial may fall into the next trial.
+    The copying runs as the servers' account, so that root does not follow symbolic links which this account could have
+    put into the tree. With `flush`, the copy and all other unwritten data of the machine are on disk when the function
+    returns, so that the kernel writes back neither the copy nor data of an earlier trial during the next trial.
     """
     room.private_directory(destination)
     check_copied(room, source, destination, [room.run(_copying(f"{source}/.", to=destination))])
@@ -160,7 +168,7 @@ def _copying(*sources: str | Path, to: Path) -> Command:
 
 
 def check_copied(room: Room, source: Path, destination: Path, copies: Sequence[Done]) -> None:
-    """Removes a copy that one of its processes could not make. Raises ArmError then."""
+    """Raises ArmError if one of the processes that made a copy has failed, after removing the incomplete copy."""
     if not (failed := [done for done in copies if done.status != 0]):
         return
     machine = room.machine
@@ -177,12 +185,13 @@ def check_copied(room: Room, source: Path, destination: Path, copies: Sequence[D
 
 
 def is_full(complaint: str) -> bool:
-    """True if a program complains about a full disk."""
+    """True if the error message of a program says that the disk is full."""
     return any(words in complaint for words in _FULL)
 
 
 def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:
-    """Moves the WAL of a stopped cluster to a directory of its own, and links to it. Raises ArmError."""
+    """Moves the WAL of a stopped cluster to the directory `wal`, and replaces pg_wal by a symbolic link to it. Raises
+    ArmError."""
     old = data / "pg_wal"
     copy_directory(room, old, wal, flush=flush)
     try:

@@ -1,7 +1,9 @@
-"""The rooms of a run on other hosts: all that the lab makes there is in a room, or in its journal of changes.
+"""The rooms of a run on other hosts. Everything that the lab makes on another host is in a room, or is recorded in the
+room's journal of changes.
 
-The rooms of a run are recorded in its journal of undo on the lab's machine, so that the next lab after a crash finds
-them: it connects again, undoes what their own journals have, and removes them.
+The rooms themselves are recorded in the run's journal of undo on the machine of the lab. If the lab is killed, the next
+pgtrial finds them there: it connects to the hosts again, undoes the changes that the rooms' journals record, and
+removes the rooms.
 """
 
 from __future__ import annotations
@@ -30,13 +32,14 @@ if TYPE_CHECKING:
 _RECORDS = "rooms"
 _MARK = "made-by-pgtrial"
 _SOCKET_ROOM = 80
-"""The longest path of a room in bytes, so that the path of a socket below it fits into 107."""
+"""The longest possible path of a room in bytes. With a longer path, the path of a Unix socket below it could exceed the
+limit of 107 bytes."""
 
 
 @dataclass(frozen=True)
 class RoomLocation(UndoRecord):
-    """The location of a room, which is also its record: the login, whether sudo is used, the folder that the study
-    names, and the room's own directory."""
+    """The location of a room on another host, which is also its record in the journal of undo: the login, whether
+    pgtrial uses sudo, the folder that the study names (`data`), and the room's own directory in it (`root`)."""
 
     of_what = "a room on a host"
 
@@ -45,7 +48,7 @@ class RoomLocation(UndoRecord):
     data: str
     root: str
     folder_made: bool = False
-    """True if the lab has made the folder, which is then removed with the room."""
+    """True if the lab has made the folder `data`. It is then removed together with the room."""
 
     @classmethod
     def files(cls, folder: Path, machine: Machine) -> list[Path]:
@@ -66,21 +69,21 @@ class RoomLocation(UndoRecord):
         return f"{self.root} on {self.ssh}, with servers and changes of that host"
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Removes the room, with all that a lab that ended abruptly has changed on its host."""
+        """Undoes the changes that a killed lab has left on the host of the room, and removes the room."""
         try:
             with closing(_machine(self.ssh, sudo=self.sudo)) as host:
                 said = _remove(host, self)
         except (HostTrouble, OSError) as error:
             raise NotUndone(
                 f"{self.root} on {self.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
-                "put it right and run pgtrial cleanup",
+                "correct the cause and run pgtrial cleanup",
                 "if that host is gone for good",
             ) from None
         return [*said, f"Removed {self.root} on {self.ssh}, left by a pgtrial that ended abruptly."]
 
 
 class HostRoom(Room):
-    """A room on another host. Its templates last as long as the room does."""
+    """A room on another host. Its templates exist only as long as the room."""
 
     def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
         root = Path(place.root)
@@ -90,17 +93,20 @@ class HostRoom(Room):
         self._place = place
         self._record = record
         self._unsettled: str | None = None
-        """A description of how the host was lost, until the lab has undone what it had left on the host; else None."""
+        """What has happened to the host since it was lost, such as `was restarted`, until the lab has undone what it
+        had left there; otherwise None."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """Connects and makes the room. Raises HostTrouble, with a sentence for the user."""
+        """Connects to the host and makes the room there. Raises HostTrouble, with a sentence for the user."""
         machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
             machine.check()
             root = f"{data.rstrip('/')}/pgtrial-{secrets.token_hex(4)}"
             if len(os.fsencode(root)) > _SOCKET_ROOM:
-                raise HostError(f"data = {data!r} is too long for the names of sockets in it; name a shorter one")
+                raise HostError(
+                    f"data = {data!r} is too long a path for Unix sockets below it; name a folder with a shorter path"
+                )
             place = RoomLocation(ssh, sudo, data, root, folder_made=not _is_there(machine, data))
         except BaseException:
             machine.close()
@@ -110,7 +116,7 @@ class HostRoom(Room):
             room._make()
         except OSError as error:
             room.remove()
-            raise HostError(f"data = {data!r} on {ssh}: nothing can be made there: {error.strerror}") from None
+            raise HostError(f"data = {data!r} on {ssh}: pgtrial cannot make files there: {error.strerror}") from None
         except BaseException:
             room.remove()
             raise
@@ -120,9 +126,11 @@ class HostRoom(Room):
         self.host.connection.hurry()
 
     def ready(self) -> str | None:
-        """Prepares the room for a trial: waits for a host that was lost, and undoes what the lab had left on it.
-        Returns a sentence about that, or None. Raises HostLost if the host is still gone, and HostError if a change of
-        it could not be undone, or the room is gone.
+        """Prepares the room for a trial. If the host was lost before, waits until it can be reached, and undoes what
+        the lab had left on it.
+
+        Returns a sentence on the loss of the host, or None. Raises HostLost if the host still cannot be reached, and
+        HostError if a change could not be undone, or if the room does not exist any more.
         """
         machine = self.host
         self._unsettled = machine.rejoin() or self._unsettled
@@ -131,12 +139,13 @@ class HostRoom(Room):
         if not machine.exists(self.root):
             raise HostError(
                 f"{machine.label} {self._unsettled}, and {self.root} is gone: the file system that holds "
-                f"{self._place.data} is not mounted, or does not outlive a start; mount it, or name another folder"
+                f"{self._place.data} is not mounted, or does not survive a restart; mount it, or name another folder"
             )
         machine.end_jobs(_jobs(self.root))
         machine.begin_jobs(_jobs(self.root))
         stays = _undo_changes(self.root, machine)
-        # a server that ended with its host may have left its data in any state, and an empty cluster was never flushed
+        # a server that ended with its host may have left its data in any state, and templates without tables were never
+        # flushed
         self.kept.clear()
         self.templates.forget_empty()
         for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*"):
@@ -144,13 +153,13 @@ class HostRoom(Room):
                 machine.remove_tree(path)
         happened, self._unsettled = self._unsettled, None
         self.settled += 1
-        undone = "what pgtrial had changed there was undone and made anew"
+        undone = "pgtrial has undone its changes there and made them again"
         but = (sentence.removesuffix(".") for sentence in stays)
         return "; ".join([f"{machine.label} {happened} before this trial", undone, *but])
 
     def remove(self) -> list[str]:
-        """Undoes what the journal has and removes the room, so that nothing is left there. Returns a sentence for each
-        change that stays, since somebody else has altered it. Raises HostTrouble."""
+        """Undoes the changes that the room's journal records, and removes the room. Returns a sentence for each change
+        that stays because somebody else has changed the value in the meantime. Raises HostTrouble."""
         self.hurry()
         self.host.rejoin()
         stays = _remove(self.host, self._place)
@@ -173,20 +182,21 @@ class HostRoom(Room):
         if self.account is not None and machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
             raise HostError(
                 f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
-                "let everyone enter it (mode 755, and all above it)"
+                "let everyone enter this directory and all its parent directories (mode 755)"
             )
 
 
 def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine:
-    # ssh takes a fifth of a second to import, and most studies reach no other host
+    # importing ssh takes a fifth of a second, and most studies use no other host
     from pgtrial.machines.ssh.machine import RemoteMachine  # noqa: PLC0415
 
     return RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
 
 
 def _undo_changes(root: Path, machine: Machine) -> list[str]:
-    """Undoes what the journal of a room has. Returns a sentence for each change that stays, since somebody else has
-    altered it. Raises HostError if something could not be undone, and HostLost."""
+    """Undoes the changes that the journal of a room records. Returns a sentence for each change that stays because
+    somebody else has changed the value in the meantime. Raises HostError if a change could not be undone, and
+    HostLost."""
     undone = HostJournal(root, machine).journal.undo()
     if undone.failures:
         raise HostError(" ".join([*undone.failures, *undone.done]))
@@ -205,15 +215,15 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> list[str]:
         stays = _undo_changes(root, machine)
         machine.remove_tree(root)
         if machine.exists(root):
-            raise HostError(f"{root} on {machine.label} cannot be removed; look what is in it")
+            raise HostError(f"{root} on {machine.label} cannot be removed; see what it contains and remove it yourself")
     if place.folder_made and machine.exists(Path(place.data)):
         machine.run(["rmdir", place.data])  # fails if another pgtrial uses the folder
     return stays
 
 
 def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
-    """Raises HostError if another account could have written the room; former versions of pgtrial gave it to the
-    servers' account."""
+    """Raises HostError if another account could have written to the room. The message has a cure if the room belongs to
+    the servers' account, as rooms of earlier versions of pgtrial do."""
     root = Path(place.root)
     try:
         check_own(machine, [root])
@@ -226,13 +236,15 @@ def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
         room, changes = (shlex.quote(str(path)) for path in (root, root / "changes"))
         command = f"{sudo}chown -h root: {room}; {sudo}chown -hR root: {changes}"
         raise HostError(
-            f"it belongs to {account}, as rooms of a former pgtrial do, so its record of changes is not obeyed; look "
-            f"at {root}/changes, and if it is right run there: {command}"
+            f"it belongs to {account}, as rooms of an earlier version of pgtrial do, so pgtrial does not trust its "
+            f"record of changes; look at {root}/changes, and if the changes there are right, run on that host: "
+            f"{command}"
         ) from None
 
 
 def _jobs(root: Path) -> Path:
-    """Returns the room's directory for jobs. It belongs to the login, while the room may be another user's."""
+    """Returns the directory for the jobs of a room. It is below /tmp, since it belongs to the account that is logged
+    in, while the room can belong to root."""
     return Path("/tmp") / f"{root.name}-jobs"
 
 
@@ -243,13 +255,14 @@ else above=$(dirname "$1"); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4
 
 
 def _is_there(machine: RemoteMachine, data: str) -> bool:
-    """True if the folder exists, false if it has to be made. Raises HostTrouble if no room can be made in it."""
+    """True if the folder `data` exists on the host, false if pgtrial has to make it. Raises HostTrouble if pgtrial
+    cannot make a room in it."""
     where = f"data = {data!r} on {machine.label}"
     words = {
-        1: f"{where} is no directory; name a directory",
-        2: f"{where}: you may not write there; give it to your user (chown), write sudo = true, or name another one",
-        3: f"{where}: there is no such directory, and none above it; make it (mkdir -p)",
-        4: f"{where}: there is no such directory, and you may not make it; make it, or write sudo = true",
+        1: f"{where} is not a directory; name a directory",
+        2: f"{where}: you may not write there; make it yours (chown), write sudo = true, or name another directory",
+        3: f"{where}: neither this directory nor its parent directory exists; make it (mkdir -p)",
+        4: f"{where}: this directory does not exist, and you may not make it; have it made, or write sudo = true",
     }
     done = machine.looked(["sh", "-c", _LOOK_AT_FOLDER, "sh", data])
     if done.status != 0:
@@ -266,17 +279,17 @@ class Rooms:
         self._rooms: dict[tuple[str, str, bool], HostRoom] = {}
 
     def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """Returns the room for a login and folder. It is made on first use. Raises HostTrouble."""
+        """Returns the room for a login and a folder, and makes it on first use. Raises HostTrouble."""
         key = (ssh, data, sudo)
         if key not in self._rooms:
             self._rooms[key] = HostRoom.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
         return self._rooms[key]
 
     def ready(self, room: HostRoom) -> list[str]:
-        """Prepares a room for a trial. If its host was lost, the run's other rooms there are prepared too, so that
-        nothing of their trials still runs on the host during this one.
+        """Prepares a room for a trial. If its host was lost, prepares the run's other rooms on the same host too, so
+        that no server of their trials still runs on the host during this trial.
 
-        Returns sentences about what had happened. Raises HostTrouble.
+        Returns sentences on the loss of the host. Raises HostTrouble.
         """
         where = room.host.connection.where
         beside = [
@@ -290,16 +303,16 @@ class Rooms:
         return [sentence for sentence in sentences if sentence is not None]
 
     def remove(self) -> list[str]:
-        """Removes all rooms. Returns a sentence for each that could not be removed, and for each change of a host that
-        stays, since somebody else has altered it."""
+        """Removes all rooms. Returns a sentence for each room that could not be removed, and for each change of a host
+        that stays because somebody else has changed the value in the meantime."""
         failures = []
         for key, room in list(self._rooms.items()):
             try:
                 failures += room.remove()
             except (HostTrouble, OSError) as error:
                 failures.append(
-                    f"{room.root} on {room.machine.label}, with what the study had changed there, could not be removed "
-                    f"({error}); pgtrial cleanup does it when that host is back."
+                    f"{room.root} on {room.machine.label} could not be removed, and what the study has changed there "
+                    f"could not be undone ({error}); run pgtrial cleanup when that host can be reached again."
                 )
             else:
                 del self._rooms[key]

@@ -1,4 +1,5 @@
-"""The runs of the lab in a state directory: one directory for each process, which holds a lock on it."""
+"""The runs of the lab that are recorded in a state directory. Each process of the lab has a run directory and holds a
+lock on it while it lives."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _SOCKET_NAME = "/99999/.s.PGSQL.65535"
 
 @contextmanager
 def registry(root: Path) -> Iterator[None]:
-    """Makes other labs wait while runs are claimed or cleaned."""
+    """Holds the lock of the state directory within the context, so that other labs wait. It is held while run
+    directories are made, looked at or removed."""
     with open_lock(root / "lock") as lock:
         wait_for(lock)
         yield
@@ -30,7 +32,8 @@ def registry(root: Path) -> Iterator[None]:
 
 @contextmanager
 def shared_state() -> Iterator[Path]:
-    """Yields the state directory while no other lab writes its records. Raises StoreError if it cannot be written."""
+    """Yields the state directory, and makes other labs wait within the context, so that they do not write its records
+    at the same time. Raises StoreError if the directory cannot be written to."""
     root = state_root()
     try:
         with registry(root):
@@ -40,7 +43,8 @@ def shared_state() -> Iterator[Path]:
 
 
 def claim(state: Path) -> tuple[Path, IO[bytes]]:
-    """Makes a new run directory, and returns it with the lock that marks it as this lab's."""
+    """Makes a new run directory for this lab. Returns it, and the lock file that shows other labs that the run is
+    alive."""
     with registry(state):
         run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
         run.chmod(0o711)
@@ -50,8 +54,8 @@ def claim(state: Path) -> tuple[Path, IO[bytes]]:
 
 
 def remove_own(state: Path, run: Path) -> None:
-    """Removes a run directory, its lock last and while no other lab looks: without a lock the run would be taken for
-    that of a killed lab."""
+    """Removes this lab's own run directory. The lock file goes last, and while other labs are locked out: without it
+    they would take the run for that of a killed lab."""
     for path in run.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -60,8 +64,8 @@ def remove_own(state: Path, run: Path) -> None:
 
 
 def abandoned_runs(root: Path) -> list[Path]:
-    """Returns the run directories of this account whose labs have ended. The caller holds the lock of all run
-    directories."""
+    """Returns the run directories of this account whose labs do not live any more. The caller has to hold the lock of
+    the state directory (`registry`)."""
     return [path for path in all_runs(root) if is_own(path) and not is_held(path)]
 
 
@@ -71,27 +75,30 @@ def all_runs(root: Path) -> list[Path]:
 
 
 def taken(run: Path, held: ExitStack) -> IO[bytes] | None:
-    """Takes the lock of a run that its lab has left, until `held` ends. Returns None if somebody else has it now."""
+    """Takes the lock of a run whose lab does not live any more, and holds it until `held` is closed. Returns None if
+    another process holds the lock."""
     lock = held.enter_context(open_lock(run / IN_USE))
     return lock if take(lock) else None
 
 
 def is_held(run: Path) -> bool:
-    """True if the lab of a run still lives."""
+    """True if the lab to which a run directory belongs still lives, since then it holds the run's lock."""
     with suppress(FileNotFoundError), open_lock(run / IN_USE, make=False) as file:
         return not take(file)
     return False  # the lab was killed between making the directory and locking it
 
 
 def socket_directory(run: Path) -> Path:
-    """Returns the directory for the sockets of a run: inside the run, unless their paths would be too long."""
+    """Returns the directory for the Unix sockets of a run. It is inside the run directory, or below /tmp if the
+    sockets' paths would be too long there."""
     inside = run / "s"
     fits = len(os.fsencode(inside)) + len(_SOCKET_NAME) <= _SOCKET_PATH_MAX
     return inside if fits else Path("/tmp") / f"pgtrial-{run.name}"
 
 
 def check_records(root: Path) -> None:
-    """Raises ArmError unless only root and this account can write what is read and removed in a state directory."""
+    """Raises ArmError if an account other than root and the lab's own could write to the state directory, whose records
+    pgtrial obeys."""
     try:
         check_state(root)
         if LOCAL.root:

@@ -1,4 +1,4 @@
-"""Determines which server a session is on, however its address is written."""
+"""Determines whether two sessions are connected to the same server, even if their addresses are written differently."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ _KEYS = 2**31
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """The identity of a server as the server reports it; a field is None if the role may not query it."""
+    """What identifies a server, as the server itself reports it. A field is None if the session's role may not query
+    it."""
 
     system: str | None
-    """The identifier that initdb gave the server; copies of a data directory share it."""
+    """The system identifier, which initdb has chosen. Copies of a data directory have the same one."""
     start: str | None
     """The time when the postmaster started, in seconds since 1970 to the microsecond, as text."""
     address: str | None
-    """The address by which the session has reached the server; None: a Unix socket."""
+    """The server's address and port for this session; None for a connection by a Unix socket."""
     database: str
 
 
 def identity_of(session: Session) -> ServerIdentity:
-    """Returns the identity of the server that a session is on. Raises psycopg.OperationalError."""
+    """Returns the identity of the server to which a session is connected. Raises psycopg.OperationalError."""
     return ServerIdentity(
         _if_allowed(session, _SYSTEM),
         _if_allowed(session, _START),
@@ -44,11 +45,12 @@ def identity_of(session: Session) -> ServerIdentity:
 
 
 def same_server(first: Session, second: Session) -> bool | None:
-    """True if two sessions are on one server, in whatever databases; None if that cannot be known.
+    """True if two sessions are connected to the same server, even if their databases differ; None if that cannot be
+    found out.
 
-    A server that was started at another time is another one: a standby, or a copy. If the roles may not ask for start
-    and identifier, the proof is an advisory lock of the first session that the second one sees in pg_locks. Raises
-    psycopg.OperationalError.
+    Servers with different start times are different servers, even if their system identifiers are equal, as those of a
+    standby or a copy. If the roles may not query start time and identifier, the first session takes an advisory lock,
+    and the second session looks for this lock in pg_locks. Raises psycopg.OperationalError.
     """
     one, other = identity_of(first), identity_of(second)
     for mine, its in ((one.start, other.start), (one.system, other.system)):
@@ -60,11 +62,11 @@ def same_server(first: Session, second: Session) -> bool | None:
 
 
 def _sees_lock(first: Session, second: Session) -> bool | None:
-    """Tests with an advisory lock of the first session: true if the second session sees the lock in pg_locks, None if
-    not even the first session sees it.
+    """Takes an advisory lock in the first session. Returns true if the second session sees this lock in pg_locks, and
+    None if not even the first session sees it.
 
-    pg_locks has the locks of all databases. Behind a pooler, a transaction keeps the first session on its server
-    process.
+    pg_locks shows the locks of all databases. The lock is taken within a transaction, so that a pooler cannot move the
+    first session to another server process in between.
     """
     keys = [random.SystemRandom().randrange(_KEYS) for _ in range(2)]
     try:
@@ -73,7 +75,7 @@ def _sees_lock(first: Session, second: Session) -> bool | None:
                 return None
             return bool(value(second, _SEEN, *keys))
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ProtocolViolation):
-        return None  # a pooler that lends sessions for single statements permits no transaction
+        return None  # a pooler with statement pooling permits no transactions
 
 
 def _if_allowed(session: Session, query: str) -> str | None:

@@ -1,9 +1,10 @@
-"""Locks the given servers of a study for this lab, by an advisory lock that other labs see.
+"""Locks the given servers of a study, by an advisory lock that other labs see, so that two studies do not use one
+server at the same time.
 
-A session of the lab holds the lock from the check of the arms to the end of the study; the lock ends with that session.
-It belongs to one database, but pg_locks shows the locks of all databases, so that labs in two databases of one server
-see each other. Every lab takes the lock in shared mode and then looks who else has it, so that of two labs that come at
-the same time at least one sees the other.
+A database session of the lab holds the lock from the check of the arms to the end of the study; the lock ends with that
+session. An advisory lock belongs to one database, but pg_locks shows the locks of all databases, so that labs in two
+databases of one server see each other. Every lab takes the lock in shared mode and then looks in pg_locks for other
+holders. Therefore, if two labs take the lock at the same time, at least one of them sees the other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pgtrial.servers.given_limits import LEAVING_S, LOCK_APPLICATION
 from pgtrial.servers.server_identity import same_server
 
 _KEYS = (0x70677472, 0x69616C73)
-"""The keys of the advisory lock: the letters of `pgtrials`."""
+"""The two keys of the advisory lock: the bytes of the text `pgtrials`."""
 
 _OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_addr)
     FROM pg_locks locks LEFT JOIN pg_stat_activity activity ON activity.pid = locks.pid
@@ -39,25 +40,25 @@ _LONGEST_NAME = 63
 
 
 class _CannotLock(Exception):
-    """The server, or a pooler in front of it, cannot take such a lock."""
+    """Raised if the server, or a pooler in front of it, does not support the advisory lock."""
 
 
 class _LockSession:
-    """A session that holds the lock of one server.
+    """A database session that holds the lock of one server.
 
-    Behind a pooler that lends server processes from transaction to transaction, a transaction stays open, which keeps
-    the process. A lock of the session would stay with the process, which others use later.
+    Behind a pooler with transaction pooling, the lock is held by an open transaction, which keeps the same server
+    process. A lock at session level would stay with a server process that other clients use later.
     """
 
     def __init__(self, target: Target, application: str) -> None:
         self.session = target.connect(application_name=application)
         self.pooled = is_pooled(self.session)
         self.pid = -1
-        """The number of the server process, as the server knows it, while it has the lock."""
+        """The process ID (PID) of the server process that has the lock, as pg_backend_pid() returns it; -1 before."""
 
     def take(self, processes: Sequence[int]) -> tuple[object, ...] | None:
-        """Takes the lock and returns None. If another lab has it, returns a description of that lab's session and does
-        not keep the lock. `processes` are this lab's.
+        """Takes the lock and returns None. If another lab has the lock, releases it again and returns a row that
+        describes that lab's session. `processes` are the PIDs of this lab's other sessions with locks.
 
         Raises _CannotLock.
         """
@@ -78,7 +79,7 @@ class _LockSession:
             self._release()
             raise _CannotLock(one_line(error)) from None
         if other is not None:
-            # otherwise of two labs that come at the same time neither would get the lock
+            # if both of two labs kept the lock and tried again, neither would ever see itself alone
             self._release()
         return other
 
@@ -90,7 +91,7 @@ class _LockSession:
                 self.session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", _KEYS)
 
     def is_alive(self) -> bool:
-        """True if the session is alive, and so still has the lock."""
+        """True if the session still works, and therefore still has the lock."""
         try:
             self.session.execute("SELECT 1")
         except psycopg.Error:
@@ -99,7 +100,8 @@ class _LockSession:
 
 
 class _HeldServer:
-    """A server that is locked, and the arms that use it, with the numbers and databases of their deployments."""
+    """A locked server, and the arms that use it: for each the arm's name, the number of its deployment and the
+    database."""
 
     def __init__(self, arm: str, number: int, target: Target, lock: _LockSession) -> None:
         self.target = target
@@ -108,16 +110,17 @@ class _HeldServer:
 
 
 class ServerLocks:
-    """The given servers of one study, each recognised however it is named. On exit their locks are released."""
+    """Holds the locks of the given servers of one study. A server that several arms use is locked once, even if their
+    connection strings differ. On exit the locks are released."""
 
     def __init__(self, study: str, patience_s: float = 0.0, leaving_s: float = LEAVING_S) -> None:
-        """`study` is the study's name for people at other labs.
+        """`study` is the name of the study that users of other labs see in messages.
 
-        `patience_s` limits how long to wait for a server that does not answer, `leaving_s` how long to wait for another
-        lab that may be about to end, in seconds.
+        `patience_s` is how long to wait for a server that does not answer, and `leaving_s` how long to wait for another
+        lab that may be about to release its lock, both in seconds.
         """
         self._patience_s, self._leaving_s = patience_s, leaving_s
-        # every role sees the application_name of a session
+        # the name goes into application_name, which every role can see
         since = f" since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         named = f"{LOCK_APPLICATION}{study}".encode()[: _LONGEST_NAME - len(since)].decode(errors="ignore")
         self._application = named + since
@@ -131,10 +134,11 @@ class ServerLocks:
             held.lock.session.close()
 
     def take(self, arms: Mapping[str, Arm]) -> list[str]:
-        """Locks the given servers of all arms. Returns a sentence for each that cannot be locked.
+        """Locks the given servers of all arms. Returns a sentence for each server that does not support the lock.
 
-        Raises StudyError if another lab has one of them, if two deployments of an arm are one server, and if it cannot
-        be known whether two are one; ArmError if a server fails.
+        Raises StudyError if another lab has locked one of the servers, if two deployments of an arm are the same
+        database, or if pgtrial cannot find out whether two addresses lead to the same server. Raises ArmError if a
+        server does not answer.
         """
         notes: list[str] = []
         for name, arm in arms.items():
@@ -145,14 +149,14 @@ class ServerLocks:
         return notes
 
     def take_one(self, target: Target) -> list[str]:
-        """Locks one server that belongs to no arm; otherwise like `take`."""
+        """Locks a single server that does not belong to an arm. Otherwise the same as `take`."""
         with _told("", target):
             return self._add("", 0, target)
 
     def renew(self) -> None:
-        """Takes those locks again that were lost with their sessions, as at a restart of the server.
+        """Takes those locks again whose sessions have ended, for example because the server was restarted.
 
-        Raises ArmError if another lab has a server now.
+        Raises ArmError if another lab has locked a server in the meantime.
         """
         for held in self._held:
             if not held.lock.is_alive():
@@ -166,8 +170,8 @@ class ServerLocks:
                     raise ArmError(str(error)) from None
 
     def in_common(self) -> tuple[list[str], Target] | None:
-        """Returns the arms whose deployments of the same number are one server, and that server; None if there are no
-        such arms."""
+        """Returns the arms that share a server, that is whose deployments with the same number are the same server, and
+        the address of this server. Returns None if no arms share a server."""
         for held in self._held:
             for number in sorted({number for _, number, _ in held.used_by}):
                 arms = [arm for arm, other, _ in held.used_by if other == number]
@@ -182,9 +186,9 @@ class ServerLocks:
                 same = same_server(held.lock.session, lock.session)
                 if same is None:
                     raise StudyError(
-                        f"{_of(arm)}it cannot be known whether {target.label} and {held.target.label} are one "
-                        "server: the role may see neither its start (pg_postmaster_start_time, pg_control_system) nor "
-                        "its locks (pg_locks); grant that, or name one server alone"
+                        f"{_of(arm)}pgtrial cannot find out whether {target.label} and {held.target.label} are one "
+                        "server: the role may query neither its identity (pg_postmaster_start_time, pg_control_system) "
+                        "nor its locks (pg_locks); grant these rights, or name only one server"
                     )
                 if same:
                     _join(held, arm, number, target)
@@ -209,7 +213,8 @@ class ServerLocks:
             time.sleep(_PAUSE_S)
 
     def _lock(self, arm: str, held: _HeldServer) -> list[str]:
-        """Takes the lock, or waits a moment for another lab that is about to end."""
+        """Takes the lock. If another lab has it, waits for a moment, since that lab may be about to release it. Returns
+        sentences for the user."""
         deadline = time.monotonic() + self._leaving_s
         processes = [other_held.lock.pid for other_held in self._held if other_held is not held]
         try:
@@ -220,11 +225,11 @@ class ServerLocks:
                     raise StudyError(f"{_of(arm)}{_in_use(held.target, other)}")
                 time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
         except _CannotLock as why:
-            if held.lock.session.broken:  # a pooler for single statements ends such a session
+            if held.lock.session.broken:  # a pooler with statement pooling closes the connection at BEGIN
                 held.lock = self._connect(held.target)
             return [
-                f"{held.target.label} cannot be locked for this study ({why}), and another lab on this server would "
-                "not be noticed; see to it that no other study runs there"
+                f"{held.target.label} cannot be locked for this study ({why}), so pgtrial would not notice another lab "
+                "on this server; make sure that no other study runs there"
             ]
 
 
@@ -242,8 +247,8 @@ def _in_use(target: Target, other: tuple[object, ...]) -> str:
     pid, application, user, database, address = other
     client = f" from {address}" if address else ""
     return (
-        f"another lab has a study on the server of {target.label}: {application or 'a session'}, process {pid} there, "
-        f"role {user or 'unknown'}, database {database or 'unknown'}{client}; wait until that study has ended, "
+        f"another pgtrial runs a study on the server of {target.label}: {application or 'a session'}, process {pid} "
+        f"there, role {user or 'unknown'}, database {database or 'unknown'}{client}; wait until that study has ended, "
         f"or if its lab is gone, end the session by SELECT pg_terminate_backend({pid})"
     )
 
@@ -254,7 +259,8 @@ def _of(arm: str) -> str:
 
 @contextmanager
 def _told(arm: str, target: Target) -> Iterator[None]:
-    """Turns an error of the server or of libpq within the context into an ArmError."""
+    """Turns an error of the server or of libpq within the context into an ArmError, whose message names the arm and the
+    server."""
     try:
         yield
     except psycopg.Error as error:

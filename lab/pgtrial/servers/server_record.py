@@ -1,4 +1,5 @@
-"""Records of what a study has changed on a given server, in the journal of undo of its run."""
+"""The base class of records of what a study has changed on a given server. They are in the journal of undo of the
+study's run."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ from pgtrial.model.errors import ArmError
 
 @dataclass(frozen=True)
 class ServerRecord(UndoRecord):
-    """The record of one kind of change that an arm makes on a given server; there is at most one file for each arm."""
+    """The record of a change that an arm makes on a given server. Each kind of change has a subclass, with at most one
+    record for each arm."""
 
     prefix: ClassVar[str]
-    """The begin of the names of its files, which lie in the run directory."""
+    """The beginning of the names of the files of this kind in the run directory."""
 
     arm: str
     target: Target
@@ -36,7 +38,7 @@ class ServerRecord(UndoRecord):
 
     @abc.abstractmethod
     def changed(self) -> Mapping[str, Any]:
-        """Returns what is written beside the arm and the server, as JSON."""
+        """Returns the fields of the record other than the arm and the server, as values that JSON can hold."""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
@@ -45,12 +47,13 @@ class ServerRecord(UndoRecord):
     @classmethod
     @abc.abstractmethod
     def of_changed(cls, arm: str, target: Target, content: Mapping[str, Any]) -> Self:
-        """Returns the record of an arm and a server. Raises ValueError, KeyError, TypeError or AttributeError."""
+        """Returns the record of an arm and a server with this content of its file. Raises ValueError, KeyError,
+        TypeError or AttributeError if the content is not that of such a record."""
 
 
 def write_down(record: ServerRecord, run: Path) -> Path:
-    """Writes a record to the journal of a run, and returns its file, which is on disk then. Raises ArmError; the change
-    must not be made then."""
+    """Writes a record to the journal of a run, and returns its file. The file is on disk when the function returns.
+    Raises ArmError if the record cannot be written; the caller must not make the change then."""
     try:
         return Journal(run, (type(record),)).write(record)
     except HostError as error:

@@ -1,4 +1,5 @@
-"""Determines the values of settings in a new session like those of the load, and compares them with those of an arm."""
+"""Determines the values that settings have in a new session like those of the load, and compares them with the values
+that an arm asks for."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
 
 @dataclass(frozen=True)
 class SessionValue:
-    """A setting as a session has it, by pg_settings."""
+    """A setting in a session, as pg_settings shows it."""
 
     name: str
     setting: str
@@ -28,13 +29,15 @@ class SessionValue:
     context: str
     source: str
     file: str | None
-    """The configuration file that sets the value; also None for a role that may not see it."""
+    """The configuration file that sets the value. It is None if no file does, or if the role may not see it."""
 
 
 def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionValue]:
-    """Returns settings by their names in small letters, as the session had them at its start. Raises psycopg.Error.
+    """Returns the settings with these names by their names in lower case, with the values that they had when the
+    session began. Raises psycopg.Error.
 
-    Settings that the lab has changed in the session get their values from the start back for that.
+    For the query, settings that the lab changes in each of its sessions are reset to the values that they had at the
+    beginning.
     """
     lowered = [name.lower() for name in names]
     changed = sorted(set(lowered) & set(CHANGED_BY_LAB))
@@ -44,7 +47,8 @@ def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionV
 
 
 def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the value of a new session for each setting that differs from the wanted value. Raises psycopg.Error."""
+    """Compares the settings of a new session with the wanted values. Returns, for each setting that differs, the value
+    that the session has. Raises psycopg.Error."""
     present = session_values(session, list(settings))
     unequal = {}
     for name, wanted in settings.items():
@@ -62,20 +66,20 @@ def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]
 
 
 def _shown(session: Session, setting: SessionValue) -> str:
-    """Returns the value as SHOW prints it in sessions like those of the load."""
+    """Returns the value of a setting as SHOW prints it."""
     if setting.unit is None:
         return setting.setting
     return str(value(session, "SELECT current_setting(%s)", setting.name))
 
 
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
-    """Returns the beginning of a sentence about the settings in `unequal`, whose values in the session are not the
-    wanted ones."""
+    """Returns a clause for messages on the settings in `unequal`: which value each has in the session, and which value
+    the arm asks for."""
     return " and ".join(f"{name} is {shown} in place of {settings[name]!r}" for name, shown in unequal.items())
 
 
 def may_have(session: Session, setting: SessionValue) -> bool:
-    """True if a session of this role may have a value of its own from its beginning."""
+    """True if a session of this role may set the setting for itself in its connection options."""
     if setting.context not in _OF_SESSIONS:
         return False
     if setting.context in ("user", "backend") or is_superuser(session):
@@ -90,8 +94,8 @@ def is_superuser(session: Session) -> bool:
 
 
 def _written_so(session: Session, setting: SessionValue, wanted: str) -> bool:
-    """True if the server, once this session sets the wanted value, shows the same text as for the present value. False
-    also if the session may not set it."""
+    """True if the wanted value is another way of writing the present value: after this session has set the wanted
+    value, the server shows the same text. Also false if the session may not set it."""
     try:
         with session.transaction(force_rollback=True):
             present = _shown(session, setting)

@@ -1,4 +1,5 @@
-"""Values of PostgreSQL's settings as text: splits lists as the server does, and compares the meaning of two texts."""
+"""Handles values of PostgreSQL's settings that are given as text: splits lists in the same way as the server, and tells
+whether two texts have the same meaning."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ _IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
 LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
 _DIRECTORIES = "unix_socket_directories"
 _DIRECTORIES_SINCE = 140000
-"""The first version in which ALTER SYSTEM takes a list for unix_socket_directories; up to PostgreSQL 13 it is a single
-value."""
+"""The first server version in which ALTER SYSTEM accepts a list for unix_socket_directories. Up to PostgreSQL 13 the
+setting is a single value."""
 
 _SPACE = " \t\n\r\f\v"
 
@@ -29,20 +30,21 @@ _UNITS = {
     "h": ("time", 3.6e9),
     "d": ("time", 8.64e10),
 }
-"""The kind of each unit, and its size in the smallest unit of its kind (guc.c)."""
+"""The units of settings: for each whether it measures memory or time, and how many bytes or microseconds it has
+(guc.c)."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.))\s*([A-Za-z]*)\s*")
 _HIDDEN_CHOICES = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", "debug"))
-"""Words that some enumerations accept and pg_settings does not show."""
+"""Values that some enumerations accept although pg_settings does not list them."""
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def is_list(name: str, server_version: int) -> bool:
-    """True if ALTER SYSTEM quotes each element of the setting by itself (GUC_LIST_QUOTE).
+    """True if the setting is a list whose elements ALTER SYSTEM quotes one by one (GUC_LIST_QUOTE).
 
-    Other lists, such as DateStyle and synchronous_standby_names, are stored as they were given. Extensions cannot
-    define settings of this kind.
+    Other lists, such as DateStyle and synchronous_standby_names, are stored exactly as they are given. Settings of
+    extensions cannot be lists of this kind.
     """
     lowered = name.lower()
     quoted = _IDENTIFIERS | LIBRARIES
@@ -50,9 +52,10 @@ def is_list(name: str, server_version: int) -> bool:
 
 
 def elements(name: str, text: str) -> list[str]:
-    """Returns the elements of a list setting, as SplitIdentifierString and SplitDirectoriesString read them.
+    """Returns the elements of a list setting, split by the same rules as PostgreSQL's SplitIdentifierString and
+    SplitDirectoriesString.
 
-    Raises ValueError for a text that is no such list.
+    Raises ValueError if the text is not a valid list.
     """
     fold = _fold if name.lower() in _IDENTIFIERS else None
     listed: list[str] = []
@@ -78,8 +81,9 @@ def _quoted(rest: str) -> tuple[str, str]:
 
 
 def _plain(rest: str, fold: Callable[[str], str] | None) -> tuple[str, str]:
-    """Returns an element without quotes, and the rest. Identifiers end at a space and are folded; names of files may
-    have spaces inside."""
+    """Returns the first element, which has no quotes, and the rest of the text. With `fold` the element is an
+    identifier, which ends at a space and is converted to lower case; otherwise it is a file name, which may contain
+    spaces."""
     match = re.match(r"[^,\s]+" if fold else r"[^,]+", rest)
     if match is None:
         raise ValueError(rest)
@@ -92,9 +96,11 @@ def _fold(identifier: str) -> str:
 
 
 def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) -> bool:
-    """True if `wanted` has the value that pg_settings shows as `setting`; `kind` and `unit` are its vartype and unit.
+    """True if the text `wanted` has the same value as the text `shown`, which is the column `setting` of pg_settings.
+    `kind` and `unit` are the columns vartype and unit.
 
-    False may also mean that the server writes a text in its own way, as for DateStyle.
+    The result can be false for equal values if the server writes values of this setting in a form of its own, as for
+    DateStyle.
     """
     match kind:
         case "bool":
@@ -115,7 +121,8 @@ def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that a setting can have, as pg_settings shows them: vartype, unit, min_val, max_val and enumvals."""
+    """The values that a setting can have, from the columns vartype, unit, min_val, max_val and enumvals of
+    pg_settings."""
 
     kind: str
     unit: str | None
@@ -124,8 +131,8 @@ class Domain:
     choices: Sequence[str] | None = None
 
     def may_have(self, wanted: str) -> bool:
-        """True if the server may take the text. Strings, and words of an enumeration that pg_settings does not show,
-        are left to the server's judgement."""
+        """True if the server may accept the text as a value. It is always true for strings, and for words that an
+        enumeration may accept although pg_settings does not list them; only the server can judge these."""
         match self.kind:
             case "bool":
                 return _truth(wanted) is not None
@@ -146,7 +153,8 @@ class Domain:
 
 
 def _truth(text: str) -> bool | None:
-    """Returns the value that parse_bool reads, from any unambiguous beginning of a word; None if it reads none."""
+    """Returns the value of a boolean by the rules of PostgreSQL's parse_bool, which accepts any unambiguous beginning
+    of a word; None if the text is not a boolean."""
     lowered = text.strip().lower()
     for words, truth in ((_TRUE, True), (_FALSE, False)):
         if lowered and any(word.startswith(lowered) for word in words) and lowered != "o":
@@ -167,7 +175,8 @@ def _same_number(kind: str, unit: str | None, shown: str, wanted: str) -> bool:
 
 
 def _in_unit(text: str, unit: str | None) -> float | None:
-    """Returns a number, with a unit or without, in the setting's own unit; None if the text is no such number."""
+    """Returns the value of a number with or without a unit, converted to the setting's own unit; None if the text is
+    not such a number."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
@@ -185,8 +194,8 @@ def _number(text: str) -> float:
 
 
 def _converted(number: float, unit: str, base: str | None) -> float | None:
-    """Returns the number in the setting's own unit, such as `8kB`, rounded to whole smaller units as guc.c does; None
-    if it cannot be converted."""
+    """Converts a number from a unit to the setting's own unit, such as `8kB`. Rounds it to a whole number of the next
+    smaller unit first, as guc.c does. Returns None if the units do not fit each other."""
     match = re.fullmatch(r"([0-9]*)([A-Za-z]+)", base or "")
     if match is None or unit not in _UNITS or match[2] not in _UNITS:
         return None

@@ -1,7 +1,8 @@
-"""Finds the obstacles to settings that an arm has on a given server by ALTER SYSTEM, before anything is changed.
+"""Checks, before anything is changed, whether pgtrial can set an arm's settings on a given server by ALTER SYSTEM and
+restore the former values afterwards.
 
-Only the server's files tell for certain what was there before. A session shows the value in force in it, which may be
-that of a role or a database, or one that was never loaded from the files.
+Only the configuration files show for certain which values were set before. A session shows the value that is in force
+in the session, which can come from a role or a database, or differ from the files because these were not reloaded.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from pgtrial.servers.setting_values import LIBRARIES, Domain, elements, is_list
 from pgtrial.servers.settings_record import SettingsRecord, maker
 
 _COULD_NOT = "setting could not be applied"
-"""The error in pg_file_settings of a value that takes a restart. Other errors keep all values from being loaded."""
+"""The error that pg_file_settings shows for a value that takes effect only after a restart. Any other error prevents
+the server from loading all the files."""
 
 _NO_WAY_BACK = frozenset(("db_user_namespace", "pre_auth_delay"))
-"""Settings that take effect before a session can ask for other values."""
+"""Settings that take effect in a new session before the session can override them."""
 
 _OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
     AND context NOT IN ('postmaster', 'internal')"""
@@ -50,25 +52,25 @@ _WINNERS = {
         "ALTER ROLE {user} IN DATABASE {dbname}",
         "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
     ),
-    "client": ("the options of the connection (dsn, PGOPTIONS)", "remove it there"),
+    "client": ("an option of the connection (dsn, PGOPTIONS)", "remove it there"),
     "session": ("a trigger of logins, or of the pooler,", "remove that for the study"),
     "override": ("the server itself", "there is no way round that"),
 }
-"""The place that sets a value with precedence over postgresql.auto.conf, and what to do about it, by the source of the
-value."""
+"""For each `source` in pg_settings that has precedence over postgresql.auto.conf: a phrase that says where the value is
+set, and the advice how to remove it."""
 
 
 @dataclass(frozen=True)
 class SettingsCheck:
-    """Compares the settings of an arm with what a given server says about them. Nothing is changed. All methods raise
+    """Compares the settings of an arm with what a given server reports about them. Changes nothing. All methods raise
     psycopg.Error."""
 
     arm: str
     settings: Mapping[str, str]
 
     def values(self, session: Session) -> list[SessionValue]:
-        """Returns the settings as a session of the load has them. Raises StudyError if ALTER SYSTEM is of no use for
-        one."""
+        """Returns the settings with the values that a session of the load has now. Raises StudyError if one of them
+        cannot be set by ALTER SYSTEM."""
         rows = session_values(session, list(self.settings))
         for name in self.settings:
             if name.lower() not in rows:
@@ -82,7 +84,7 @@ class SettingsCheck:
     def _refuse_unknown(self, session: Session, name: str) -> NoReturn:
         if value(session, "SELECT current_setting(%s, true)", name) is not None:
             if "." not in name:
-                self._refuse(f"{name} is a session's own, and no server can have a value for it; remove it")
+                self._refuse(f"{name} exists only in a session, and cannot be set for a server; remove it")
             self._refuse(
                 f"no library that the server has loaded defines {name}, so the server does not show where its value "
                 "comes from; load that library by shared_preload_libraries, or remove the setting from the study"
@@ -91,7 +93,8 @@ class SettingsCheck:
         known = [row[0] for row in session.execute("SELECT name FROM pg_settings").fetchall()]
         cure = unknown_setting(name, known)
         self._refuse(
-            f"the server knows no setting {name}{hidden}; {cure}{'' if '?' in cure else ', or install what defines it'}"
+            f"the server does not know the setting {name}{hidden}; "
+            f"{cure}{'' if '?' in cure else ', or install the extension that defines it'}"
         )
 
     def _check_kind(self, session: Session, row: SessionValue) -> None:
@@ -103,11 +106,13 @@ class SettingsCheck:
             )
         if name in _NO_WAY_BACK:
             self._refuse(
-                f"{name} may keep all sessions from starting, also the one that would take it back after a crash of "
-                "the lab; remove it"
+                f"{name} can prevent all sessions from starting, including the session that would restore the former "
+                "value if pgtrial were killed; remove it"
             )
         if name == CONNINFO:
-            self._refuse(f"{name} may hold a password, which pgtrial would have to write down; remove it")
+            self._refuse(
+                f"{name} may contain a password, which pgtrial would have to store in a file for the undo; remove it"
+            )
         if not _may_alter(session, name):
             can_be_granted = session.info.server_version >= 150000
             grants = f"grant it (GRANT ALTER SYSTEM ON PARAMETER {name} TO {session.info.user})"
@@ -129,36 +134,36 @@ class SettingsCheck:
                 if domain.lowest
                 else ", ".join(domain.choices or ("on", "off"))
             )
-            self._refuse(f"{name} cannot be {self._wanted(row)!r}: the server takes {takes}; correct it")
+            self._refuse(f"{name} cannot be {self._wanted(row)!r}: the server accepts {takes}; correct it")
         if is_list(name, session.info.server_version):
             try:
                 elements(name, self._wanted(row))
             except ValueError:
-                self._refuse(f"{name} = {self._wanted(row)!r} is no list of names with commas between them; correct it")
+                self._refuse(f"{name} = {self._wanted(row)!r} is not a list of names separated by commas; correct it")
 
     def _check_may_reload(self, session: Session) -> None:
         if not value(session, "SELECT has_function_privilege('pg_reload_conf()', 'EXECUTE')"):
             user = session.info.user
             self._refuse(
-                f"the role {user} may not have the server reload its settings; grant it (GRANT EXECUTE ON FUNCTION "
+                f"the role {user} may not make the server reload its settings; grant it (GRANT EXECUTE ON FUNCTION "
                 f"pg_reload_conf() TO {user}), or remove the settings from the study"
             )
 
     def record(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> SettingsRecord:
-        """Returns the record of the texts that will be written into postgresql.auto.conf and of those that they
-        replace. Raises StudyError if the latter are unknown or could not be put back."""
+        """Returns the record of the values that pgtrial will write into postgresql.auto.conf, and of the former values.
+        Raises StudyError if the former values are not known or ALTER SYSTEM could not restore them."""
         file = read_auto_conf(session)
         if file is not None and file.trouble:
             self._refuse(
                 f"postgresql.auto.conf of the server {file.trouble}, and ALTER SYSTEM, which writes the whole file "
-                "anew, could not put that back; any ALTER SYSTEM of your own gives the file its form, or remove the "
-                "settings from the study"
+                "again, could not restore that; run any ALTER SYSTEM yourself, which brings the file into its usual "
+                "form, or remove the settings from the study"
             )
         listed = read_listed(session) or []
         for line in listed:
             if line.error and line.error != _COULD_NOT:
                 where = f"{line.file}, line {line.number}" if line.number else line.file
-                self._refuse(f"the server cannot load its settings: {line.error} in {where}; mend that")
+                self._refuse(f"the server cannot load its settings: {line.error} in {where}; correct that file")
         if file is None:
             for row in rows:
                 self._check_absent(session, row)
@@ -175,20 +180,24 @@ class SettingsCheck:
         return SettingsRecord(self.arm, target, former, written, order, maker(session))
 
     def _check_absent(self, session: Session, row: SessionValue) -> None:
-        """Raises StudyError unless the value comes from another place than postgresql.auto.conf. If the role may not
-        read the files, only that proves that postgresql.auto.conf does not set it."""
+        """Raises StudyError unless the setting's value comes from elsewhere than postgresql.auto.conf. It is called for
+        a role that may not read the files, for which this is the only proof that postgresql.auto.conf does not set the
+        setting."""
         elsewhere = row.file is not None and not row.file.endswith("postgresql.auto.conf")
         if row.source == "configuration file" and not elsewhere:
             self._refuse(
                 f"the role {session.info.user} cannot see how postgresql.auto.conf of the server sets {row.name}, so "
-                "it could not be put back; grant it (GRANT SELECT ON pg_file_settings, GRANT EXECUTE ON FUNCTION "
-                "pg_show_all_file_settings(), GRANT pg_read_all_settings), or remove the setting from the study"
+                "pgtrial could not restore it; grant the right (GRANT SELECT ON pg_file_settings, GRANT EXECUTE ON "
+                "FUNCTION pg_show_all_file_settings(), GRANT pg_read_all_settings), or remove the setting from the "
+                "study"
             )
 
     def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str], invalid: set[str]) -> None:
-        """Raises StudyError if ALTER SYSTEM cannot write the changed lines, or the lines that have to be moved back.
+        """Raises StudyError if ALTER SYSTEM could not restore the changed lines, or write the lines again that have to
+        be moved back to their former positions.
 
-        `invalid` has the settings whose values the server has not accepted, also those that wait for a restart.
+        `invalid` has the names of the settings whose values in the file the server has not accepted, including those
+        that take effect only after a restart.
         """
         changed = {name.lower() for name in names}
         stay = [line.name for line in file.lines if line.name.lower() not in changed]
@@ -200,20 +209,21 @@ class SettingsCheck:
             unwritable = wrong or values_of(session, name, file.text(name) or "") is None
             if unwritable and _may_alter(session, name):
                 self._refuse(
-                    f"ALTER SYSTEM cannot put {name} of the server's postgresql.auto.conf back as it is written there; "
-                    "set it there by ALTER SYSTEM, or remove the settings from the study"
+                    f"ALTER SYSTEM could not restore the line of {name} in the server's postgresql.auto.conf as it is "
+                    "written there; set it yourself by ALTER SYSTEM, or remove the settings from the study"
                 )
 
     def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
-        """Returns the text that ALTER SYSTEM stores for the arm's value; None if the setting must have no line, which
-        is the only way to make a list of libraries empty."""
+        """Returns the text that ALTER SYSTEM stores for the arm's value. Returns None if the setting's line has to be
+        removed, which is the only way to make a list of libraries empty. `others` are other configuration files that
+        set it."""
         wanted = self._wanted(row)
         if not is_list(row.name, session.info.server_version):
             return wanted
         listed = [element for element in elements(row.name, wanted) if element]
         if not listed and row.name in LIBRARIES:
             if others:
-                self._refuse(f"{row.name} cannot be empty by ALTER SYSTEM while {others[0]} sets it; remove it there")
+                self._refuse(f"ALTER SYSTEM cannot make {row.name} empty while {others[0]} sets it; remove it there")
             return None
         return list_text(session, listed or [""])
 
@@ -221,10 +231,11 @@ class SettingsCheck:
         return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
 
     def try_in_session(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> None:
-        """Starts another session with the values that it may set for itself, and reads them there.
+        """Starts another session with those of the arm's values that a session may set for itself, to find out whether
+        the server accepts them.
 
-        Raises StudyError with the server's message. A pooler may accept no options; then the first trial finds such
-        errors.
+        Raises StudyError with the server's message if it does not. Does nothing behind a pooler that accepts no
+        connection options; the first trial finds such errors then.
         """
         values = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
         if not values:
@@ -242,8 +253,8 @@ class SettingsCheck:
 
 
 def unloaded(session: Session) -> list[str]:
-    """Returns the settings whose values a reload would change, as far as the role may see that. Raises
-    psycopg.Error."""
+    """Returns the names of the settings whose values a reload of the configuration files would change, as far as the
+    role may see that. Raises psycopg.Error."""
     listed = read_listed(session)
     if listed is None:
         return []
@@ -263,8 +274,8 @@ def _same(name: str | None, other: str) -> bool:
 
 
 def winner(session: Session, rows: Sequence[SessionValue]) -> str | None:
-    """Returns a sentence on the first setting for which another value has precedence over ALTER SYSTEM; None if there
-    is none. Raises psycopg.Error."""
+    """Returns a sentence on the first setting whose value by ALTER SYSTEM would have no effect, since another source
+    has precedence; None if there is no such setting. Raises psycopg.Error."""
     row = next((row for row in rows if row.source in _WINNERS), None)
     if row is None:
         return None
@@ -272,8 +283,8 @@ def winner(session: Session, rows: Sequence[SessionValue]) -> str | None:
     user, dbname = (str(value(session, "SELECT quote_ident(%s)", name)) for name in names)
     who, cure = (text.format(user=user, dbname=dbname, name=row.name) for text in _WINNERS[row.source])
     return (
-        f"{row.name} of ALTER SYSTEM cannot take effect, since the value of {who} goes before it in sessions of the "
-        f"load; {cure}, or remove the setting from the study"
+        f"a value of {row.name} by ALTER SYSTEM cannot take effect, since {who} sets it with precedence in sessions of "
+        f"the load; {cure}, or remove the setting from the study"
     )
 
 
@@ -284,7 +295,7 @@ def _may_alter(session: Session, name: str) -> bool:
 
 
 def words(error: psycopg.Error) -> str:
-    """Returns the message of the server, in one line."""
+    """Returns the server's error message as one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
     return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")

@@ -1,6 +1,7 @@
-"""The record of settings that a study has changed on a given server, and the way to put them back.
+"""The record of the settings that a study has changed on a given server, and the functions that restore the former
+settings.
 
-A line of postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
+If somebody else has changed a line of postgresql.auto.conf in the meantime, that line stays as it is.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from pgtrial.servers.server_record import ServerRecord
 
 _OF_ANY_ROLE = ("local_preload_libraries",)
 _OF_SUPERUSERS = ("session_preload_libraries",)
-"""Libraries that each session loads at its start: those that any role may override for a session, and those that only
-superusers may override."""
+"""Settings for libraries that each session loads at its start. Any role may override the first for a session; only
+superusers may override the second."""
 _LIBRARY_PATH = "dynamic_library_path"
-"""The setting for the directories of these libraries."""
+"""The setting for the directories in which the server looks for these libraries."""
 _OF_CONNECTIONS = dict.fromkeys((*TIME_LIMITS, "post_auth_delay"), "0") | {"exit_on_error": "off"}
-"""Other settings that may end or delay each session at its start, with values that do neither; any role may set them
-for a session."""
+"""Other settings that can end or delay each session at its start, with values that have no such effect. Any role may
+set them for a session."""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
-"""How long to wait for the session of a killed lab, which may still execute what it was sent, in seconds."""
+"""How long to wait for the end of the session of a killed lab, in seconds. That session may still execute a
+statement."""
 _PAST_LIMITS_S = 10.0
 _ENDED_BY_LIMIT = re.compile("due to .* timeout")
 """The message with which PostgreSQL ends a session at one of TIME_LIMITS."""
@@ -46,20 +48,21 @@ _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_
 
 @dataclass(frozen=True)
 class SettingsRecord(ServerRecord):
-    """The texts that a study writes into postgresql.auto.conf, and those that were there before."""
+    """The values that a study writes into postgresql.auto.conf, and the values that the file had before."""
 
     of_what = "settings"
     prefix = "given-settings-"
 
     former: Mapping[str, str | None]
-    """The text of each setting before the study; None: the setting had no line."""
+    """The value of each setting before the study; None if the file had no line for it."""
     written: Mapping[str, str | None]
-    """The text that the study writes for each setting; None: the study removes the line."""
+    """The value that the study writes for each setting; None if the study removes the line."""
     order: Sequence[str] | None
-    """The names of all settings in the file before the study, in their order. None: the role may not read the file, and
-    then no setting of `former` had a line."""
+    """The names of all settings in the file before the study, in their order. It is None if the role may not read the
+    file; then the file had no line for any setting of `former`."""
     maker: Mapping[str, str]
-    """The session that makes the changes: its `pid` and `start`, and the `system` identifier of its server."""
+    """Identifies the session that makes the changes: its `pid`, its start time as `start`, and the system identifier of
+    its server as `system`."""
 
     @property
     def what(self) -> str:
@@ -78,22 +81,23 @@ class SettingsRecord(ServerRecord):
         return cls(arm, target, content["former"], content["written"], content["order"], content["maker"])
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Puts the settings back. Returns a sentence for each that somebody else has changed since."""
+        """Restores the former settings. Returns a sentence for each setting that somebody else has changed in the
+        meantime, and that stays as it is."""
         try:
             return [f"{sentence}." for sentence in put_back_anew(self, self.target.connect)]
         except (psycopg.Error, ArmError) as error:
             raise NotUndone(
-                f"The {self.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
-                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(self)}",
+                f"The {self.what} could not be restored ({one_line(error)}); once that server can be reached, run "
+                f"pgtrial cleanup with PGPASSWORD or .pgpass set for it{_superuser(self)}",
                 "if that server is gone for good",
             ) from None
 
 
 def put_back(session: Session, record: SettingsRecord) -> list[str]:
-    """Puts the former texts back, in the former order of lines, and reloads. Returns a sentence for each setting left
-    as it is.
+    """Restores the former lines of postgresql.auto.conf in their former order, and reloads the configuration. Returns a
+    sentence for each setting that stays, because somebody else has changed it.
 
-    Raises psycopg.Error, and ArmError if the file or the server does not follow.
+    Raises psycopg.Error, and ArmError if ALTER SYSTEM cannot write a value or the server does not reload.
     """
     left = []
     errors: list[psycopg.Error | ArmError] = []
@@ -107,7 +111,7 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
             continue
         try:
             write(session, name, former)
-        except (psycopg.Error, ArmError) as error:  # the other settings are put back nevertheless
+        except (psycopg.Error, ArmError) as error:  # restore the other settings nevertheless
             if session.broken:
                 raise
             errors.append(error)
@@ -120,27 +124,28 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
 
 
 def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> list[str]:
-    """Puts the former texts back by another session than the one that made the changes, once that one has ended.
+    """Restores the former settings by a new session, after the session that made the changes has ended.
 
-    Also raises what `connect` raises: psycopg.OperationalError or ArmError.
+    Raises the same errors as `put_back`, and those of `connect`: psycopg.OperationalError or ArmError.
     """
     with closing(_way_in(record, connect)) as session:
         if maker(session)["system"] != record.maker["system"]:
-            raise ArmError("another server answers there")
+            raise ArmError("another server than that of the record answers at this address")
         _wait_until_gone(session, record)
         return put_back(session, record)
 
 
 def maker(session: Session) -> dict[str, str]:
-    """Returns what identifies this session, which makes the changes, in a record (`maker`): its process, the start of
-    that process, and the server's system identifier. Raises psycopg.Error."""
+    """Returns the values that identify this session in the field `maker` of a record: its PID, its start time, and the
+    server's system identifier. Raises psycopg.Error."""
     row = session.execute(_SESSION).fetchone()
     assert row is not None, "a session sees itself"
     return {"pid": row[0], "start": row[1], "system": row[2]}
 
 
 def write(session: Session, name: str, text: str | None) -> None:
-    """Gives the line of a setting this text, or removes the line if it is None. Raises psycopg.Error, and ArmError."""
+    """Writes a setting's line in postgresql.auto.conf with this value, or removes the line if the value is None. Raises
+    psycopg.Error, and ArmError if ALTER SYSTEM cannot write the value."""
     values = [] if text is None else values_of(session, name, text)
     if values is None:
         raise ArmError(f"ALTER SYSTEM cannot write {name} = {text!r}")
@@ -148,9 +153,11 @@ def write(session: Session, name: str, text: str | None) -> None:
 
 
 def reload(session: Session) -> None:
-    """Makes the server read its files, and waits until it has. Raises psycopg.Error, and ArmError if it does not.
+    """Makes the server reload its configuration files, and waits until it has done so. Raises psycopg.Error, and
+    ArmError if it does not.
 
-    A session reads the files after the server's main process, from which new sessions have their values.
+    The function waits until its own session has reloaded the files. The postmaster, from which new sessions get their
+    values, reloads them before.
     """
     loaded = value(session, "SELECT pg_conf_load_time()")
     session.execute("SELECT pg_reload_conf()")
@@ -162,10 +169,10 @@ def reload(session: Session) -> None:
 
 
 def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
-    """Waits until the session that made the changes has ended, unless it is this one.
+    """Waits until the session that made the changes has ended, but only for some seconds.
 
-    It ends when it notices that the lab is gone. A session whose network is cut notices that late, and has nothing left
-    to do.
+    The server ends that session when it notices that the client is gone. If the network was cut, it notices that late;
+    waiting longer is not necessary, since the session has nothing left to execute.
     """
     deadline = time.monotonic() + _GONE_S
     while value(session, _STILL_THERE, record.maker["pid"], record.maker["start"]) and time.monotonic() < deadline:
@@ -173,7 +180,8 @@ def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
 
 
 def _put_in_order(session: Session, order: Sequence[str]) -> None:
-    """Writes those lines again that used to follow the ones just written, as far as the role may. No value changes."""
+    """Brings the lines of postgresql.auto.conf back into their former order, by writing those lines again that came
+    after the restored lines. Does so as far as the role may. No value changes."""
     file = read_auto_conf(session)
     if file is None:
         return
@@ -191,10 +199,10 @@ def _put_in_order(session: Session, order: Sequence[str]) -> None:
 
 
 def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
-    """Returns the session that `connect` opens, or else one that overrides settings which may keep sessions from
-    starting.
+    """Returns the session that `connect` opens. If that fails, returns a session that overrides settings of the study
+    which can prevent sessions from starting.
 
-    Raises what `connect` raises: psycopg.Error or ArmError.
+    If no session can be opened, raises the error of `connect`: psycopg.Error or ArmError.
     """
     try:
         return connect()
@@ -206,9 +214,11 @@ def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
 
 
 def _past_limits(way: Target) -> Session:
-    """Opens a session that overrides time limits, with as many attempts as it takes. Raises psycopg.Error.
+    """Opens a session with settings that override time limits. Tries again while the session is ended by such a limit.
+    Raises psycopg.Error.
 
-    The limits of the server hold until the session has read its options, so a short limit may end it before.
+    The limits of the server apply until the session has read its connection options, so that a very short limit can end
+    the session before.
     """
     deadline = time.monotonic() + _PAST_LIMITS_S
     while True:
@@ -221,8 +231,9 @@ def _past_limits(way: Target) -> Session:
 
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:
-    """Yields addresses for sessions without the libraries that each new session loads, and without limits that the
-    study sets: for this role, and for a superuser that PGUSER names."""
+    """Yields addresses for sessions that override the settings of the study which can prevent sessions from starting:
+    libraries that each new session loads, and time limits. The role is that of the record, and then that of PGUSER,
+    which may be a superuser."""
     changed = {name.lower() for name in record.former}
     limits = {name: harmless for name, harmless in _OF_CONNECTIONS.items() if name in changed}
     if limits:
@@ -238,7 +249,8 @@ def _overriding(record: SettingsRecord) -> Iterator[Target]:
 
 
 def _may_lock(record: SettingsRecord) -> bool:
-    """True if the settings may keep sessions from starting in a way that a session can override."""
+    """True if the study has changed settings for libraries that a session loads at its start, which can prevent
+    sessions from starting."""
     return not {name.lower() for name in record.former}.isdisjoint((*_OF_ANY_ROLE, *_OF_SUPERUSERS, _LIBRARY_PATH))
 
 

@@ -1,7 +1,8 @@
-"""The templates, builds and copies of installations in the state directory, which are kept below a limit.
+"""Keeps the total size of templates, builds and copies of installations in the state directory below a limit.
 
-All of them can be made again. Those that were used least recently are removed first, and none that a running lab uses.
-Records, runs, the sources of builds and fetched wheels are not counted: they are small, or not made by a study.
+pgtrial can make all of them again. Those that were used least recently are removed first; those that a running lab uses
+are never removed. Records, run directories, sources of builds and downloaded wheels do not count, since they are small
+or not made by a study.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from pgtrial.store.state import is_own, state_limit
 
 @dataclass(frozen=True)
 class _Kept:
-    """A template, build or copy of an installation, with what the limit needs to know about it."""
+    """A template, a build or a copy of an installation: its size, its last use, and how to remove it."""
 
     what: str
     bytes_on_disk: int
     last_used: datetime
     in_use: bool
     remove: Callable[[], None]
-    """Removes it. Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
+    """The function that removes it. Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
 
 
 def templates_of(state: Path, study: str = "") -> Templates:
-    """Returns the templates in a state directory, as a study uses them."""
+    """Returns the templates in a state directory, for the use of a study whose directory is `study`."""
 
     def make_room(templates: Templates) -> str | None:
         return trim(templates, builds_of(state), state / "installs", state_limit(state))
@@ -51,9 +52,10 @@ def builds_of(state: Path) -> Builds:
 
 
 def trim(templates: Templates, builds: Builds, installs: Path, limit: int) -> str | None:
-    """Removes what was used least recently until the rest takes at most `limit` bytes.
+    """Removes templates, builds and copies of installations that were used least recently, until the rest takes at most
+    `limit` bytes.
 
-    Returns a sentence on what was removed; None if nothing was.
+    Returns a sentence on what was removed; None if nothing was removed.
     """
     kept = sorted(_all(templates, builds, installs), key=lambda one: one.last_used)
     excess = sum(one.bytes_on_disk for one in kept) - limit
@@ -68,8 +70,8 @@ def trim(templates: Templates, builds: Builds, installs: Path, limit: int) -> st
     numbers = Counter(gone.what for gone in removed)
     named = " and ".join(plural(number, what) for what, number in numbers.items())
     return (
-        f"removed {named} of {format_size(sum(gone.bytes_on_disk for gone in removed))}, used least recently: what is "
-        f"kept for later studies may take {format_size(limit)} (PGTRIAL_STATE_LIMIT)"
+        f"removed {named} of {format_size(sum(gone.bytes_on_disk for gone in removed))}, used least recently: "
+        f"templates, builds and installations for later studies may take {format_size(limit)} (PGTRIAL_STATE_LIMIT)"
     )
 
 
@@ -89,10 +91,9 @@ def _all(templates: Templates, builds: Builds, installs: Path) -> Iterator[_Kept
 
 
 def use_of_install(home: Path) -> Path:
-    """Returns the lock file of a copy of an installation. Each lab that uses the copy holds the lock together with
-    others.
+    """Returns the lock file of a copy of an installation. Each lab that uses the copy holds a shared lock on it.
 
-    The file stays when the copy is removed, so that it is the same file for all labs.
+    The file stays when the copy is removed, so that all labs always lock the same file.
     """
     return name_lock(home)
 

@@ -1,4 +1,5 @@
-"""Templates: data directories that are loaded once and stopped cleanly, of which trials get copies."""
+"""Templates: data directories of which trials get copies. A template's data was loaded once, and its server was shut
+down cleanly."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from pgtrial import __version__
 from pgtrial.machines.machine import Machine
 
 DATA_FORMAT = 4
-"""The version of the way in which templates are made. It is raised with each change, so that old templates are not
-used."""
+"""The version of the procedure by which pgtrial makes templates. It is increased with each change of the procedure, so
+that older templates are not used any more."""
 
 
 @dataclass(frozen=True)
 class TemplateKey:
-    """All that the bytes of a template depend on; `scale` 0 is a cluster without tables."""
+    """Everything on which the content of a template depends. A `scale` of 0 without `prepared` is a cluster without
+    tables."""
 
     kind: str
     version: str
@@ -27,15 +29,17 @@ class TemplateKey:
     fillfactor: int = 100
     foreign_keys: bool = False
     prepared: str = ""
-    """The digest of what the workload brought with it, in place of pgbench's tables."""
+    """The digest of the workload's own data, if the template has this data instead of pgbench's tables; otherwise
+    ""."""
 
     @property
     def name(self) -> str:
-        """The name of the directory, for people and machines: `pg18.6-s20-1a2b3c4d`."""
+        """The name of the template's directory, such as `pg18.6-s20-1a2b3c4d`: the version, the data, and a digest of
+        the key."""
         brought = self.prepared.partition(" ")[0] if " " in self.prepared else "sysbench"
         what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
         differing = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
-        # all templates of this pgtrial depend on these; the C library defines the order of texts in indexes
+        # all templates depend on these as well; the C library determines the order of texts in indexes
         common = {"engine": __version__, "format": DATA_FORMAT, "libc": platform.libc_ver()}
         digest = hashlib.sha256(json.dumps({**differing, **common}, sort_keys=True).encode()).hexdigest()
         return f"pg{self.version}-{what}-{digest[:8]}"
@@ -43,15 +47,15 @@ class TemplateKey:
 
 @dataclass(frozen=True)
 class TemplateOrder:
-    """A template that a study needs: its key, what else its record says, and how it is made."""
+    """A template that a study needs: its key, further fields of its record, and the function that makes it."""
 
     key: TemplateKey
     label: str
-    """The contents of the template, for people."""
+    """A description of the template's data for messages."""
     settings: Mapping[str, str]
     """The settings of the server while it loads the data."""
     build: Callable[[Path], None]
-    """Makes the data directory at a path that does not exist yet."""
+    """The function that makes the data directory, at a path that does not exist yet."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ class StrippedCopy:
 
 @dataclass(frozen=True)
 class KeptCopy:
-    """A copy of a template that outlives its trial: one arm's own, or one of those that arms of a kind share."""
+    """Identifies a copy of a template that several trials use. It belongs to the arm `owner`; or, with `owner` None, it
+    is the copy `number` of those that several arms share."""
 
     template: TemplateKey
     owner: str | None
@@ -74,20 +79,20 @@ class KeptCopy:
 
 @dataclass(frozen=True)
 class RoomTemplates:
-    """The templates of one run, which last as long as its room does."""
+    """The templates that belong to one run. They are removed together with the run's room."""
 
     machine: Machine
     _made: dict[TemplateKey, Path] = field(default_factory=dict)
 
     def find(self, key: TemplateKey) -> Path | None:
-        """Returns the data directory of a template, or None."""
+        """Returns the data directory of a template; None if it was not made yet."""
         return self._made.get(key)
 
     def rows_file(self, key: TemplateKey) -> None:
-        """Returns None: nothing is kept of the rows, since the templates end with the run."""
+        """Returns None, since digests of the rows are not stored for templates that end with their run."""
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
-        """Returns the data directory of the template, which is `staging` if there is none yet."""
+        """Returns the data directory of the template. If it does not exist yet, makes it in `staging`."""
         del on_wait, notes  # no other lab uses this run's templates
         if order.key not in self._made:
             order.build(staging)
@@ -96,10 +101,11 @@ class RoomTemplates:
         return self._made[order.key]
 
     def present(self) -> list[Path]:
-        """Returns all data directories."""
+        """Returns the data directories of all templates."""
         return list(self._made.values())
 
     def forget_empty(self) -> None:
-        """Forgets the templates without tables, so that they are made again: they were never flushed on their own."""
+        """Forgets the templates without tables, so that they are made again. After a restart of the host they may be
+        damaged, since they are not flushed to disk separately."""
         for key in [key for key in self._made if not (key.scale or key.prepared)]:
             del self._made[key]

@@ -1,4 +1,5 @@
-"""Trees of files on this machine: their entries, their size on the disk, and who may use them."""
+"""Functions for directory trees on this machine: they list the entries, measure the size on disk, and set the
+rights."""
 
 from __future__ import annotations
 
@@ -13,28 +14,31 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def bytes_below(directory: Path) -> int:
-    """Returns the bytes on the disk of everything below a directory."""
+    """Returns the disk space that everything below a directory takes, in bytes."""
     return sum(status.st_blocks * 512 for _, status in entries(directory))
 
 
 def open_to_all(directory: Path) -> None:
-    """Lets every account read and run what is below a directory, and only the owner write it. Raises HostError."""
+    """Changes the modes of everything below a directory, so that every account can read and execute it, and only the
+    owner can write to it. Raises HostError."""
     LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", directory])
 
 
 def entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yields everything below a directory by its path from there, with its status. Entries that somebody removes
-    meanwhile are left out.
+    """Yields all files and directories below a directory: the path relative to it, and the result of lstat. Entries
+    that are removed in the meantime are left out.
 
-    A template has a thousand entries, which are read before each trial; objects of pathlib would be too slow. Each
-    directory is opened from the one that holds it: the servers' account could put a link to another one in its place.
+    A template has a thousand entries, which are read before each trial, so objects of pathlib would be too slow. Each
+    directory is opened relative to its already opened parent, since the servers' account could replace a directory by a
+    symbolic link.
     """
     with suppress(OSError):
         yield from _entries_of(os.open(directory, _FOLDER), "")
 
 
 def _entries_of(folder: int, below: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yields everything below an open directory, and closes that directory."""
+    """Yields all files and directories below an open directory, and closes its file descriptor. `below` is the
+    beginning of the yielded paths."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)

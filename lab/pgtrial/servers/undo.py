@@ -1,6 +1,8 @@
-"""The journals of undo of this machine: what runs of the lab have to put back, and what pgtrial has made on servers.
+"""The journals of undo on this machine: those of the runs, with the changes that the runs have to undo, and that of the
+state directory, with the data that pgtrial has made on given servers.
 
-The lists here name every kind of record. Whatever is said of pending changes, undone or forgotten goes through them.
+The lists in this module name every kind of record. All code that lists, undoes or forgets changes gets its journals
+here.
 """
 
 from __future__ import annotations
@@ -21,15 +23,17 @@ from starting that undo its jobs."""
 
 
 def of_run_here(run: Path) -> Journal[UndoRecord]:
-    """Returns the journal of a run without its rooms on other hosts."""
+    """Returns the journal of a run without the records of its rooms on other hosts."""
     return Journal(run, _HERE)
 
 
 def of_run(run: Path) -> Journal[UndoRecord]:
-    """Returns the journal of a run: all that is put back when the next lab starts, or by `pgtrial cleanup`."""
+    """Returns the journal of a run with all records. If the run's lab was killed, the next pgtrial or `pgtrial cleanup`
+    undoes these changes."""
     return Journal(run, (RoomLocation, *_HERE))
 
 
 def of_state(state: Path) -> Journal[Any]:
-    """Returns the journal of what outlives runs, and is undone by `pgtrial cleanup` alone."""
+    """Returns the journal with the records of data on given servers. This data stays after its run, and only `pgtrial
+    cleanup` removes it."""
     return data_journal(state)

@@ -1,4 +1,4 @@
-"""The volumes of an arm: made for one trial, verified, and destroyed after it."""
+"""The volumes of an arm: file systems that pgtrial makes for one trial, verifies, and destroys after the trial."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.storage import Storage, Volume
 
 MAKERS = {
-    # with these options no background thread fills inode tables during the trial, and a backing file keeps its blocks
+    # these options avoid that a background thread initialises inode tables during the trial, and that a backing file
+    # loses its preallocated blocks
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
     "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"],
 }
 
 _WITH_UUID = {"ext4": "-U{}", "xfs": "-muuid={}", "btrfs": "-U{}"}
-"""The option of each mkfs for the UUID by which pgtrial recognises its own file system on the user's device before it
-removes it."""
+"""The option of each mkfs that sets the UUID of the file system. By this UUID pgtrial recognises its own file system on
+a device of the user before it removes the file system."""
 
 _IN_FORCE_UNSAID = frozenset(
     {"defaults", "rw", "atime", "relatime", "async", "barrier", "barrier=1", "suid", "dev", "exec"}
 )
-"""Mount options that are the default, and that the kernel does not list."""
+"""Mount options that are in force by default, so that the kernel does not list them."""
 
 
 @dataclass(frozen=True)
 class DataDirectories:
-    """The directory for the data of one trial, and one for its WAL if that is elsewhere. Neither exists yet."""
+    """The directory for the data of one trial, and the directory for its WAL if that is a separate one. Neither
+    directory exists yet."""
 
     data: Path
     wal: Path | None = None
@@ -58,21 +60,24 @@ class DataDirectories:
 
 @dataclass
 class Volumes:
-    """The volumes of one arm, on the machine and below the run directory of a journal.
+    """Makes the volumes of one arm. `changes` makes and records the changes of the machine that this takes.
 
-    The loop volumes of all arms use the same blocks of the same file, one after the other.
+    The loop devices of all arms use the same backing file one after the other, so that no arm has better disk blocks
+    than another.
     """
 
     arm: str
     storage: Storage
     changes: HostJournal
     _lies_on: dict[Path, Path] = field(default_factory=dict, init=False)
-    """The mount point that each directory named by the study was below when it was first used."""
+    """For each directory that the study names, the mount point to which it belonged when it was first used."""
 
     def check(self, needed_bytes: int, wal_bytes: int = 0) -> None:
-        """Finds out before the first trial whether the volumes can be made at each place. Raises StudyError, ArmError.
+        """Checks before the first trial that the volumes can be made on each device or directory that the storage
+        lists. Raises StudyError and ArmError.
 
-        `needed_bytes` is the size of the data with its WAL, `wal_bytes` that of a separate volume for the WAL.
+        `needed_bytes` is the space that the data needs with its WAL, and `wal_bytes` the space that a separate volume
+        for the WAL needs.
         """
         for place in range(len(self.storage.on)):
             try:
@@ -86,8 +91,8 @@ class Volumes:
 
     @contextmanager
     def made(self, place: int | None = None) -> Iterator[DataDirectories]:
-        """Makes fresh volumes, which are destroyed on exit. If the storage lists several places, `place` is the number
-        of one.
+        """Makes fresh volumes, and destroys them on exit from the context. If the storage lists several devices or
+        directories, `place` is the number of the one to use.
 
         Raises ArmError with the messages of the system's tools, and HostLost.
         """
@@ -107,16 +112,21 @@ class Volumes:
         machine = self.changes.machine
         if volume.directory is None and not machine.root:
             raise StudyError(
-                f"{where} makes a filesystem, which only root may; {machine.way_to_root}, or name a directory"
+                f"{where} makes a filesystem, which only root may do; {machine.way_to_root}, or name a directory"
             )
         if volume.directory is not None and machine.run(["test", "-d", volume.directory]).status != 0:
-            raise StudyError(f"{where}: there is no directory {volume.directory}")
+            raise StudyError(
+                f"{where}: the directory {volume.directory} does not exist; make it, or name another directory"
+            )
         named = [volume.device, *paths_in([*volume.mkfs, *volume.mount])]
         for path in filter(None, named if machine is LOCAL else ()):
             try:
                 check_exchangeable(path)
             except OSError as error:
-                raise StudyError(f"{where}: root does not use {path}: {error.strerror}; name what is root's") from None
+                raise StudyError(
+                    f"{where}: pgtrial as root does not use {path}: {error.strerror}; name a path that only root can "
+                    "change"
+                ) from None
         if volume.device is not None:
             _check_device(machine, volume.device, volume.overwrite, where)
         if volume.device is None and volume.directory is None and volume.size < needed_bytes:
@@ -127,12 +137,13 @@ class Volumes:
             )
         if volume.fs == "tmpfs" and volume.size > (available := available_bytes(machine)):
             raise StudyError(
-                f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit the memory, of which "
-                f"{available / 1e9:.1f} GB are available"
+                f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit into memory, of which "
+                f"{available / 1e9:.1f} GB are available; lower its size"
             )
 
     def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
-        """Makes one fresh volume and returns its root directory, which the servers' account can enter."""
+        """Makes one fresh volume, and returns its root directory, which the servers' account can enter. `stack`
+        destroys the volume."""
         machine = self.changes.machine
         if volume.directory is not None:
             root = volume.directory / private_name()
@@ -142,7 +153,7 @@ class Volumes:
             if mounted is not None:
                 self._check_same_mount(volume.directory, mounted.target)
             return root
-        # all arms and trials use the same path, so that it cannot be a difference between them
+        # all arms and trials use the same path, so that the path cannot be a difference between them
         target = self.changes.run / f"volume-{key.replace('.', '-')}"
         if volume.fs == "zfs":
             self._make_pool(stack, volume, target, key)
@@ -156,17 +167,18 @@ class Volumes:
         return target
 
     def _check_same_mount(self, directory: Path, mounted: Path) -> None:
-        """Raises HostError if a mount is gone, as after a restart of the host: the arm would otherwise run on another
-        file system unnoticed."""
+        """Raises HostError if a directory is not on the same mount as at its first use, for example after a restart of
+        the host. Otherwise the arm would run on another file system without anybody noticing."""
         before = self._lies_on.setdefault(directory, mounted)
         if mounted != before:
             raise HostError(
-                f"{directory} on {self.changes.machine.label} was on what is mounted at {before}, and is on {mounted} "
-                "now; mount it again"
+                f"{directory} on {self.changes.machine.label} was on the file system mounted at {before}, and is on "
+                f"that at {mounted} now; mount the file system at {before} again"
             )
 
     def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
-        """Returns the source of the mount, and the options that it needs."""
+        """Makes the file system of a volume, and returns the source for mount, with the mount options that this kind of
+        file system needs."""
         if volume.fs == "tmpfs":
             return "pgtrial", [f"size={volume.size}"]
         device = self._device(stack, volume, key)
@@ -183,7 +195,7 @@ class Volumes:
     def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         if volume.device is not None:
             return volume.device
-        # the run has one file for this key and size: it is made on first use, and removed with the run
+        # a run has one backing file for each key and size, which is made on first use and removed with the run
         file = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
         if not self.changes.machine.exists(file):
             self.changes.make(BackingFile(path=file, size=volume.size, preallocate=volume.preallocate))
@@ -191,7 +203,7 @@ class Volumes:
         stack.enter_context(self.changes.made(loop))
         device = loop.device(self.changes.machine)
         if device is None:
-            raise HostError(f"the loop device over {file} is gone")
+            raise HostError(f"the loop device of {file}, which pgtrial has just made, is gone")
         return device
 
     def _make_pool(self, stack: ExitStack, volume: Volume, target: Path, key: str) -> None:
@@ -207,7 +219,7 @@ class Volumes:
 
 def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -> None:
     if machine.run(["test", "-b", device]).status != 0:
-        raise StudyError(f"{where}: {device} is no block device")
+        raise StudyError(f"{where}: {device} is not a block device")
     real = machine.resolve(device)
     from_device = [mounted for mounted in mounts(mountinfo(machine)) if mounted.source.startswith("/")]
     sources = {source: machine.resolve(Path(source)) for source in {mounted.source for mounted in from_device}}
@@ -220,21 +232,23 @@ def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -
         raise StudyError(f"{where}: {error}") from None
     if signatures and not overwrite:
         raise StudyError(
-            f"{where}: {device} holds {', '.join(signatures)}; to have it used all the same, write overwrite = true"
+            f"{where}: {device} contains {', '.join(signatures)}; if pgtrial may overwrite it, write overwrite = true"
         )
 
 
 def _verify(mounted: Mounted | None, volume: Volume) -> None:
-    """Raises HostError unless the file system and each option that was asked for are in force."""
+    """Raises HostError unless the mounted file system and its options are those that the study asks for."""
     if mounted is None:
-        raise HostError("the volume is not mounted after mounting it")
+        raise HostError("the system's list of mounts lacks the volume that pgtrial has just mounted")
     if volume.fs is not None and mounted.filesystem != volume.fs:
-        raise HostError(f"{mounted.target} is {mounted.filesystem} and the study asks for {volume.fs}")
+        raise HostError(
+            f"the file system at {mounted.target} is {mounted.filesystem}, but the study asks for {volume.fs}"
+        )
     missing = [option for option in volume.mount if not _in_force(option, mounted.options)]
     if missing:
         raise HostError(
-            f"the kernel took the mount of {mounted.filesystem}, but {', '.join(missing)} is not in force "
-            f"(it says {','.join(sorted(mounted.options))})"
+            f"the kernel has mounted {mounted.filesystem}, but the option {', '.join(missing)} is not in force "
+            f"(the options in force are {','.join(sorted(mounted.options))})"
         )
 
 

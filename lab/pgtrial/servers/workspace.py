@@ -1,6 +1,8 @@
-"""The lab's private directories, in which one process makes its servers, and the copies of installations.
+"""The lab's private directories on this machine, in which one process of the lab makes its servers, and copies of
+installations.
 
-If the servers' account cannot run an installation in place, such as a wheel below /root, a copy of it is kept there.
+If the servers' account cannot run an installation where it is, such as a Python wheel below /root, pgtrial keeps a copy
+of the installation in the state directory.
 """
 
 from __future__ import annotations
@@ -33,19 +35,21 @@ from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_limit, state_root
 
 _LITTLE = 0.1
-"""The share of the disk below which a study warns: with less than that free, it says what the kept templates take."""
+"""The share of the disk that has to be free. If less is free, a study warns and says how much space unused templates
+take."""
 
 
 class LeftOnHost(ArmError):
-    """A part of what a run made on another host could not be removed, since that host is gone. Nothing else is
-    wrong."""
+    """Raised when a run could not remove what it had made on another host, since that host cannot be reached. Nothing
+    else has failed."""
 
 
 class Workspace(Room):
-    """The room of one lab process on this machine, below the state root; a context manager that removes it on exit.
+    """The room of one lab process on this machine, below the state directory. As a context manager it removes the room
+    on exit.
 
-    Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state root
-    cannot be written, or cannot be reached by the account that servers run as.
+    Making a Workspace also stops the servers and removes the directories that killed labs have left. Raises ArmError if
+    the state directory cannot be written to, or if the servers' account cannot reach it.
     """
 
     def __init__(self, state: Path | None = None, study: str = "") -> None:
@@ -62,10 +66,10 @@ class Workspace(Room):
         self.templates = templates_of(self.state, study)
         self.builds = builds_of(self.state)
         self.own_templates = RoomTemplates(LOCAL)
-        """The templates that this run alone uses."""
+        """The templates that no other run can use."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
         self._copies = ExitStack()
-        """The locks on the copies of installations that this run uses."""
+        """Holds the locks on the copies of installations that this run uses."""
         if (trimmed := trim(self.templates, self.builds, self.state / "installs", state_limit(self.state))) is not None:
             self.notices.append(trimmed)
 
@@ -77,7 +81,8 @@ class Workspace(Room):
         return f"remove templates that no study uses now ({format_size(idle)}, see `pgtrial list`), or {larger}"
 
     def shortage(self) -> str | None:
-        """Returns a sentence while the disk is nearly full and templates that no study uses take a part of it."""
+        """Returns a warning if the disk is nearly full and templates that no study uses take some of its space;
+        otherwise None."""
         disk, idle = shutil.disk_usage(self.state), self.templates.idle_bytes()
         if disk.free > _LITTLE * disk.total or not idle:
             return None
@@ -88,8 +93,9 @@ class Workspace(Room):
         )
 
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
-        """Returns the installation, or a copy of it below the state root if the account cannot run it in place."""
-        if server not in self._reachable:  # finding out reads every file of the installation
+        """Returns the installation, or a copy of it in the state directory if the servers' account cannot run it where
+        it is."""
+        if server not in self._reachable:  # remember the result, since `runnable` reads every file of the installation
             self._reachable[server] = runnable(self, server, self.state / "installs", self._hold)
         return self._reachable[server]
 
@@ -103,10 +109,10 @@ class Workspace(Room):
             raise ArmError(f"the lock of {copy} cannot be taken ({error.strerror})") from None
 
     def close(self) -> None:
-        """Stops every server that this run started, and removes its directories. Raises ArmError; LeftOnHost if only
-        hosts failed.
+        """Stops every server that this run has started, undoes its changes, and removes its directories.
 
-        The directory stays while it has the journal of a change that could not be undone.
+        Raises ArmError if a change could not be undone; the run directory then stays, since it has the journal. Raises
+        LeftOnHost if that is true only for changes on other hosts.
         """
         stop_servers_below(self.root)
         self.templates.close()
@@ -117,7 +123,7 @@ class Workspace(Room):
         if elsewhere or here:
             self._lock.close()
             raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
-        with suppress(FileNotFoundError):  # somebody has removed the whole run directory
+        with suppress(FileNotFoundError):  # if somebody has removed the whole run directory
             remove_own(self.state, self.root)
         self._lock.close()
 
@@ -125,8 +131,8 @@ class Workspace(Room):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Removes the workspace. If something cannot be removed, an error that ended the work gets a note of it;
-        otherwise ArmError is raised."""
+        """Removes the workspace. If that fails, raises ArmError or, if another error has ended the context, adds the
+        message to that error as a note."""
         try:
             self.close()
         except ArmError as left:
@@ -151,17 +157,19 @@ def _make_state(root: Path, account: str | None) -> None:
     if LOCAL.run(["test", "-x", root / "runs"], user=account).status != 0:
         raise ArmError(
             f"servers run as the user {account or os.geteuid()}, who cannot reach the state directory {root}: "
-            "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
+            "set PGTRIAL_STATE to a directory that everyone may enter, together with all its parent directories (mode "
+            "755)"
         )
 
 
 def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]) -> ServerBinaries:
-    """Returns the installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
+    """Returns the installation itself if the servers' account can run it; otherwise its copy below `installs`, which is
+    made if it does not exist. Raises ArmError if the account can run neither.
 
-    `hold` keeps other labs from removing the copy. It is called before the copy is looked for.
+    `hold` locks the copy, so that other labs do not remove it. It is called before this function looks for the copy.
 
-    The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
-    `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
+    In the copy, libraries have the same path relative to the programs as in the original: programs in Python wheels
+    look for libraries in `../lib` or in a directory `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
     """
     if _trouble(server.bin, room) is None:
         return server
@@ -194,9 +202,10 @@ _CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
 
 
 def _trouble(directory: Path, room: Room) -> str | None:
-    """Returns why the account cannot run the programs or read what they need at initdb; None if it can.
+    """Returns the reason why the servers' account cannot run the programs in a bin directory, or cannot read the files
+    that initdb needs; None if it can.
 
-    initdb itself says where those files are, since not every installation has pg_config.
+    initdb prints the path of these files. pg_config is not used, since not every installation has it.
     """
     try:
         shown = room.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
@@ -208,7 +217,7 @@ def _trouble(directory: Path, room: Room) -> str | None:
             return " ".join(done.stderr.split()) or f"a program in {directory} exits with status {done.status}"
     catalog = _CATALOG.search(shown.stderr)
     if catalog is None:
-        return f"{directory / 'initdb'} does not say where postgres.bki is"
+        return f"{directory / 'initdb'} does not print the path of postgres.bki"
     if room.run(["test", "-r", catalog[1]]).status != 0:
         return f"{catalog[1]} cannot be read"
     return None

@@ -106,8 +106,8 @@ def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, ho
     _, [told] = undo.of_run(tmp_path).undo()
     assert room.root.exists()
     if account == _ACCOUNT:  # as rooms once were: what to do is said, and does it
-        assert f"it belongs to {account}, as rooms of a former pgtrial do" in told
-        command = re.search(r"run there: (chown .*)\); put it right", told)
+        assert f"it belongs to {account}, as rooms of an earlier version of pgtrial do" in told
+        command = re.search(r"run on that host: (chown .*)\); correct the cause", told)
         assert command is not None
         subprocess.run(["sh", "-c", command[1]], check=True)
     else:

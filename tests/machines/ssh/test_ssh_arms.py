@@ -205,14 +205,14 @@ class TestBadInput:
 
     @pytest.mark.server
     def test_no_rights_on_the_folder(self, one_study, fresh_state):
-        assert "nothing can be made there" in refusal(one_study(data="/proc/pgtrial"), fresh_state)
+        assert "pgtrial cannot make files there" in refusal(one_study(data="/proc/pgtrial"), fresh_state)
 
     def test_no_rights_without_root(self, hosts, tmp_path):
         login = hosts[1].login
         for data, said in (
             ("/etc", "you may not write there"),
             ("/etc/pgtrial", "you may not make it"),
-            (str(hosts[1].folder / "sshd_config"), "is no directory"),
+            (str(hosts[1].folder / "sshd_config"), "is not a directory"),
         ):
             with pytest.raises(HostError, match=said):
                 HostRoom.make(tmp_path, login, data, sudo=False)
