@@ -1,4 +1,4 @@
-"""The data of a report, read once from a study directory."""
+"""All data of a report, which are read once from a study directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
 
 @dataclass(frozen=True)
 class StudyData:
-    """A study's files as types, and its result."""
+    """The files of a study as Python objects, and the result that was computed from them."""
 
     spec: StudySpec
     plan: Plan
@@ -41,26 +41,28 @@ class StudyData:
     facts: dict[str, Facts]
     result: StudyResult
     timelines: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """The timelines by index of the trial; columns as records.TimelineRow. The result is computed without them."""
+    """The timelines of the trials, by the index of the trial, with the columns of records.TimelineRow. The result is
+    computed without them."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """The waits of the trials that were observed, by index of the trial; columns of WAITS_SCHEMA."""
+    """The wait events of the trials that were observed, by the index of the trial, with the columns of WAITS_SCHEMA."""
     histograms: dict[int, Latencies] = field(default_factory=dict)
-    """The response times of the trials with tasks, by index of the trial, as stored: HdrHistogram V2, base64."""
+    """The response times of the trials that have tasks, by the index of the trial. The files store them as HdrHistogram
+    V2 in base64."""
     observed: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """Host and statements in the trials that were observed, by index of the trial; columns of OBSERVED_SCHEMA.
-    """
+    """What the host and the statements did in the trials that were observed, by the index of the trial, with the
+    columns of OBSERVED_SCHEMA."""
     provider: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """The provider's metrics of the trials for which they were imported, by index of the trial; columns of
-    PROVIDER_SCHEMA.
-    """
+    """The metrics of the cloud provider for the trials for which they were imported, by the index of the trial, with
+    the columns of PROVIDER_SCHEMA."""
     slices: dict[int, list[SliceRow]] = field(default_factory=dict)
-    """The slices of the trials that are interleaved, by index of the trial, in the order of time."""
+    """The slices of the interleaved trials, by the index of the trial, in the order of time."""
 
     statement_plans: StatementPlans | None = None
-    """The plans of a replay's statements that got slower."""
+    """The plans of those statements of a replay that became slower."""
 
     certificate: Certificate | None = None
-    """The machine's, from before the study; that of a self-test is its own."""
+    """The certificate that this machine had before the study. For a self-test it is the certificate of the self-test
+    itself."""
 
     every_second: bool = False
     """True if charts over the seconds of a trial show each second, however many there are."""
@@ -72,28 +74,28 @@ class StudyData:
 
     @property
     def unit(self) -> str:
-        """The unit that verdicts count: `block` or `deployment`."""
+        """The unit of analysis of the verdicts: `block` or `deployment`."""
         return self.result.primary[0].unit if self.result.primary else "block"
 
     @cached_property
     def reached(self) -> list[tuple[Claim, Reached]]:
-        """The primary claims with their verdict and interval after each block."""
+        """The primary claims, each with the interval that was reached after each block."""
         claims = [part for claim in self.result.primary for part in claim.read]
         return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
 
     @cached_property
     def waits_by_cell(self) -> Cells:
-        """The rows of `waits`, by cell."""
+        """The rows of `waits`, by load point and arm."""
         return self._by_cell(self.waits)
 
     @cached_property
     def observed_by_cell(self) -> Cells:
-        """The rows of `observed`, by cell."""
+        """The rows of `observed`, by load point and arm."""
         return self._by_cell(self.observed)
 
     @cached_property
     def provider_by_cell(self) -> Cells:
-        """The rows of `provider`, by cell."""
+        """The rows of `provider`, by load point and arm."""
         return self._by_cell(self.provider)
 
     def _by_cell(self, frames: Mapping[int, pl.DataFrame]) -> Cells:
@@ -106,38 +108,36 @@ class StudyData:
 
     @property
     def cells(self) -> list[tuple[LoadPoint, str]]:
-        """The pairs of every load point with every arm."""
+        """All pairs of a load point and an arm."""
         return list(product(self.plan.load_points, self.plan.arms))
 
     @property
     def measured_s(self) -> float:
-        """The length of the measured part, seconds: as planned, or where tasks run to their end, that of the longest
-        trial.
-        """
+        """The length of the measured part in seconds: the planned length or, for tasks, which run until they are done,
+        the length of the longest trial."""
         lengths = (trial.measured.duration_s for trial in self.trials if trial.measured)
         return self.plan.duration_s or max(lengths, default=1.0)
 
     @property
     def observed_s(self) -> float:
-        """The length of the measured part by the clock, seconds; for interleaved trials it includes the others'
-        slices.
-        """
+        """The time in seconds from the start to the end of the measured part. For interleaved trials it includes the
+        slices of the other arms."""
         return self.measured_s * (len(self.plan.arms) if self.plan.interleaving is not None else 1)
 
 
 _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
-"""The sources in observed.parquet that the report shows: a small part of the file."""
+"""The sources in observed.parquet that the report shows. They are a small part of the file."""
 
 
 def read_data(directory: StudyDirectory) -> StudyData:
-    """Reads a study with all that its report shows, and computes its result. Raises StoreError for a damaged file."""
+    """Reads a study with all data that its report shows, and computes its result. Raises StoreError for a damaged
+    file."""
     return with_tables(read_measured(directory), directory)
 
 
 def with_tables(data: StudyData, directory: StudyDirectory) -> StudyData:
-    """Returns the data with the tables of each trial and all else that the report shows beside the result. Raises
-    StoreError.
-    """
+    """Returns the data completed by the tables of each trial and all other data that the report shows in addition to
+    the result. Raises StoreError."""
     return replace(
         data,
         timelines={trial.index: directory.timeline(trial) for trial in data.trials},
@@ -157,7 +157,8 @@ def with_tables(data: StudyData, directory: StudyDirectory) -> StudyData:
 
 
 def read_measured(directory: StudyDirectory) -> StudyData:
-    """Reads the files from which the result is computed, and computes it. Raises StoreError for a damaged file."""
+    """Reads the files from which the result of a study is computed, and computes the result. Raises StoreError for a
+    damaged file."""
     trials = directory.trials()
     slices = slices_of(directory, trials)
     case = Case(
@@ -181,23 +182,25 @@ def read_measured(directory: StudyDirectory) -> StudyData:
 
 
 def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
-    """Returns the frames that are not empty, by index of the trial."""
+    """Returns the frames of the trials by the index of the trial. Empty frames are left out."""
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
 
 
 def seconds_of(trial: Trial, timeline: pl.DataFrame) -> pl.DataFrame:
-    """Returns the rows of the timeline with `s`: the second of the measured part; the warm-up lies before it."""
+    """Returns the rows of a timeline with a further column `s`, the second of the measured part. In the warm-up `s` is
+    negative."""
     begin = pl.when(pl.col("phase") == "warmup").then(-_whole(trial.warmup)).otherwise(0)
     return timeline.with_columns(s=pl.col("second") + begin).sort("s")
 
 
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:
-    """Returns (second, committed) of all whole seconds; the measured part starts at 0, the warm-up lies before it."""
+    """Returns pairs of a second and the number of transactions that were committed in it, for all whole seconds. The
+    measured part starts at 0, and seconds of the warm-up are negative."""
     lengths = {"warmup": _whole(trial.warmup), "measure": _whole(trial.measured)}
     whole = pl.col("second") < pl.col("phase").replace_strict(lengths, return_dtype=pl.Int64)
     return list(seconds_of(trial, timeline).filter(whole).select("s", "transactions").iter_rows())
 
 
 def _whole(phase: Phase | None) -> int:
-    """Returns the whole seconds of a phase."""
+    """Returns the number of whole seconds of a phase."""
     return math.floor(phase.duration_s + 0.01) if phase is not None else 0

@@ -1,4 +1,5 @@
-"""The design of a study: the first list of the report's section on the method."""
+"""The design of a study as a list of terms and descriptions, which is in the section `How it was measured` of the
+report."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:
-    """Returns pairs of a term and its description."""
+    """Returns the design of the study as pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
     words = words_of(plan)
     packs = {point.pack.name: point.pack for point in plan.load_points if point.pack is not None}
@@ -90,8 +91,8 @@ def _options(section: SysbenchSection) -> str:
 
 
 def _round_trips(data: StudyData) -> tuple[str, str]:
-    """Returns the row of the design's list with the round trips to each arm's server before its trials. The row has no
-    text if the study did not record them."""
+    """Returns a term and its description for the round trips to each arm's server, which were measured before each
+    trial. The description is empty if the study did not measure them."""
     texts = []
     for arm in data.plan.arms:
         times = [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]

@@ -1,4 +1,4 @@
-"""Studies as data frames: a row for each study, comparison, trial, and second."""
+"""Studies as polars data frames, with a row for each study, comparison, trial or second."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ TRIALS: dict[str, pl.DataType] = {
     **dict.fromkeys(("tps", *_TIMES, "client_cpu_us", "round_trip_us", "quality"), pl.Float64()),
 }
 SECONDS: dict[str, pl.DataType] = {**_PLACE, **TIMELINE_SCHEMA}
-"""The columns of the frame of seconds. As in the other frames, only the fields named here are taken from a row."""
+"""The columns of the frame of seconds. As in the other frames, other fields of a row are left out."""
 
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row with the question and the plan."""
+    """Returns one row, with the question and the plan of the study."""
     plan = study.plan
     row = {
         "name": plan.name,
@@ -64,9 +64,8 @@ def study_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def claim_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each comparison: the primary ones, whose load_point is null where it is a mean over several,
-    and those of each load point. `difference`, `low` and `high` are shares.
-    """
+    """Returns a row for each comparison: for the primary claims and for the claims at each load point. The load_point
+    is null if the comparison is about the mean over several load points. `difference`, `low` and `high` are shares."""
     result = read_measured(study).result
     single = len(result.load_points) == 1
     rows = []
@@ -95,9 +94,8 @@ def metric_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def trial_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each stored trial: its measured part. Numbers of trials and blocks count from 1, as in
-    reports.
-    """
+    """Returns a row for each stored trial, with the values of its measured part. Trials and blocks are numbered from 1,
+    as in reports."""
     return pl.DataFrame([_trial(trial) for trial in study.trials()], schema=TRIALS)
 
 
@@ -130,9 +128,8 @@ def _place(trial: Trial) -> dict[str, Any]:
 
 
 def second_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each second of each trial, warm-up and measured part; for interleaved trials each second of the
-    arm's own time.
-    """
+    """Returns a row for each second of each trial, in the warm-up and in the measured part. For interleaved trials the
+    seconds count the arm's own slices only."""
     parts = [
         study.timeline(trial).select(*(pl.lit(value).alias(name) for name, value in _place(trial).items()), pl.all())
         for trial in study.trials()
@@ -147,10 +144,10 @@ FRAMES: dict[str, Callable[[StudyDirectory], pl.DataFrame]] = {
     "trials": trial_frame,
     "seconds": second_frame,
 }
-"""The tables of `pgtrial sql`."""
+"""The tables of `pgtrial sql`, each with the function that makes its rows for one study."""
 
 
 def frame_of(table: str, studies: Iterable[tuple[str, StudyDirectory]]) -> pl.DataFrame:
-    """Returns one of FRAMES over several studies, with each study's name in the first column, `study`."""
+    """Returns a table of FRAMES over several studies. The first column, `study`, has the name of the study."""
     parts = [FRAMES[table](study).select(pl.lit(name).alias("study"), pl.all()) for name, study in studies]
     return pl.concat(parts)

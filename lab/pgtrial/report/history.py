@@ -1,4 +1,5 @@
-"""The history of a study: what a bundle adds to it, its series of ratios by machine, and where their level changed."""
+"""The history of a study: the entries that a bundle adds to it, its series of ratios for each machine, and the commits
+at which the level of a series changed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from pgtrial.statistics.change_points import FEWEST, change_points
 from pgtrial.verdict.series import as_difference
 
 _COMMIT = re.compile(r"git:.*@([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
-"""Matches a source in a frozen study. Studies that differ only in the place of the repository count as the same."""
+"""Matches a source in a frozen study file, a Git repository with a commit. Studies that differ only in the path of the
+repository count as the same study."""
 
 
 class Change(Record):
@@ -51,8 +53,7 @@ class Change(Record):
     @property
     def sentence(self) -> str:
         """The change as a sentence, such as `it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4; the levels rest on
-        8 and 6 commits`.
-        """
+        8 and 6 commits`."""
         verb = "fell" if self.difference.value < 0 else "rose"
         size = percent(abs(self.difference.value))
         between = f"between {self.before} and {self.after}"
@@ -63,25 +64,25 @@ class Change(Record):
 
 
 class Series(Record):
-    """The commits of one machine in their order, and the changes among them."""
+    """The results of the commits on one machine in their order, and the changes of level among them."""
 
     machine: str
     entries: list[Entry]
     changes: list[Change]
 
     def around(self, change: Change) -> tuple[Entry, Entry]:
-        """Returns the last entry that is surely on the old level, and the first one that is surely on the new level.
+        """Returns the last entry that is certainly on the old level, and the first entry that is certainly on the new
+        level.
 
-        The entries next to the change may both be on one level, because its place is uncertain.
+        The two entries next to the change may be on the same level, because its position is uncertain.
         """
         known = [entry for entry in self.entries if entry.difference is not None and entry.has_level]
         return known[change.ends[0]], known[change.ends[1]]
 
 
 def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = None) -> list[Entry]:
-    """Returns the entries that a study adds: one for each arm but the reference. `commit` and `at` override the study's
-    own.
-    """
+    """Returns the entries that a study adds to a history: one for each arm except the reference. `commit` and `at`
+    replace the commit and the time of the study itself."""
     spec, plan = without_secrets(data.spec), data.plan
     return [
         Entry(
@@ -110,9 +111,8 @@ def _load(plan: Plan) -> str:
 
 
 def file_name(spec: StudySpec) -> str:
-    """Returns the name of a study's history, without its ending: studies of another load, data, server or reference get
-    another name.
-    """
+    """Returns the file name of a study's history, without its ending. Studies with another load, other data, another
+    server or another reference get another name."""
     public = without_secrets(spec)
     sections = {"load": public.load, "server": public.server, "arms": public.arms[public.baseline]}
     load, server, reference = (
@@ -131,9 +131,8 @@ def file_name(spec: StudySpec) -> str:
 
 
 def machine_of(facts: Facts | None) -> str:
-    """Returns text such as `AMD EPYC 7B13, 2 CPUs, 8 GB`, which is the same for all runs of one machine, or of one kind
-    of runners.
-    """
+    """Returns a machine as text, such as `AMD EPYC 7B13, 2 CPUs, 8 GB`. The text is the same for all runs on the same
+    machine, or on runners of the same kind."""
     known: Mapping[str, Mapping[str, Any]] = facts.facts if facts is not None else {}
     model = known.get("cpu", {}).get("model")
     cpus, memory_mb = known.get("cpu", {}).get("logical"), known.get("memory", {}).get("total_mb")
@@ -144,7 +143,7 @@ def machine_of(facts: Facts | None) -> str:
 
 
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """Returns the series of each machine, those with the latest commits first."""
+    """Returns the series of each machine. The series with the latest commit comes first."""
     by_machine = grouped((entry.machine, entry) for entry in entries)
     made = [
         Series(machine=machine, entries=of_machine, changes=list(_changes(of_machine)))
@@ -154,7 +153,7 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 
 def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
-    """Yields the changes of level in a series. Only entries that have a difference and a level count."""
+    """Yields the changes of level in a series. Entries without a difference or without a level are left out."""
     known = [(entry, entry.difference) for entry in entries if entry.difference is not None and entry.has_level]
     if len(known) < 2 * FEWEST:
         return
@@ -179,9 +178,8 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
 def entry_table(
     entries: Sequence[Entry], changes: Sequence[Change], addresses: Mapping[str, str] | None = None
 ) -> Table[Entry]:
-    """Returns the table of a series' commits; the first one on each new level stands out. `addresses` has the pages of
-    studies.
-    """
+    """Returns a table of the commits of a series. The first commit on each new level is marked. `addresses` has the
+    pages of the studies."""
     new_levels = {(change.after, change.at) for change in changes}
     return Table(
         "",
@@ -201,14 +199,15 @@ def entry_table(
 
 
 def _commit_of(spec: StudySpec, arm: str) -> str:
-    """Returns the commits of an arm's sources, as a frozen study has them, or else the arm's name."""
+    """Returns the commits from which the server and the extensions of an arm were built, as the frozen study file names
+    them. If there are none, returns the name of the arm."""
     own = spec.arms[arm].model_dump(mode="json", exclude_none=True)
     commits = [match[1] for text in _texts(own) if (match := _COMMIT.fullmatch(text))]
     return " + ".join(dict.fromkeys(commits)) or arm
 
 
 def _without_places(value: Any) -> Any:
-    """Returns a set-up in which each source, a repository with a commit, is replaced by the commit alone."""
+    """Returns a set-up in which each source, which is a repository with a commit, is replaced by the commit alone."""
     match value:
         case dict():
             return {key: _without_places(part) for key, part in value.items()}

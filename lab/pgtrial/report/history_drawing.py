@@ -1,4 +1,4 @@
-"""The series of a history as places in an SVG, which needs no script."""
+"""Computes the coordinates at which a page draws the series of a history as SVG, which needs no script."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TICKS = 4
 _CAPTION = "Difference to the reference by commit."
 
 SIZE = {"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "right": _WIDTH - _RIGHT}
-"""The drawing, and where its axes begin and end."""
+"""The size of the drawing, and the left and right ends of its axis."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A commit in the drawing: its place, the ends of its interval, and its description."""
+    """A commit in the drawing, with its coordinates, the coordinates of its interval, and its description."""
 
     x: float
     y: float
@@ -32,23 +32,23 @@ class Point:
     label: str
     verdict: str
     address: str | None
-    """The page of its study."""
+    """The address of the page of the commit's study."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A series as places in an SVG."""
+    """A series as coordinates in an SVG."""
 
     points: list[Point]
     changes: list[tuple[float, str]]
-    """The place of each change in the drawing, with its sentence."""
+    """The horizontal coordinate of each change, with the sentence that describes it."""
     ticks: list[tuple[float, str]]
     zero: float
 
 
 @dataclass(frozen=True)
 class DrawnSeries:
-    """A series as a page shows it."""
+    """A series in the form in which a page shows it."""
 
     series: Series
     drawing: Drawing
@@ -56,14 +56,15 @@ class DrawnSeries:
 
 
 def drawn(series: Series, addresses: Mapping[str, str] | None = None) -> DrawnSeries:
-    """Returns the drawing and the table of a series; `addresses` has the pages of studies, by their identity."""
+    """Returns the drawing and the table of a series. `addresses` has the addresses of the studies' pages, by the
+    identity of the study."""
     pages = addresses or {}
     table = replace(entry_table(series.entries, series.changes, pages), caption=_CAPTION)
     return DrawnSeries(series, drawing_of(series, pages), table)
 
 
 def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
-    """Returns the drawing of a series: commits in their order, the same distance apart."""
+    """Returns the drawing of a series. The commits are in their order and at equal distances."""
     entries = series.entries
     known = [entry.difference for entry in entries if entry.difference is not None]
     bounds = [bound for difference in known for bound in _bounds(difference)]
@@ -105,12 +106,13 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
 
 
 def _bounds(difference: Estimate) -> list[float]:
-    """Returns the estimate, and its bounds where they are not so far away that they would hide all other commits."""
+    """Returns the estimate and those bounds of its interval that are not so far away that they would make the other
+    commits invisible."""
     return [bound for bound in difference.known if abs(bound) <= 4 * abs(difference.value) + 0.1]
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Returns whole multiples of 1, 2 or 5 times a power of ten, zero among them."""
+    """Returns the ticks of an axis: multiples of 1, 2 or 5 times a power of ten, including zero."""
     least = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)

@@ -1,4 +1,5 @@
-"""The page: one file that contains its styles, scripts, charts and data, and needs no network."""
+"""The report as an HTML page: one file that contains its styles, scripts, charts and data, and that needs no
+network."""
 
 from __future__ import annotations
 
@@ -28,11 +29,10 @@ from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
 _MOST_ROWS = 500
-"""The largest number of rows of a folded table that the page holds as plain HTML; a longer table is stored
-compressed."""
+"""A folded table with at most this number of rows is in the page as plain HTML; a longer table is stored compressed."""
 
 _LONG = 2**18
-"""The size from which the page stores its charts compressed, bytes."""
+"""If the charts take more than this number of bytes, the page stores them compressed."""
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -62,7 +62,7 @@ def _page() -> Template:
 
 
 def templates(*folders: str) -> Environment:
-    """Returns the templates in these folders of the report."""
+    """Returns the environment for the templates in these folders of the report."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
@@ -77,7 +77,7 @@ def templates(*folders: str) -> Environment:
 
 
 def _code(text: str) -> Markup:
-    """Returns a text in which the parts between backticks are marked as code, as in a terminal."""
+    """Returns a text as HTML, in which the parts between backticks are marked as code."""
     return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(printable(text)))))
 
 
@@ -85,14 +85,14 @@ _BACKTICKS = re.compile(r"`([^`\n]+)`")
 
 
 def _visible(content: object) -> object:
-    """Returns a value as a template shows it: in texts of others, signs replace control characters and characters that
-    reorder text.
-    """
+    """Returns a value in the form in which a template shows it. In text, control characters and characters that reorder
+    text are replaced by visible signs, since the text may come from somebody else."""
     return printable(content) if isinstance(content, str) and not isinstance(content, Markup) else content
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
-    """Returns the head of the page: a card for each claim; none for one arm alone."""
+    """Returns the values for the head of the page: a card for each claim. The result is empty for a study with a single
+    arm."""
     sentences = data.result.sentences if data.result.primary else []
     compared = [headline for headline in short.headlines if headline.verdict is not None]
     return [
@@ -102,7 +102,7 @@ def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
 
 
 def lines_below(short: Brief) -> list[Line]:
-    """Returns the lines below the cards; for one arm alone its capacities come first."""
+    """Returns the lines below the cards. For a study with a single arm, its capacities come first."""
     alone = [headline for headline in short.headlines if headline.verdict is None]
     capacities = [line for headline in alone for line in (Line("capacity", headline.text), *headline.lines)]
     return [*capacities, *short.lines()]
@@ -129,7 +129,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
 
 
 def _by_regime(claim: Claim) -> str:
-    """Returns text such as `+12% before, -3% after`."""
+    """Returns the differences before and after a change of regime as text, such as `+12% before, -3% after`."""
     values = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
     return ", ".join(f"{change(value) if value is not None else '–'} {when}" for value, when in values)
 
@@ -142,7 +142,7 @@ def _numbers(claim: Claim) -> list[float]:
 
 def strip(claim: Claim, margin: float) -> dict[str, float] | None:
     """Returns the positions of an interval, of zero and of the margin in the strip that draws them, in percent of its
-    width. None if the interval has no bounds."""
+    width. Returns None if the interval has no bounds."""
     if claim.difference is None or claim.difference.low is None:
         return None
     low, value, high = _numbers(claim)
@@ -170,15 +170,16 @@ def _inline(name: str) -> Markup:
 
 @cache
 def vega() -> Markup:
-    """Returns Vega, Vega-Lite and Vega-Embed in one script; to make it takes longer than the rest of most reports."""
+    """Returns Vega, Vega-Lite and Vega-Embed as one script. It is kept in a file, because making it takes longer than
+    the rest of most reports."""
     make = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
     bundle = kept(f"vega-{version('vl-convert-python')}.js", make)
     return Markup(bundle.replace("</script", "<\\/script"))
 
 
 def specs(parts: Sequence[Section]) -> Markup:
-    """Returns the script element with the charts, as JSON in which no text can end the element; long JSON is
-    compressed."""
+    """Returns the script element with the charts as JSON. Characters that could end the element are escaped, and long
+    JSON is compressed."""
     by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     kind, content = "json", printable_json(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -188,5 +189,6 @@ def specs(parts: Sequence[Section]) -> Markup:
 
 
 def _packed(text: str) -> str:
-    """Returns the text as gzip in base64, without the time: the same text gives the same page."""
+    """Returns the text as gzip in base64. The time stamp of gzip is left out, so that the same text always gives the
+    same page."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""report.md: the same words and tables as the page, for terminals, reviews and mail."""
+"""Writes report.md, which has the same text and tables as the HTML page, for terminals, reviews and mail."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pgtrial.report.table import Table
 
 
 def render(data: StudyData, parts: Sequence[Section], *, remarks: bool = True) -> str:
-    """Returns the report as Markdown, with the audit's remarks or without; charts are replaced by the tables they
-    draw.
-    """
+    """Returns the report as Markdown. In place of a chart it has the table with the same values. `remarks` is true if
+    the remarks of the audit are included."""
     return "\n".join(_lines(data, parts, remarks=remarks)).rstrip() + "\n"
 
 
@@ -56,7 +55,8 @@ def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Itera
 
 
 def table_lines(table: Table[Any]) -> Iterator[str]:
-    """Yields the lines of a table with its caption; a list becomes one paragraph, columns of text become blocks."""
+    """Yields the lines of a table with its caption. A table that is a list becomes one paragraph, and a table of text
+    becomes a block of code for each column."""
     if table.is_list:
         yield f"{escaped(table.caption)}: {'; '.join(escaped(' = '.join(row)) for row in table.rows)}.\n"
         return
@@ -75,7 +75,7 @@ def table_lines(table: Table[Any]) -> Iterator[str]:
 
 
 def _block(lines: Sequence[str]) -> Iterator[str]:
-    """Yields the lines unchanged, between fences that none of the lines can end."""
+    """Yields the lines as a block of code. Its fence is longer than any run of backticks in the lines."""
     shown = [printable(line).replace("\N{NO-BREAK SPACE}", " ").rstrip() for line in lines]
     longest = max((len(run) for run in _FENCES.findall("\n".join(shown))), default=0)
     fence = "`" * max(3, longest + 1)
@@ -87,9 +87,8 @@ _FENCES = re.compile("`+")
 
 
 def escaped(text: str) -> str:
-    """Returns a text on one line, with signs for control characters, and with the characters escaped that have a
-    meaning in Markdown or HTML.
-    """
+    """Returns a text on one line, with control characters made visible, and with the characters escaped that have a
+    meaning in Markdown or HTML."""
     text = printable(text)
     for character in "\\`*_<>[]":
         text = text.replace(character, f"\\{character}")

@@ -1,4 +1,4 @@
-"""Names the arms of which no trial completed, and why: of such an arm a study has measured nothing."""
+"""Names the arms whose trials all failed, with the reasons. Of such an arm a study has measured nothing."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural, shortened
 
 LONGEST_REASON = 160
-"""The number of characters that are shown of the reason for which a trial failed."""
+"""How many characters are shown of the reason why a trial failed."""
 
 _NAMED = 3
-"""The number of reasons that are shown for an arm; the most frequent come first."""
+"""How many reasons are shown for an arm, beginning with the most frequent."""
 
 _NUMBERS = re.compile(r"\d+")
-"""The numbers in reasons, such as process numbers, which differ between trials that failed for the same reason."""
+"""Matches numbers in reasons, such as process numbers. They differ between trials that failed for the same reason."""
 
 
 def never_measured(plan: Plan, trials: Sequence[Trial]) -> str | None:
-    """Returns the sentence on the arms whose trials all failed, each with its reasons and their counts.
+    """Returns a sentence about the arms whose trials all failed, with the reasons and how often each occurred.
 
-    `trials` are the stored ones. None: a trial of each arm has completed, or an arm has no trial yet.
+    `trials` are the stored trials. Returns None if there is no such arm.
     """
     of_arms = {arm: [trial for trial in trials if trial.arm == arm] for arm in plan.arms}
     failed = {arm: own for arm, own in of_arms.items() if own and all(trial.status == "failed" for trial in own)}
@@ -35,9 +35,8 @@ def never_measured(plan: Plan, trials: Sequence[Trial]) -> str | None:
 
 
 def reasons_text(trials: Sequence[Trial]) -> str:
-    """Returns the reasons of failed trials with their counts, each in the words of its first trial: `2 trials:
-    REASON`.
-    """
+    """Returns the reasons of failed trials with their counts, such as `2 trials: REASON`. If trials failed for the same
+    reason, the words of the first of them are used."""
     reasons: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for trial in trials:

@@ -1,4 +1,5 @@
-"""Ratios of the same pair of arms in a published study and in this one: two machines can be compared by ratios only."""
+"""Compares ratios of pairs of arms in a published study with the ratios of the same pairs in this study. Results of two
+machines can be compared by ratios only."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from pgtrial.report.words import where
 
 
 class Ratio(Record):
-    """speed(arm) / speed(baseline) as this study has it; None: not bounded by the data."""
+    """The speed of an arm divided by the speed of its baseline, in this study. A bound is None if the data do not bound
+    the ratio."""
 
     arm: str
     baseline: str
@@ -30,9 +32,10 @@ class Ratio(Record):
 
 
 class Contrast(Record):
-    """One published pair of arms, and the same pair in this study, if any.
+    """A published pair of arms, together with the same pair in this study if this study has it.
 
-    Where the study has several load points for it, there are two: the smallest ratio and the largest.
+    If this study has several load points for the pair, there are two contrasts: one with the smallest ratio and one
+    with the largest.
     """
 
     figure: str
@@ -47,7 +50,7 @@ class Contrast(Record):
 
 
 class Beside(Record):
-    """published.json: the published study and its contrasts with this one."""
+    """The content of published.json: a published study, and its contrasts with this study."""
 
     name: str
     published: Published
@@ -55,7 +58,7 @@ class Beside(Record):
 
 
 def beside(data: StudyData) -> Beside | None:
-    """Returns the published study that this one names, with every contrast; None when it names none."""
+    """Returns the published study that this study names, with all contrasts; None if this study names none."""
     name = data.spec.study.published
     if name is None:
         return None
@@ -65,14 +68,13 @@ def beside(data: StudyData) -> Beside | None:
 
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
-    """Returns the ratios of this study for a published claim: one, or the smallest and the largest over its load
-    points.
-    """
+    """Returns the ratios of this study for a published claim: either a single ratio, or the smallest and the largest
+    ratio over its load points."""
     return _ratios(data, claim.arms, claim.baseline, _load_points(data, claim.workload, None, None))
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """Returns text such as `1.41x (1.35..1.48)`; without an interval `1.4x so far`."""
+    """Returns a ratio as text, such as `1.41x (1.35..1.48)`, or `1.4x so far` before there is an interval."""
     if ratio.value is None:
         return "no block yet"
     bounds = [bound - 1 for bound in (ratio.low, ratio.value, ratio.high) if bound is not None]
@@ -85,7 +87,8 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def published_text(contrast: Contrast) -> str:
-    """Returns text such as `0.927x`, `about 7.1x`, `more than 2x`: with the digits of the article."""
+    """Returns a published ratio as text, with as many digits as the article has: `0.927x`, `about 7.1x`, `more than
+    2x`."""
     return _EXACTNESS[contrast.exact].format(contrast.published)
 
 
@@ -93,7 +96,7 @@ _EXACTNESS = {"stated": "{:.3g}x", "approximate": "about {:.2g}x", "lower bound"
 
 
 def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
-    """Yields the contrasts of a figure: each of its points against the baseline's point."""
+    """Yields the contrasts of a figure: each of its points in comparison with the point of the baseline."""
     base = next((series for series in figure.series if series.name == figure.baseline), None)
     if base is None:
         return
@@ -103,7 +106,7 @@ def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
         published = figure.ratio(point.value, reference) if reference else None
         if published is None:
             continue
-        # a study has no claim on medians, extremes or loading, whatever the arms
+        # no study of pgtrial makes claims on medians, extremes or the time for loading, so such points are not compared
         comparable = not isinstance(point.at, str) or point.at == "mean"
         inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
         ratios: list[Ratio | None] = [*_ratios(data, series.arms, base.arms, inside)]
@@ -126,10 +129,12 @@ def _at(figure: Figure, point: Point) -> str:
 
 
 def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
-    """Returns the load points of this study that match a published point; None: the mean over all of them.
+    """Returns the load points of this study that match a published point. An entry None stands for the mean over all
+    load points.
 
-    A load point matches if it has the same workload and the number of clients or the scale nearest to the published
-    one. No mean is taken over several scales, which would hide the step at which the data outgrows a cache.
+    A load point matches if it has the same workload, and the number of clients or the scale that is nearest to the
+    published number. There is no mean over several scales, because it would hide the step at which the data outgrows a
+    cache.
     """
     points = data.plan.load_points
     inside = [i for i, point in enumerate(points) if workload in (None, point.workload)]
@@ -143,9 +148,11 @@ def _load_points(data: StudyData, workload: str | None, over: str | None, at: fl
 
 
 def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points: list[int | None]) -> list[Ratio]:
-    """This study's ratios of two published arms, if one of them is its baseline and the other one of its arms.
+    """Returns this study's ratios of two published arms, if one of them is the baseline of this study and the other one
+    of its other arms.
 
-    Of several the smallest and the largest; the rest lies between them and is in the table of differences.
+    If there are several ratios, returns the smallest and the largest. The others lie between these two and are in the
+    table of differences.
     """
     baseline = data.plan.baseline
     pair = [same_arm(names, data.plan.arms) for names in (arms, baselines)]
@@ -160,7 +167,8 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
 
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
-    """Returns a claim as a ratio; inverted if the study's baseline is the published arm."""
+    """Returns a claim as a ratio. The ratio is inverted if the baseline of this study is the arm of the published
+    pair."""
     difference = claim.difference
     shares = (difference.low, difference.value, difference.high) if difference else (None, claim.running, None)
     low, value, high = (None if share is None else 1 + share for share in shares)

@@ -1,8 +1,8 @@
-"""Compares a study that was run again with the first one: interval against interval.
+"""Compares a study that was run again (a rerun) with the first study, by their intervals.
 
 A rerun is a test of the first verdict. It agrees with *better* or *worse* only if it comes to the same verdict by
-itself. It disagrees if it does not, and the two intervals exclude that both runs measured the same difference. So it
-has to be long enough for that.
+itself. It disagrees if it does not come to this verdict and if the two intervals exclude that both runs measured the
+same difference. For this, it must be long enough.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pgtrial.verdict.series import as_difference
 Agreement = Literal["agrees", "disagrees", "cannot say"]
 
 STATUSES: Mapping[Agreement, int] = {"agrees": 0, "disagrees": 1, "cannot say": 2}
-"""The exit status for each agreement."""
+"""The exit status of `pgtrial rerun` for each agreement."""
 
 _MACHINE = ("cpu.model", "cpu.logical", "memory.total_mb", "os.kernel", "storage.filesystem", "server.version")
-"""The facts that are shown where they differ between the two runs."""
+"""The facts that are shown if they differ between the two runs."""
 
 
 class Pair(Record):
-    """A comparison of an arm with its baseline, as the first study and the rerun found it."""
+    """A comparison of an arm with its baseline, with the results of the first study and of the rerun."""
 
     arm: str
     baseline: str
@@ -58,15 +58,14 @@ class Pair(Record):
 
     @property
     def arms(self) -> str:
-        """The names of both arms as `head / base`, and the regime after them if the claim is on one regime of the
+        """The names of both arms as `head / base`, followed by the regime if the claim is about one regime of the
         trials."""
         return f"{self.arm} / {self.baseline}{f', {self.regime}' if self.regime else ''}"
 
     @property
     def sentence(self) -> str:
         """The agreement as a sentence, such as `head / base: agrees, since the verdict is better again, and the
-        intervals fit each other`.
-        """
+        intervals fit each other`."""
         return f"{self.arms}: {self.word}, since {self.why}"
 
 
@@ -93,7 +92,7 @@ class Rerun(Record):
 
 
 def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
-    """Returns the comparison of the primary claims of two runs of one study."""
+    """Returns the comparison of the primary claims of two runs of the same study."""
     pairs = list(_pairs(then, now))
     words: set[Agreement] = {pair.word for pair in pairs}
     agreement: Agreement = "disagrees" if "disagrees" in words else "cannot say" if "cannot say" in words else "agrees"
@@ -108,7 +107,7 @@ def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
 
 
 def table(rerun: Rerun) -> Table[Pair]:
-    """Returns the table of the comparisons of both studies, one below the other."""
+    """Returns a table with a row for each comparison, which shows the results of both runs."""
     return Table(
         "",
         rerun.pairs,
@@ -138,7 +137,8 @@ def _pairs(then: StudyData, now: StudyData) -> Iterator[Pair]:
 
 
 def _with_failures(pair: Pair, then: StudyData, now: StudyData) -> Pair:
-    """Returns the pair; it disagrees if the arm fails more than the baseline in one of the two runs alone."""
+    """Returns the pair. If the arm fails a larger share of its transactions than the baseline in only one of the two
+    runs, the pair is changed to disagree."""
     words = {
         any(claim.arm == pair.arm and claim.verdict == "worse" for claim in run.result.failure_claims)
         for run in (then, now)
@@ -184,7 +184,8 @@ _OPPOSITE = {("better", "worse"), ("worse", "better")}
 
 
 def _agreement(then: Word, now: Word, gap: Interval, margin: float) -> tuple[Agreement, str]:
-    """Returns the word on two estimates whose difference is `gap`, a log-ratio, and the reason for it."""
+    """Returns whether two estimates agree, and the reason. `gap` is the difference of the two log-ratios with its
+    interval."""
     low, high = ratio_limits(margin)
     fit = gap.low <= 0 <= gap.high
     if (apart := _apart(then, now, gap, margin)) is not None:
@@ -200,7 +201,7 @@ def _agreement(then: Word, now: Word, gap: Interval, margin: float) -> tuple[Agr
 
 
 def _apart(then: Word, now: Word, gap: Interval, margin: float) -> str | None:
-    """Returns why two runs disagree; None if they do not."""
+    """Returns the reason why two runs disagree; None if they do not disagree."""
     low, high = ratio_limits(margin)
     if (then, now) in _OPPOSITE:
         return f"the verdict was {then} and is {now}"
@@ -212,12 +213,12 @@ def _apart(then: Word, now: Word, gap: Interval, margin: float) -> str | None:
 
 
 def blocks_to_disagree(then: StudyData) -> int | None:
-    """Returns the blocks of a rerun that could disagree with every better and worse of the first run.
+    """Returns how many blocks a rerun needs so that it could contradict every `better` and `worse` of the first run.
 
-    If the arms do not differ, the estimate of such a rerun is expected at zero. Then the interval of the difference of
-    both runs excludes zero if it is narrower on that side than the first estimate is large; its width follows from both
-    intervals (see `difference`). None: no verdict of the first run says that the arms differ, its noise is not known,
-    or more blocks than can be run are needed.
+    If the arms do not differ, the expected estimate of the rerun is zero. The interval of the difference of both runs
+    then excludes zero if, on the side of zero, it is narrower than the size of the first estimate. Its width follows
+    from both intervals (see `difference`). Returns None if no verdict of the first run says that the arms differ, if
+    its noise is not known, or if the rerun would need more blocks than a study can have.
     """
     decided = [claim for whole in then.result.primary for claim in whole.read if claim.verdict in _DIFFER]
     known = [interval for claim in decided if (interval := _interval(claim)) is not None]
@@ -229,15 +230,17 @@ def blocks_to_disagree(then: StudyData) -> int | None:
 
 
 def _room(interval: Interval) -> float:
-    """Returns the half-width of a second interval with which the difference of both excludes zero, if the second
-    estimate is zero: the legs of a right triangle whose longer side is the first estimate."""
+    """Returns the largest half-width of the second interval with which the difference of both runs excludes zero, if
+    the second estimate is zero. The two half-widths are the legs of a right triangle whose longest side is the first
+    estimate."""
     estimate = abs(interval.estimate)
     nearest = max(0.0, min(abs(interval.low), abs(interval.high)))
     return math.sqrt(nearest * (2 * estimate - nearest))
 
 
 def _interval(claim: Claim) -> Interval | None:
-    """Returns the log-ratio of a claim with its interval; None if it has no bounds, or is withheld."""
+    """Returns the log-ratio of a claim with its interval; None if the interval is not bounded, or if the verdict is
+    withheld."""
     estimate = claim.difference
     if claim.verdict == "withheld" or estimate is None or estimate.low is None or estimate.high is None:
         return None
@@ -245,7 +248,8 @@ def _interval(claim: Claim) -> Interval | None:
 
 
 def _facts(then: Mapping[str, Facts], now: Mapping[str, Facts]) -> Iterator[FactOfBoth]:
-    """Yields the facts that differ, each for the first arm for which it differs."""
+    """Yields the facts that differ between the two runs. Each fact is reported only for the first arm in which it
+    differs."""
     told: set[str] = set()
     for arm in (arm for arm in then if arm in now):
         for key in _MACHINE:

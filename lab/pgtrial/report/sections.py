@@ -1,4 +1,4 @@
-"""The report's sections in their order: titles, leading words, charts and tables."""
+"""The sections of the report in their order, with their titles, introductions, charts and tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from pgtrial.report.tables import (
 
 @dataclass(frozen=True)
 class Topic:
-    """The topic of a section: its words, charts and tables. Its tables are folded in the page when `folded`."""
+    """The topic of a section, with its text, charts and tables. If `folded` is true, the page shows its tables
+    folded."""
 
     key: str
     title: str
@@ -53,13 +54,13 @@ class Topic:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a study's report."""
+    """A section in the report of one study."""
 
     topic: Topic
     figures: list[Figure]
     tables: list[Table[Any]]
     lead: str = ""
-    """The topic's leading words for this study."""
+    """The introduction of the topic for this study."""
 
 
 CERTIFICATE = "certificate"
@@ -79,7 +80,8 @@ def _lead_of_differences(data: StudyData) -> str:
 
 
 def _lead_of_costs(data: StudyData) -> str:
-    """Returns the leading words of the section on costs. Costs that a study declares are part of its verdict."""
+    """Returns the introduction to the section on costs. If the study declares a cost as a metric, costs are part of the
+    verdict."""
     lead = "The cost of a committed transaction on each arm, and how far it differs together with the speed."
     if any(data.plan.named_metric(name).kind == "cost" for name in data.plan.metrics):
         return lead
@@ -87,10 +89,10 @@ def _lead_of_costs(data: StudyData) -> str:
 
 
 _OF_A_RATE = ("tps", "latency", "timeline", "costs")
-"""The topics that do not apply to a load without a rate of transactions."""
+"""The topics that are left out for loads without a rate of transactions."""
 
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
-"""The topics that compare arms."""
+"""The topics that compare arms, which are left out for a study with a single arm."""
 
 _TOPICS = (
     Topic(
@@ -304,7 +306,7 @@ _SHORT = (
 
 
 def sections(data: StudyData, *, short: bool = False) -> list[Section]:
-    """Returns all sections that have something to show; tables without rows are left out."""
+    """Returns all sections that have something to show. Tables without rows are left out."""
     made = []
     for topic in _TOPICS:
         if (short and topic.key not in _SHORT) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):

@@ -1,1 +1,2 @@
-"""The answer of a gate in continuous integration: whether a change passes, and the report as Markdown and JUnit XML."""
+"""The outcome of a gate in continuous integration: whether a change passes, and the reports about it as Markdown and as
+JUnit XML."""

@@ -1,4 +1,5 @@
-"""The outcome of a gate as JUnit XML: one test case, as of Apache Ant's schema that continuous integrations read."""
+"""Writes the outcome of a gate as JUnit XML with a single test case, in the schema of Apache Ant, which continuous
+integration systems read."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.tries import Tries
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""The characters that XML 1.0 has no way to write."""
+"""Matches the characters that cannot be written in XML 1.0."""
 
 
 def junit(
@@ -25,9 +26,8 @@ def junit(
     details: str = "",
     tries: Tries | None = None,
 ) -> str:
-    """Returns the JUnit file. `created` is a UTC time, ISO 8601; `seconds` is the time spent; `details` is plain
-    text.
-    """
+    """Returns the content of the JUnit file. `created` is a time in ISO 8601, `seconds` is the time that the gate took,
+    and `details` is plain text."""
     failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
     suites = Element("testsuites")
     suite = SubElement(
@@ -69,5 +69,5 @@ def _xml(text: str) -> str:
 
 
 def _without_zone(created: str) -> str:
-    """Returns a UTC time in the form `2026-11-20T14:12:03`: the schema has no time zones."""
+    """Returns a time in UTC in the form `2026-11-20T14:12:03`, because the schema does not allow time zones."""
     return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

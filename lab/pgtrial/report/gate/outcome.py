@@ -1,4 +1,5 @@
-"""Decides if a change passes the gate by the verdict on HEAD against BASE. It never changes a verdict."""
+"""Decides whether a change passes a gate, by the verdict on HEAD in comparison with BASE. The verdict itself is never
+changed."""
 
 from __future__ import annotations
 
@@ -15,32 +16,33 @@ from pgtrial.report.words import bounds_beside, established, headline, interval_
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
-"""The cases in which a gate fails: `worse` (HEAD is slower) or `not-equivalent` (HEAD is slower or faster)."""
+"""When a gate fails: `worse` (HEAD is slower) or `not-equivalent` (HEAD is slower or faster)."""
 
 WORDS = {0: "pass", 1: "fail", 2: "no verdict", ERROR_STATUS: "error"}
-"""The word for each exit status of the gate."""
+"""The word for each exit status of a gate."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answer of a gate: its exit status and the reason."""
+    """The outcome of a gate: its exit status and the reason."""
 
     status: int
-    """The exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
+    """The exit status, as for `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
     reason: str
-    """The reason in one sentence, without its full stop."""
+    """The reason in one sentence, without the full stop."""
     decided: bool = False
-    """True if a verdict on the arms led to it: the same set-ups need not be measured again."""
+    """True if the outcome follows from a verdict on the arms, so that the same set-ups need not be measured again."""
 
     @property
     def word(self) -> str:
-        """The status as a word: `pass`, `fail`, `no verdict` or `error`."""
+        """The exit status as a word: `pass`, `fail`, `no verdict` or `error`."""
         return WORDS[self.status]
 
     @property
     def sentence(self) -> str:
-        """The answer as a sentence, such as `pass: no difference larger than 1% between base and head.`"""
-        says_it = self.reason.startswith(f"{WORDS[2]} on ")  # the headline of a comparison that is withheld
+        """The outcome as a sentence, such as `pass: no difference larger than 1% between base and head.`"""
+        # then the reason is the headline of a comparison that is withheld
+        says_it = self.reason.startswith(f"{WORDS[2]} on ")
         return f"{self.reason}." if says_it else f"{self.word}: {self.reason}."
 
 
@@ -52,15 +54,14 @@ class Rules:
     accept_undecided: bool = False
     """True if an undecided comparison with a bounded interval passes."""
     equal: str | None = None
-    """The reason why the two arms are the same in effect, such as `equal in effect (work_mem = 4MB)`; None: they are
-    not.
-    """
+    """The reason why the two arms have the same effect, such as `equal in effect (work_mem = 4MB)`; None if they differ
+    in effect."""
 
 
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
-    """Returns the outcome of a study with the arms BASE and HEAD. A third arm, if there is one, is BASE once more.
+    """Returns the outcome of a study with the arms BASE and HEAD. A third arm, if there is one, is BASE a second time.
 
-    The gate does not pass if an arm measured nothing or if the arms have no declared difference.
+    The gate does not pass if nothing was measured of an arm, or if the arms have no declared difference.
     """
     claim = next(claim for claim in result.primary if claim.arm == plan.arms[1])
     return (
@@ -76,7 +77,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
 
 
 def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome where BASE differs from itself, so that a difference of HEAD has no meaning; else None."""
+    """Returns the outcome if BASE differs from itself, so that a difference of HEAD has no meaning; otherwise None."""
     unequal = [
         part
         for claim in result.primary
@@ -92,9 +93,8 @@ def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
 
 
 def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome where HEAD fails a larger share of its transactions than BASE, however fast the others
-    are.
-    """
+    """Returns the outcome if HEAD fails a larger share of its transactions than BASE, however fast its other
+    transactions are; otherwise None."""
     claim = next((claim for claim in result.failure_claims if claim.arm == plan.arms[1]), None)
     if claim is None or claim.verdict != "worse":
         return None
@@ -104,16 +104,15 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
 
 
 def _other_answers(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome where queries of a suite have other answers on HEAD: it may be fast since it does something
-    else.
-    """
+    """Returns the outcome if queries of a suite return other rows on HEAD, which may be fast because it does something
+    else; otherwise None."""
     arms = set(plan.arms[:2])
     found = (finding for finding in result.findings if finding.rule == "unequal_results" and arms & set(finding.arms))
     return next((Outcome(2, finding.message.removesuffix(".")) for finding in found), None)
 
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """Returns the outcome where HEAD differs by more than the margin may hide."""
+    """Returns the outcome if HEAD differs from BASE by more than the margin allows; otherwise None."""
     words = {part.verdict for part in claim.read if not part.within_margin and not part.not_worse}
     if "worse" in words:
         return Outcome(1, headline(claim, plan), decided=True)
@@ -123,7 +122,7 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 
 
 def _passed(claim: Claim, plan: Plan) -> str:
-    """Returns the reason for which a gate passes; it mentions an arm that is slower by less than the margin."""
+    """Returns the reason for which a gate passes. It mentions if HEAD is slower by less than the margin."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "undecided":
         known = (difference for part in claim.read if (difference := established(part, plan)) is not None)
@@ -134,7 +133,7 @@ def _passed(claim: Claim, plan: Plan) -> str:
 
 
 def _estimated(difference: Estimate, plan: Plan) -> str:
-    """Returns the interval of a difference, after the estimate where one side has no bound."""
+    """Returns the interval of a difference as text. If a bound is missing, the estimate comes first."""
     value = f"estimated difference {signed(difference.value)}"
     if difference.low is None and difference.high is None:
         return value
@@ -143,9 +142,9 @@ def _estimated(difference: Estimate, plan: Plan) -> str:
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """Returns the outcome for two identical arms; None if the arms differ.
+    """Returns the outcome if the two arms are identical; None if they differ.
 
-    It is not a pass: if BASE and HEAD name the same build by mistake, every change would pass.
+    Identical arms do not pass: if BASE and HEAD named the same build by mistake, every change would pass.
     """
     if plan.declared.get(claim.arm) and rules.equal is None:
         return None
@@ -156,7 +155,7 @@ def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 
 
 def _failed(result: StudyResult, base: str, head: str) -> Outcome | None:
-    """Returns the outcome where an arm has no trial that measured something."""
+    """Returns the outcome if all trials of BASE or of HEAD failed; otherwise None."""
     of_arms = {failure.arm: failure for failure in result.failures}
     silent = {arm for arm in (base, head) if of_arms[arm].failed_trials == of_arms[arm].trials}
     if not silent:
@@ -176,9 +175,8 @@ def _all_failed(failures: Failures, result: StudyResult) -> str:
 
 
 def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
-    """Returns the outcome of a comparison without a verdict: why it is withheld, or what the budget could not
-    decide.
-    """
+    """Returns the outcome of a comparison without a verdict, with the reasons for which it is withheld, or with the
+    reason why the budget did not decide it. Returns None if there is a verdict."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "withheld":
         why = "; ".join(reason.removesuffix(".") for reason in reasons(result.findings, claim.arm, plan.baseline))
@@ -199,6 +197,7 @@ def _intervals(parts: list[Claim], plan: Plan) -> Iterator[str]:
 
 
 def _lower(words: str) -> str:
-    """Returns a headline for use within a sentence; a name at its beginning stays as it is."""
+    """Returns a headline for use within a sentence, with a small first letter unless it begins with the name of an
+    arm."""
     begins = ("No ", "Undecided ", "Two ")
     return words[0].lower() + words[1:] if words.startswith(begins) else words

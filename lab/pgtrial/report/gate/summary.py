@@ -1,4 +1,5 @@
-"""The summary of a gate as Markdown, short enough for a comment: outcome, levels, causes, what this runner can tell."""
+"""The summary of a gate as Markdown, short enough for a comment on a pull request: the outcome, the levels, the causes,
+and which differences this runner can find."""
 
 from __future__ import annotations
 
@@ -28,18 +29,19 @@ from pgtrial.verdict.pace import measured_spread
 from pgtrial.verdict.units import looks_of
 
 _MOST_ROWS = 40
-"""The number of load points that the table shows: a comment has room for 65,536 characters."""
+"""The table shows at most this number of load points, because a comment can have 65,536 characters."""
 _MOST_COSTS = 8
 _MOST_NOTES = 6
 
 
 def summary(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None = None) -> str:
-    """Returns the summary of a study that has run; `bundle` is the name of its bundle, if one is written."""
+    """Returns the summary of a gate whose study has run. `bundle` is the name of the bundle of the study, if there is
+    one."""
     return "\n".join(_lines(data, of_gate, bundle, tries)).rstrip() + "\n"
 
 
 def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
-    """Returns the summary of a gate that measured nothing."""
+    """Returns the summary of a gate that has measured nothing."""
     return f"{_title(of_gate)}\n\n**{_text(head)} against {_text(base)}**: {_text(of_gate.sentence)}\n"
 
 
@@ -80,12 +82,13 @@ def _title(of_gate: Outcome) -> str:
 
 
 def _text(text: str) -> str:
-    """Returns the text escaped, without mentions of people, such as that of `git:.@main`, issues and links."""
+    """Returns the text escaped for Markdown, and so that a forge does not turn parts of it, such as `git:.@main`, into
+    mentions of people, issues or links."""
     return _unmentioned(escaped(text))
 
 
 _LINKED = re.compile(r"[@#]|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)", re.IGNORECASE)
-"""The places in a text where a forge would make a mention or a link."""
+"""Matches the positions in a text at which a forge would make a mention or a link."""
 
 
 def _unmentioned(text: str) -> str:
@@ -98,7 +101,7 @@ def _table(table: Table[Row] | Table[Cost]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the comparison: a load point, a regime of it, or the mean."""
+    """A row of the comparison: a load point, one regime at a load point, or the mean over the load points."""
 
     place: str
     levels: dict[str, str]
@@ -135,7 +138,8 @@ def _level_of(arm: str, row: Row) -> str | None:
 
 
 def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
-    """Returns the median trial's tps or mean response time, ms, by arm; empty for the mean over load points."""
+    """Returns, by arm, the throughput of the median trial or its mean response time in milliseconds, as text. The
+    result is empty for the mean over load points."""
     if claim.load_point is None and len(result.load_points) > 1:
         return {}
     by_goodput = measure_of(result.load_points) == "goodput"
@@ -149,8 +153,8 @@ def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
 
 
 def moved_costs(data: StudyData, claim: Claim) -> list[Cost]:
-    """Returns the costs of a transaction in which an arm differs clearly from the baseline, the largest difference
-    first."""
+    """Returns the costs of a transaction in which an arm differs clearly from the baseline, beginning with the largest
+    difference."""
     result, margin = data.result, data.plan.margin
     single = len(result.load_points) == 1
     moved = [
@@ -164,8 +168,8 @@ def moved_costs(data: StudyData, claim: Claim) -> list[Cost]:
 
 
 def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
-    """Yields the costs of a transaction that differ clearly between HEAD and BASE as text, the largest difference
-    first."""
+    """Yields the lines of a table with the costs of a transaction that differ clearly between HEAD and BASE, beginning
+    with the largest difference."""
     result = data.result
     single = len(result.load_points) == 1
     moved = moved_costs(data, claim)
@@ -189,9 +193,8 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
 
 
 def _reach(data: StudyData) -> Iterator[str]:
-    """Yields sentences on the differences that this runner can find: BASE against itself, the noise of these blocks,
-    and an earlier self-test.
-    """
+    """Yields sentences about the differences that this runner can find: the comparison of BASE with itself, the noise
+    of the blocks, and an earlier self-test."""
     plan, result = data.plan, data.result
     again = [claim for claim in result.primary if claim.arm in plan.arms[2:]]
     for claim in again:

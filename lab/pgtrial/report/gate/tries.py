@@ -1,4 +1,5 @@
-"""Counts the tries of the same set-ups: a gate that is run again until it passes errs more often than 5%."""
+"""Counts how often the same set-ups were tried. If a gate is run again until it passes, it errs in more than 5% of
+cases."""
 
 from __future__ import annotations
 
@@ -14,23 +15,25 @@ from pgtrial.report.gate.outcome import WORDS
 
 @dataclass(frozen=True)
 class Tries:
-    """The gates of the same set-ups up to this one."""
+    """The gates of the same set-ups up to the present one."""
 
     earlier: Sequence[EarlierGate] = ()
-    """The gates before this one that are known, the oldest first."""
+    """The known gates before the present one, the oldest first."""
     stands: str | None = None
-    """The time at which this gate's study began, ISO 8601, if its verdict is repeated and nothing was measured."""
+    """The time in ISO 8601 at which the study of this gate began, if its verdict is repeated and nothing was measured;
+    otherwise None."""
     attempt: int = 1
-    """The number of the attempt of its job, as the runner reports it."""
+    """The number of the attempt of this job in continuous integration, as the runner reports it."""
 
     @property
     def number(self) -> int:
-        """Returns which try this is, counted from 1."""
+        """Returns the number of the present try, counted from 1."""
         return max(len(self.earlier) + 1, 1 if self.stands else self.attempt)
 
     @property
     def sentence(self) -> str | None:
-        """Returns a sentence on earlier tries, which a reader has to know beside the outcome; None for a first try."""
+        """Returns a sentence about earlier tries, which a reader must know to judge the outcome. Returns None for a
+        first try."""
         told = []
         if self.stands is not None:
             told.append(

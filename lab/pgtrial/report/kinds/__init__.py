@@ -1,4 +1,5 @@
-"""Describes each kind of load in plans and reports, with a module for each kind that has words of its own."""
+"""Describes the load of a study in plans and reports. Each kind of load that needs words of its own has a module
+here."""
 
 from __future__ import annotations
 
@@ -30,5 +31,5 @@ _WORDS: Mapping[str, KindWords] = {
 
 
 def words_of(plan: Plan) -> KindWords:
-    """Returns the words for the load of a study."""
+    """Returns the object that describes the load of a study in words."""
     return _WORDS.get(plan.kind.key) or KindWords()

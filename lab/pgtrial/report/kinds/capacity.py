@@ -1,4 +1,4 @@
-"""Describes a search for the capacity in plans and reports."""
+"""Describes the search for a capacity in plans and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.statistics import capacity
 
 
 class CapacityWords(KindWords):
-    """The words of a trial that looks for the highest rate."""
+    """Describes trials that search for the highest rate."""
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         lengths = f"{format_duration(plan.warmup_s)} of warm-up in a closed loop, then probes at chosen rates"

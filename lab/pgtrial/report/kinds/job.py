@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class JobWords(KindWords):
-    """The words of a trial that is one run of a job."""
+    """Describes trials that are one run of a job each."""
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         return f"one run of the job, no warm-up; it has failed after {format_duration(spec.load.job.limit)}"

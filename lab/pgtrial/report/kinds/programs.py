@@ -8,7 +8,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class ProgramsWords(KindWords):
-    """The words of a trial in which an arm's client program runs."""
+    """Describes trials in which the client program of an arm runs."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
         commands = {arm: spec.resolved(arm).command for arm in plan.arms}

@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class ReplayWords(KindWords):
-    """The words of a trial that is one replay."""
+    """Describes trials that are one replay each."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
         replay, connections = plan.load_points[0].replay, spec.load.replay.max_connections

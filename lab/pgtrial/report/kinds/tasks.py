@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class TasksWords(KindWords):
-    """The words of a trial that runs all tasks."""
+    """Describes trials that run all tasks of an application."""
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         tasks = spec.load.tasks
