@@ -138,10 +138,10 @@ def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
     (tmp_path / "mine").write_text("precious")
     for command in (["bundle", "s"], ["report", BUNDLE]):
         said = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path))
-        assert "mine exists and is another file; remove it, or name another with -o" in said
+        assert "mine exists with different content; remove it, or name another file with -o" in said
     assert (tmp_path / "mine").read_text() == "precious"
     said = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path))
-    assert "cannot write absent/b: No such file or directory; name another place with -o" in said
+    assert "cannot write absent/b: No such file or directory; name another file with -o" in said
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0, "the same bytes are no other file"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "s", "s.tar.xz"]
@@ -158,7 +158,7 @@ def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
     assert "bent is damaged, at part" in said("bent")
     (tmp_path / "text").write_text("no bundle")
     assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes one" in said("text")
-    assert "there is no absent; name the directory of a study, or its bundle" in said("absent")
+    assert "absent does not exist; name the directory of a study, or its bundle" in said("absent")
     refusal(pgtrial("verdict", "cut", cwd=tmp_path))
 
 

@@ -214,9 +214,9 @@ def test_data_for_a_given_server_is_answered_with_the_command_that_loads_it(
         main(["compare", "one=jit=on", "two=jit=off", "--server", "host=db1", *data])
     assert ended.value.code == 3
     assert capsys.readouterr().err == (
-        "pgtrial: error: the command line: one: data is loaded only into servers that pgtrial makes, and this one is "
-        f"given; load it there once ({command}) and leave --data out, or have pgtrial make the server (postgres=18 in "
-        "place of its connection string)\n"
+        "pgtrial: error: the command line: one: pgtrial loads data only into servers that it starts itself, and this "
+        f"server is yours; load the data there once ({command}) and remove --data, or let pgtrial start a server "
+        "(postgres=18 in place of the connection string)\n"
     )
 
 

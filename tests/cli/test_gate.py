@@ -170,7 +170,7 @@ def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
     write_bundle(study, Path("mine.tar.xz"), everything=False)
     for name in ("s.toml", "notes.xml", "mine.tar.xz"):
         before = Path(name).read_bytes()
-        with pytest.raises(StudyError, match=f"{name}: the existing file was not written by an earlier pgtrial"):
+        with pytest.raises(StudyError, match=f"{name}: pgtrial does not replace the existing file"):
             run_gate("jit=on", "jit=off", **{option: Path(name)})
         assert Path(name).read_bytes() == before
         assert Path("gate.md").exists(), "nothing is removed where something is refused"
@@ -318,7 +318,7 @@ def test_a_damaged_bundle_of_an_earlier_gate_is_no_earlier_gate(folder, measured
     measured(1.0)
     Path("gate.tar.xz").write_bytes(bundle)
     if bundle:
-        with pytest.raises(StudyError, match="not written by an earlier pgtrial"):
+        with pytest.raises(StudyError, match="pgtrial does not replace the existing file"):
             run_gate("jit=on", "jit=off")
     else:
         assert run_gate("jit=on", "jit=off") == 0

@@ -352,7 +352,7 @@ def test_what_cannot_be_published_is_one_sentence(tmp_path, study):
     ):
         publish_command([tmp_path / "empty"], tmp_path / "site")
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="file: File exists; choose a writable place with -o"):
+    with pytest.raises(StoreError, match="file: File exists; use -o to choose a directory that you can write"):
         publish_command([study("a")], tmp_path / "file")
 
 

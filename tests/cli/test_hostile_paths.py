@@ -320,7 +320,7 @@ def test_root_writes_nothing_below_a_directory_of_another_account(pgtrial, lines
     for place in (f"new{ending}", f"to-victim/new{ending}"):
         status, said = pgtrial(*lines.naming(*tried, home / place))
         assert status == 3, said
-        assert f"root writes nothing to {home}" in said, said
+        assert f"pgtrial runs as root and does not write {home}" in said, said
         assert f"{home} belongs to the account nobody" in said, said
 
 
@@ -410,7 +410,7 @@ def test_root_imports_no_module_of_the_current_directory(pgtrial, hostile):
 def test_root_begins_no_study_in_a_directory_of_another_account(pgtrial, hostile):
     status, said = pgtrial("run", study_file(hostile), cwd=hostile.home)
     assert status == 3
-    assert f"root writes nothing to results: {hostile.home} belongs to the account nobody" in said
+    assert f"pgtrial runs as root and does not write results: {hostile.home} belongs to the account nobody" in said
     assert "run pgtrial as nobody" in said
 
 

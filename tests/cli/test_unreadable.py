@@ -47,23 +47,23 @@ def refusal():
 def test_a_part_that_may_not_be_read_is_named_and_nothing_is_taken_for_absent(study, tmp_path, part, refusal):
     (study / part).chmod(0)
     said = refusal("verdict", "s", cwd=tmp_path)
-    assert f"s/{part} may not be read by this account; run pgtrial as its owner" in said
+    assert f"s/{part} cannot be read by this account; run pgtrial as its owner" in said
 
 
 def test_a_folder_whose_files_may_not_be_opened_is_named(study, tmp_path, refusal):
     study.chmod(0o444)
-    assert "s may not be read by this account" in refusal("report", "s", cwd=tmp_path)
+    assert "s cannot be read by this account" in refusal("report", "s", cwd=tmp_path)
 
 
 def test_a_trial_that_may_not_be_read_is_not_to_be_deleted(study, tmp_path, refusal):
     trial = sorted((study / "trials").iterdir())[0]
     (trial / "trial.json").chmod(0)
     said = refusal("verdict", "s", cwd=tmp_path)
-    assert f"s/trials/{trial.name}/trial.json may not be read" in said
+    assert f"s/trials/{trial.name}/trial.json cannot be read by this account" in said
     assert "delete" not in said
 
 
 def test_pages_of_a_results_folder_that_may_not_be_read_are_refused(study, tmp_path, refusal):
     study.rename(tmp_path / "results")
     (tmp_path / "results").chmod(0)
-    assert "results may not be read by this account" in refusal("serve", "--no-browser", cwd=tmp_path)
+    assert "results cannot be read by this account" in refusal("serve", "--no-browser", cwd=tmp_path)

@@ -136,7 +136,7 @@ def test_an_empty_file_is_no_data(shop):
 
 
 def test_a_given_server_has_its_data(shop):
-    with pytest.raises(StudyError, match=r"\[arms.db1\] data is loaded only into servers that pgtrial makes"):
+    with pytest.raises(StudyError, match=r"\[arms.db1\] pgtrial loads data only into servers that it starts itself"):
         study(("host=db1", "host=db2"), data="schema.sql", workload="a.sql")
 
 

@@ -98,11 +98,14 @@ def test_as_fast_as_possible_it_is_about_throughput(folder):
         ({"replay": {"data": "shop.sql", "speed": "fast"}}, "'fast' is not a speed; write a number"),
         ({"replay": {"data": "shop.sql", "speed": 0}}, "0.0 is not a speed; write a number"),
         ({"replay": {"data": "shop.sql", "sped": 2}}, "unknown key 'sped' in [load.replay]; did you mean 'speed'?"),
-        ({"workload": "replay:tuesday"}, "tuesday is no finished capture: it has no capture.json"),
+        ({"workload": "replay:tuesday"}, "tuesday is not a complete capture: it has no capture.json"),
         ({"replay": {"data": "none.sql"}}, "test: cannot read "),
-        ({"replay": {"data": "monday"}}, "monday is no dump: a directory of pg_dump has a file toc.dat"),
+        ({"replay": {"data": "monday"}}, "monday is not a dump: a directory that pg_dump wrote has a file toc.dat"),
         ({"replay": {"data": "cluster"}}, "cluster is a data directory, which only servers of one version can read"),
-        ({"replay": {"data": "shop.sql.gz"}}, "is no dump in a format of pg_dump; decompress it if it is compressed"),
+        (
+            {"replay": {"data": "shop.sql.gz"}},
+            "is not a dump in a format of pg_dump; decompress it if it is compressed",
+        ),
     ],
 )
 def test_mistakes_are_named(folder, load, message):
@@ -121,7 +124,10 @@ def test_slices_and_a_fleet_and_given_servers_are_refused(folder):
     load = {"workload": "replay:monday", "replay": {"data": "shop.sql"}}
     for more, message in (
         ({"fleet": {}}, r"\[fleet\] one engine replays all sessions"),
-        ({"arms": {"a": {}, "b": {"dsn": "host=db1"}}}, r"\[arms.b\] a replay changes the data, and a given server"),
+        (
+            {"arms": {"a": {}, "b": {"dsn": "host=db1"}}},
+            r"\[arms.b\] a replay changes the data, so it needs a fresh copy",
+        ),
     ):
         with pytest.raises(StudyError, match=message):
             build_study({"load": load, "arms": {"a": {}, "b": {}}} | more, "test", folder)
@@ -149,5 +155,5 @@ def test_a_study_does_not_go_on_with_other_files(folder, changed):
     check_unchanged(study)
     path = folder / changed
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(StudyError, match="has changed since the study was planned; restore it, or run a study of its"):
+    with pytest.raises(StudyError, match="has changed since the study was planned; restore it, or start a new study"):
         check_unchanged(study)

@@ -98,7 +98,7 @@ def test_what_is_not_there_is_named_with_what_is(demo, studies):
         grid.latency("16")
     with pytest.raises(StudyError, match=r"no trial of 16 .* has a histogram"):
         grid.latency("16", grid.load_points[0])
-    with pytest.raises(StoreError, match="there is no nowhere; name the directory of a study, or its bundle"):
+    with pytest.raises(StoreError, match="nowhere does not exist; name the directory of a study, or its bundle"):
         pgtrial.open("nowhere")
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         pgtrial.opne  # noqa: B018

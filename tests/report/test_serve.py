@@ -181,7 +181,7 @@ class TestList:
         finally:
             os.seteuid(0)
         (said,) = found["hidden"]
-        assert said.startswith(f"{disk_path / 'hidden'} may not be read by this account; run pgtrial as its owner")
+        assert said.startswith(f"{disk_path / 'hidden'} cannot be read by this account; run pgtrial as its owner")
         assert "No verdict yet" in found["open"][0]
 
     def test_an_unknown_date_fits_no_dates(self, folder):

@@ -114,7 +114,7 @@ def test_a_branch_that_always_moves_is_left_to_its_other_writer(repository, tmp_
     ("text", "words"),
     [
         ("git:nothing@speed", "there is no directory nothing; name one that is a repository of git"),
-        ("git:plain@speed", r"not a git repository .*; name a repository of git"),
+        ("git:plain@speed", r"not a git repository .*; name a directory that is a git repository"),
         ("git:project@main", "the branch is checked out, and its files would not follow; name a branch that is not"),
         ("git:project@tree", "the branch is checked out"),
         ("git:project@code", "the branch has other files and no history; name a new one, which pgtrial begins"),
@@ -153,7 +153,7 @@ def test_a_commit_needs_a_name(repository, monkeypatch):
 
 def test_git_may_be_missing(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StudyError, match="git is not installed here, and a repository is named; install git"):
+    with pytest.raises(StudyError, match="git is needed to read a repository, and is not installed; install git"):
         place_of("git:project@speed").names()
 
 

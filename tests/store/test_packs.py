@@ -58,7 +58,7 @@ def test_the_study_directory_needs_nothing_from_outside(study, tmp_path):
 
 def test_a_file_that_is_not_as_planned_is_noticed(study):
     (study.path / "scripts" / "counters" / "check.sql").write_text("SELECT 1 WHERE false;\n")
-    with pytest.raises(StoreError, match=r"counters/check\.sql is not the script that was planned"):
+    with pytest.raises(StoreError, match=r"counters/check\.sql was changed after the study was planned"):
         StudyDirectory.open(study.path)
 
 

@@ -68,11 +68,15 @@ def test_a_file_that_has_changed_is_noticed(study, tmp_path, change):
 @pytest.mark.parametrize(
     ("commands", "sections", "complaint"),
     [
-        (("x", None), {}, "[arms.b] has no command, and other arms have one, which is their load; give every arm a"),
-        ((None, None), {"load": {"workload": "client-programs"}}, "[arms.a] has no command, which is the load of"),
+        (("x", None), {}, "[arms.b] has no command, but other arms have one as their load; give every arm a"),
+        ((None, None), {"load": {"workload": "client-programs"}}, "[arms.a] has no command, but the load"),
         ((None, None), {"server": {"command_directory": "own"}}, "[arms.a] has command_directory and no command;"),
-        (("x", "x"), {"load": {"workload": "select-only"}}, "[load] workload: the arms' commands are the load;"),
-        (("x", "x"), {"load": {"query": "select 1"}}, "[load] query: the arms' commands are the load;"),
+        (
+            ("x", "x"),
+            {"load": {"workload": "select-only"}},
+            "[load] workload: the commands of the arms are already the load;",
+        ),
+        (("x", "x"), {"load": {"query": "select 1"}}, "[load] query: the commands of the arms are already the load;"),
         (("x", "x"), {"load": {"clients": 4}}, "clients is not for client-programs: a program opens its own conn"),
         (("x", "x"), {"load": {"rate": 4}}, "rate is not for client-programs"),
         (("x", "x"), {"load": {"max_tries": 4}}, "max_tries is not for client-programs"),
@@ -116,5 +120,5 @@ def test_arms_of_the_command_line(text, name, setup):
 
 
 def test_the_command_line_refuses_as_a_study_file_does():
-    with pytest.raises(StudyError, match="has no command, and other arms have one"):
+    with pytest.raises(StudyError, match="has no command, but other arms have one"):
         comparison([f"command={PYTHON} a.py", "default"], "compare", None, 1, {})

@@ -67,7 +67,7 @@ def test_a_script_that_is_not_as_planned_is_noticed(file, tmp_path):
     script = study.script(study.plan.load_points[-1])
     assert script is not None
     script.write_text("SELECT 1;\n")
-    with pytest.raises(StoreError, match=r"scripts/orders\.sql is not the script that was planned"):
+    with pytest.raises(StoreError, match=r"scripts/orders\.sql was changed after the study was planned"):
         StudyDirectory.open(study.path)
     script.unlink()
     with pytest.raises(StoreError, match=r"scripts/orders\.sql is damaged or missing"):

@@ -84,7 +84,7 @@ def test_a_directory_that_has_changed_since_the_study_was_planned_is_not_built(r
     [
         ("git:source@nowhere", "the repository has no commit 'nowhere'"),
         ("git:nothing@main", "there is no directory"),
-        ("git:plain@main", "not a git repository .*; name a repository of git"),
+        ("git:plain@main", "not a git repository .*; name a directory that is a git repository"),
         ("git:file://{folder}/source@nowhere", "the repository has no branch or tag 'nowhere'"),
         ("git:file://{folder}/nothing@main", "does not appear to be a git repository"),
         ("source:nothing", "there is no directory"),
@@ -102,7 +102,7 @@ def test_what_cannot_be_had_is_said_when_the_study_is_read(repository, tmp_path,
 @pytest.mark.usefixtures("repository")
 def test_a_repository_of_another_account_is_read_only_if_the_user_trusts_it(tmp_path, monkeypatch, text):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(StudyError, match=r"detected dubious ownership .*; if you trust it, run git config"):
+    with pytest.raises(StudyError, match=r"detected dubious ownership .*; if you trust the repository, run git config"):
         postgres_of(tmp_path, text)
 
 

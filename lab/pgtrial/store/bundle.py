@@ -70,10 +70,7 @@ _STUDY = tuple(
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
         (r"facts/[^/]+(/\d+)?\.json", 16 * _MB),
-        (
-            r"canaries/\d+\.json",
-            16 * _MB,
-        ),  # only in studies of earlier versions, which timed a fixed computation (a canary) before each block
+        (r"canaries/\d+\.json", 16 * _MB),  # earlier versions timed a machine check before each block
         (r"interruptions/\d+\.json", 16 * _MB),
         (r"voided/[^/]+/void\.json", 16 * _MB),
         (rf"{_TRIAL}/trial\.json", 64 * _MB),

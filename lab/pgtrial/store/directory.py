@@ -1,8 +1,8 @@
-"""Reads and writes a study directory, which has the frozen study and plan, the trials as they are completed, and the
-facts, all in plain files.
+"""Reads and writes a study directory. It contains, in plain files, the frozen study, the plan, the facts, and each
+trial as soon as it is complete.
 
-A trial's directory is written under a hidden temporary name and renamed when it is complete. A crash of the lab
-therefore loses at most the trial that was running, and no trial is stored twice.
+The directory of a trial is written under a hidden temporary name, and is renamed when it is complete. If pgtrial is
+killed, at most the running trial is lost, and no trial is stored twice.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ from pgtrial.store.workloads import digest
 PLAN, STUDY = "plan.json", "study.toml"
 
 _KEY = "sha256"
-"""The key of plan.json with the digests: the SHA-256 of study.toml, and that of the plan as compact JSON with sorted
-keys."""
+"""The key in plan.json that holds two digests: the SHA-256 of study.toml, and that of the plan as compact JSON with
+sorted keys."""
 _SEAL = "made here"
-"""The key of plan.json that holds the mark of this account on this machine (`machine_key.seal`). It stands beside the
-two digests."""
+"""The key in plan.json, next to the two digests, that holds the mark of this account on this machine
+(`machine_key.seal`)."""
 _CURE_OF_PLAN = "restore it from a copy, or run the study again"
 
 _PROVIDER = "provider.parquet"
 _PLANS = "statement_plans.json"
 _RECORD = "trial.json"
-"""The file of a trial's directory that is written last: a directory that has it has all that a trial needs."""
+"""The file that is written last into the directory of a trial: if it exists, the trial is complete."""
 
 JOB_PROGRESS = "progress.json"
 """The file with the progress of a job, in the directory of the trial that runs it."""
 
 
 class StudyDirectory:
-    """One study on disk. `spec` and `plan` are frozen; all else is read from the files at each call.
+    """A study on disk. `spec` and `plan` never change; everything else is read from the files at each call.
 
-    `made_here` is true if this account planned the study on this machine. Any other study may be a stranger's.
+    `made_here` is true if this account planned the study on this machine. Any other study may come from a stranger.
     """
 
     def __init__(self, path: Path, spec: StudySpec, plan: Plan, *, made_here: bool = False):
@@ -89,22 +89,24 @@ class StudyDirectory:
 
     @property
     def design(self) -> Design:
-        """Returns the design of the study, whose trials alternate as its plan says."""
+        """The design of the study. Its trials alternate in slices if the plan says so."""
         return Design.planned(self.spec, self.plan)
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Makes a new study directory; `path` must be absent or empty. Raises StoreError, and leaves `path` then as it
-        was."""
+        """Creates a new study directory. `path` must not exist or be an empty directory. Raises StoreError, and then
+        leaves `path` as it was."""
         existed = path.exists()
         make_folder(path, mode=0o700)
         with writing(path):
             if any(path.iterdir()):
-                raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
+                raise StoreError(
+                    f"{path} is not empty, and does not contain this study; choose another directory with --results"
+                )
         try:
             return cls._filled(path, spec, plan)
         except BaseException:
-            # the next attempt would refuse a directory that has files and no study
+            # otherwise the next attempt would be refused, since the directory is not empty
             with suppress(OSError):
                 for folder in ("trials", "facts", FOLDER):
                     shutil.rmtree(path / folder, ignore_errors=True)
@@ -115,7 +117,7 @@ class StudyDirectory:
 
     @classmethod
     def _filled(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Writes a new study into its empty directory. Raises StoreError."""
+        """Writes the files of a new study into an empty directory. Raises StoreError."""
         with writing(path):
             (path / "trials").mkdir()
             (path / "facts").mkdir()
@@ -125,7 +127,7 @@ class StudyDirectory:
             write_atomically(path / FOLDER / name, text)
         frozen = freeze(spec)
         _write_plan(path, plan, frozen, made_here=True)
-        # written last: a directory with a study.toml has all that a study needs
+        # this file is written last: if it exists, the study directory is complete
         write_atomically(path / STUDY, frozen)
         return cls(path, thaw(frozen).with_scripts(spec.scripts), plan, made_here=True)
 
@@ -135,7 +137,7 @@ class StudyDirectory:
         if path.is_dir():
             check_readable(path)
         if not path.exists():
-            raise StoreError(f"there is no {path}; name the directory of a study, or its bundle")
+            raise StoreError(f"{path} does not exist; name the directory of a study, or its bundle")
         if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:
@@ -148,13 +150,13 @@ class StudyDirectory:
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan, made_here=made_here)
 
     def extend(self, plan: Plan) -> None:
-        """Replaces the stored plan by this one, which has further blocks. Raises StoreError."""
+        """Replaces the stored plan by one with further blocks. Raises StoreError."""
         _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
 
     def without_secrets(self) -> dict[str, str]:
-        """Returns the texts of study.toml and plan.json without values that may be secrets, by the name of the file.
-        Bundles have these texts in place of the files; the result is empty if the study has no such values."""
+        """Returns the texts of study.toml and plan.json without values that may be secrets, by the name of the file. A
+        bundle contains these texts in place of the files. The result is empty if the study has no such values."""
         spec, places = cut(self.spec)
         if not places:
             return {}
@@ -162,8 +164,8 @@ class StudyDirectory:
         return {STUDY: frozen, PLAN: _plan_text(self.plan, frozen, made_here=self.made_here)}
 
     def script(self, point: LoadPoint) -> Path | None:
-        """Returns the file of a workload that is the study's own script, or the folder of a pack, a suite or a mix;
-        None for a built-in workload."""
+        """Returns the path of the file if a workload is a script of the user, or of the folder if it is a pack, a suite
+        or a mix of scripts; None for a built-in workload."""
         if point.kind.folder is not None:
             return self.path / FOLDER / point.kind.folder
         if point.mix:
@@ -171,25 +173,28 @@ class StudyDirectory:
         return self.script_called(point.workload.partition("/")[0])
 
     def script_called(self, name: str) -> Path | None:
-        """Returns the file of a script of the study's own, or the folder of a pack; None for another name."""
+        """Returns the path of a script of the user, or of the folder of a pack, with this name; None if the study has
+        neither."""
         is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
         return self.path / FOLDER / name if is_own else None
 
     # ---- trials
 
     def trials(self) -> list[Trial]:
-        """Returns all stored trials in the order of execution. Raises StoreError with the name of a damaged one and the
-        cure."""
+        """Returns all stored trials in the order in which they ran. If one is damaged, raises StoreError with its path
+        and a remedy."""
         trials = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
         indices: set[int] = set()
         for trial in trials:
             if trial.index in indices:
-                raise StoreError(f"{self.path / 'trials'} holds trial {trial.index} twice; delete one of the two")
+                raise StoreError(
+                    f"{self.path / 'trials'} contains trial {trial.index} twice; delete one of the two directories"
+                )
             indices.add(trial.index)
         return sorted(trials, key=lambda trial: trial.index)
 
     def missing(self) -> list[PlannedTrial]:
-        """Returns the planned trials that are not stored yet, in the order of execution."""
+        """Returns the planned trials that are not stored yet, in the order in which they will run."""
         stored = {trial.index for trial in self.trials()}
         return [planned for planned in self.plan.wanted if planned.index not in stored]
 
@@ -200,47 +205,48 @@ class StudyDirectory:
         return self.path / "trials" / name
 
     def table_path(self, trial: Trial, name: str) -> Path:
-        """Returns the path of a table of the trial, such as `timeline` or `waits`, whether or not the trial has it."""
+        """Returns the path of a table of the trial, such as `timeline` or `waits`, even if the trial does not have
+        it."""
         return self.trial_path(trial) / f"{name}.parquet"
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
-        """Returns the trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises
-        StoreError."""
+        """Returns the table with one row for each second of the trial (columns of TIMELINE_SCHEMA); empty for a failed
+        trial without one. Raises StoreError."""
         return self._table(trial, "timeline", may_lack=trial.status == "failed")
 
     def slices(self, trial: Trial) -> pl.DataFrame:
-        """Returns the slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials. Raises
-        StoreError."""
+        """Returns the table of the slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials.
+        Raises StoreError."""
         return self._table(trial, "slices")
 
     def waits(self, trial: Trial) -> pl.DataFrame:
-        """Returns the wait events of sessions (columns of WAITS_SCHEMA); empty if they were not observed. Raises
-        StoreError."""
+        """Returns the table of the wait events of sessions (columns of WAITS_SCHEMA); empty if they were not observed.
+        Raises StoreError."""
         return self._table(trial, "waits")
 
     def observed(self, trial: Trial) -> pl.DataFrame:
-        """Returns the counters by second (columns of OBSERVED_SCHEMA); empty if they were not observed. Raises
-        StoreError."""
+        """Returns the table of the counters by second (columns of OBSERVED_SCHEMA); empty if they were not observed.
+        Raises StoreError."""
         return self._table(trial, "observed")
 
     def provider_metrics(self, trial: Trial) -> pl.DataFrame:
-        """Returns the metrics of the provider (columns of PROVIDER_SCHEMA); empty if they were not imported. Raises
-        StoreError."""
+        """Returns the table of the provider's metrics (columns of PROVIDER_SCHEMA); empty if they were not imported.
+        Raises StoreError."""
         return self._table(trial, "provider")
 
     def has_provider_metrics(self, trial: Trial) -> bool:
-        """True if the metrics of the provider have been imported."""
+        """True if the provider's metrics of a trial have been imported."""
         return (self.trial_path(trial) / _PROVIDER).exists()
 
     def write_provider_metrics(self, trial: Trial, metrics: pl.DataFrame) -> None:
-        """Stores the metrics of the provider beside a stored trial, since monitoring has them only some minutes after
-        the trial."""
+        """Stores the provider's metrics of a trial that is already stored. They come later, since the provider's
+        monitoring has them only some minutes after the trial."""
         file = io.BytesIO()
         metrics.write_parquet(file)
         write_in_folder(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
     def latencies(self, trial: Trial) -> Latencies | None:
-        """Returns the latencies of the measured part; None if the trial has none. Raises StoreError."""
+        """Returns the latencies of the measured phase; None if the trial has none. Raises StoreError."""
         path = self.trial_path(trial) / "latency.hdr"
         if not path.exists():
             return None
@@ -248,8 +254,8 @@ class StudyDirectory:
             return Latencies.read(read_bytes(path).decode().strip())
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
-        """Makes a new hidden directory in which one trial is written before `write_trials` completes it, and returns
-        its path."""
+        """Creates the hidden directory in which the files of a trial are written until `write_trials` completes it, and
+        returns its path."""
         temporary = self.hidden_path(planned)
         with writing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
@@ -257,14 +263,15 @@ class StudyDirectory:
         return temporary
 
     def hidden_path(self, planned: PlannedTrial) -> Path:
-        """Returns the hidden directory of a trial in progress."""
+        """Returns the path of the hidden directory of a trial in progress."""
         return hidden(self.trial_path(planned))
 
     def write_trials(self, trials: Sequence[Trial]) -> None:
-        """Completes trials that belong together: first all of their files are flushed to the disk, then the directories
-        get their names.
+        """Completes trials that ran at the same time: first all their files are flushed to the disk, and then the
+        directories get their final names.
 
-        The trials were begun with `begin_trial`. After a crash, `finish_trials` gives the names.
+        Each trial must have been begun with `begin_trial`. After a crash in between, `finish_trials` gives the
+        directories their names.
         """
         for trial in trials:
             temporary = hidden(self.trial_path(trial))
@@ -274,7 +281,8 @@ class StudyDirectory:
         self._name([self.trial_path(trial) for trial in trials])
 
     def finish_trials(self) -> None:
-        """Gives their names to trials of which all files were written when the lab was killed. Raises StoreError."""
+        """Completes trials whose files were all written when pgtrial was killed: gives their directories the final
+        names. Raises StoreError."""
         complete = {path for path in self.unfinished() if (path / _RECORD).exists()}
         for together in self._groups() if complete else ():
             paths = [self.trial_path(planned) for planned in together]
@@ -283,19 +291,19 @@ class StudyDirectory:
                 self._name(written)
 
     def together(self, planned: PlannedTrial) -> list[PlannedTrial]:
-        """Returns the trials that run at the same time as a planned one, itself among them. Raises StoreError if only
-        some of them are stored."""
+        """Returns the planned trials that run at the same time as `planned`, including this one. Raises StoreError if
+        only some of them are stored."""
         group = next(group for group in self._groups() if group[0].index <= planned.index <= group[-1].index)
         for one in group:
             if self.trial_path(one).exists():
                 raise StoreError(
-                    f"{self.trial_path(one)} is there without the trials that ran at the same time; move it away and "
-                    "run again"
+                    f"{self.trial_path(one)} is stored without the trials that ran at the same time; move it out of "
+                    "the study directory, and run the study again"
                 )
         return group
 
     def _groups(self) -> Iterator[list[PlannedTrial]]:
-        """Yields the planned trials in groups that run at the same time."""
+        """Yields the planned trials in groups. The trials of a group run at the same time."""
         if self.plan.interleaving is None:
             yield from ([planned] for planned in self.plan.wanted)
             return
@@ -313,19 +321,20 @@ class StudyDirectory:
         return sorted((self.path / "trials").glob(".*"))
 
     def voided_blocks(self) -> list[int]:
-        """Returns the numbers of the blocks that an earlier version set aside in voided/bNN-K, once for each time."""
+        """Returns the numbers of the blocks that an earlier version of pgtrial moved to voided/bNN-K. A number occurs
+        once for each time that its block was moved."""
         names = (re.fullmatch(r"b(\d+)-\d+", path.name) for path in (self.path / "voided").glob("b*"))
         return sorted(int(name[1]) for name in names if name)
 
     # ---- facts
 
     def facts(self) -> dict[str, Facts]:
-        """Returns the facts collected so far, by arm in the plan's order; of several deployments those of the first
-        stored one. Raises StoreError."""
+        """Returns the stored facts by arm, in the order of the plan. If an arm has several deployments, these are the
+        facts of the first one that is stored. Raises StoreError."""
         return {arm: known[0] for arm, known in self.deployment_facts().items()}
 
     def deployment_facts(self) -> dict[str, list[Facts]]:
-        """Returns the facts collected so far of each arm's deployments, of which most arms have one. Raises
+        """Returns the stored facts of the deployments of each arm. Most arms have only one deployment. Raises
         StoreError."""
         numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
         paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
@@ -336,12 +345,12 @@ class StudyDirectory:
         return {arm: known for arm, known in stored.items() if known}
 
     def write_facts(self, facts: Facts) -> None:
-        """Stores the facts of one arm, or of one of its deployments."""
+        """Stores the facts of an arm or, if it has several deployments, of one of them."""
         write_in_folder(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
 
     def audit(self) -> Audit | None:
-        """Returns the audit, which says how fair the comparison is by the facts; None before the facts are complete.
-        Raises StoreError."""
+        """Returns the audit, which says by the facts whether the comparison is fair; None until the facts of all arms
+        are stored. Raises StoreError."""
         path = self.path / "facts" / "audit.json"
         return record_at(path, Audit, f"delete {path} and run again")
 
@@ -350,26 +359,27 @@ class StudyDirectory:
         write_in_folder(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
 
     def statement_plans(self) -> StatementPlans | None:
-        """Returns the plans of a replay's statements that got slower; None before the plans were taken. Raises
-        StoreError."""
+        """Returns PostgreSQL's plans of the statements that became slower in a replay; None if they were not collected.
+        Raises StoreError."""
         path = self.path / _PLANS
         return record_at(path, StatementPlans, f"delete {path} and run again")
 
     def write_statement_plans(self, plans: StatementPlans) -> None:
-        """Stores the plans of a replay's statements that got slower."""
+        """Stores PostgreSQL's plans of the statements that became slower in a replay."""
         write_in_folder(self.path / _PLANS, plans.model_dump_json(indent=1))
 
     def write_file(self, name: str, data: str | bytes) -> Path:
-        """Stores a file beside the study, e.g. report.html, and returns its path."""
+        """Stores a file in the study directory, such as report.html, and returns its path."""
         write_in_folder(self.path / name, data)
         return self.path / name
 
     def locked(self) -> AbstractContextManager[None]:
-        """Holds the lock of the directory for one running lab. Raises StoreError if another lab holds it."""
+        """Holds the lock of the study directory within the context, for the lab that runs the study. Raises StoreError
+        if another lab holds it."""
         return locked(self.path)
 
     def _facts_path(self, arm: str, deployment: int | None) -> Path:
-        """Returns the path of an arm's facts: facts/ARM.json, or facts/ARM/NUMBER.json for one of several
+        """Returns the path of the facts of an arm: facts/ARM.json, or facts/ARM/NUMBER.json for one of several
         deployments."""
         twins = [name for name in self.plan.arms if slug(name) == slug(arm)]
         suffix = f"-{twins.index(arm) + 1}" if len(twins) > 1 or slug(arm) == "audit" else ""
@@ -377,7 +387,7 @@ class StudyDirectory:
         return self.path / "facts" / (f"{name}.json" if deployment is None else f"{name}/{deployment}.json")
 
     def _table(self, trial: Trial, name: str, *, may_lack: bool = True) -> pl.DataFrame:
-        """Returns a table of a trial. If the file is missing and `may_lack` allows it, the table has no rows. Raises
+        """Returns a table of a trial. If its file is missing and `may_lack` is true, the table has no rows. Raises
         StoreError."""
         path = self.table_path(trial, name)
         return pl.DataFrame(schema=SCHEMAS[name]) if may_lack and not path.exists() else read_frame(path)
@@ -386,7 +396,10 @@ class StudyDirectory:
         trial = read_record(path / _RECORD, Trial, again(path))
         planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
         if planned is None or path != self.trial_path(trial) or (planned.arm, planned.seed) != (trial.arm, trial.seed):
-            raise StoreError(f"{path} is not a trial of this study's plan; move it away and run again")
+            raise StoreError(
+                f"{path} is not a trial of this study's plan; move it out of the study directory, and run the study "
+                "again"
+            )
         return trial
 
 
@@ -403,10 +416,11 @@ def _plan_text(plan: Plan, study: str, *, made_here: bool) -> str:
 
 
 def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:
-    """Returns the plan of a study whose study.toml has this text, and whether this account made it on this machine.
+    """Returns the plan of a study, and true if this account planned it on this machine. `study` is the text of its
+    study.toml.
 
-    Raises StoreError if one of the two files was changed after it was written. A plan from before there were digests is
-    not checked.
+    Raises StoreError if one of the two files was changed later. Plans of early versions, which had no digests, are not
+    checked.
     """
     path = directory / PLAN
     with intact(path, _CURE_OF_PLAN):
@@ -434,20 +448,21 @@ def _digest_of(content: dict[str, Any]) -> str:
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
-    """Returns the texts of the planned scripts. Raises StoreError for one that is no longer as it was planned."""
+    """Returns the texts of the study's scripts. Raises StoreError if a script was changed after the study was
+    planned."""
     texts: dict[str, str] = {}
     for name, expected in plan.scripts.items():
         with intact(folder / name, "restore it from a copy"):
             texts[name] = read_bytes(folder / name).decode()
         if digest(texts[name]) != expected:
             raise StoreError(
-                f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"
+                f"{folder / name} was changed after the study was planned; restore it from a copy, or start a new study"
             )
     return texts
 
 
 def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[SliceRow]]:
-    """Returns the slices of interleaved trials, in order of time, by index of the trial. Raises StoreError."""
+    """Returns the slices of interleaved trials by the index of the trial, sorted by time. Raises StoreError."""
     if study.plan.interleaving is None:
         return {}
     frames = {trial.index: study.slices(trial) for trial in trials}
@@ -459,8 +474,8 @@ def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[
 
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
-    """Returns the committed transactions in each second of the measured part, by index of the trial. Raises
-    StoreError."""
+    """Returns the number of committed transactions in each second of the measured phase, by the index of the trial.
+    Raises StoreError."""
     timelines = ((trial, study.table_path(trial, "timeline")) for trial in trials)
     stored = {trial.index: path for trial, path in timelines if trial.status != "failed" or path.exists()}
     committed = committed_of_each(stored)

@@ -1,4 +1,4 @@
-"""Dumps of data: their paths, their formats and their digests."""
+"""Finds out the format, the files and the digest of a dump."""
 
 from __future__ import annotations
 
@@ -11,51 +11,52 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import ROWS
 
 DumpKind = Literal["plain", "archive"]
-"""The kind of a dump: SQL, which the lab runs itself, or an archive, which pg_restore reads: custom, tar or directory
-format."""
+"""The kind of a dump: `plain` is SQL, which pgtrial runs itself; `archive` is the custom, tar or directory format of
+pg_dump, which pg_restore reads."""
 
 _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
-"""The position and the bytes by which a file in custom or tar format is recognised."""
+"""The offset and the bytes by which a dump in custom or tar format is recognised."""
 _SHOWN = 3
-"""The most files of a folder that a message names."""
+"""The largest number of files of a folder that a message lists."""
 _CONTENTS = "toc.dat"
 """The file by which a dump in directory format is recognised."""
 
 
 def kind_of_dump(path: Path) -> DumpKind:
-    """Returns the kind of a dump, which says how it is restored. Raises StudyError if the path is no dump."""
+    """Returns the kind of a dump, which decides how it is restored. Raises StudyError if the path is not a dump that
+    pgtrial can restore."""
     if path.is_fifo():
         raise StudyError(
-            f"{path} is a pipe, which can be read only once, and data is read several times, also when a study goes "
-            "on; write it to a file, and name that"
+            f"{path} is a pipe, but pgtrial reads data several times, also when a study is continued; write the data "
+            "to a file, and name the file"
         )
     if path.is_dir():
         if (path / "PG_VERSION").is_file():
             raise StudyError(
-                f"{path} is a data directory, which only servers of one version can read; start a server on it and "
-                "make a dump by pg_dump"
+                f"{path} is a data directory, which only servers of one version can read; start a server on it, and "
+                "make a dump with pg_dump"
             )
         if (files := sorted(file.name for file in path.glob("*.sql"))) and not (path / _CONTENTS).is_file():
             named = ", ".join(f'"{path.name}/{name}"' for name in files[:_SHOWN])
             more = ", ..." if len(files) > _SHOWN else ""
             raise StudyError(
-                f"{path} is a folder of SQL files, whose order it does not say; name them in turn: "
+                f"{path} is a folder of SQL files, but not in which order to run them; name the files in their order: "
                 f"data = [{named}{more}]"
             )
         if not (path / _CONTENTS).is_file():
-            raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
+            raise StudyError(f"{path} is not a dump: a directory that pg_dump wrote has a file {_CONTENTS}")
         return "archive"
     if path.suffix.lower() in ROWS:
         raise StudyError(
-            f"{path} has the rows of a table and no SQL; name a file of SQL that creates the table and has the rows "
-            "behind COPY ... FROM stdin WITH (FORMAT csv), and \\. as its last line"
+            f"{path} has only the rows of a table and no SQL; name a file of SQL that creates the table and has the "
+            "rows behind COPY ... FROM stdin WITH (FORMAT csv), and \\. as its last line"
         )
     with open_file(path) as file:
         begin = file.read(512)
     if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
         return "archive"
     if b"\0" in begin or begin.startswith(b"\x1f\x8b"):
-        raise StudyError(f"{path} is no dump in a format of pg_dump; decompress it if it is compressed")
+        raise StudyError(f"{path} is not a dump in a format of pg_dump; decompress it if it is compressed")
     return "plain"
 
 
@@ -65,12 +66,12 @@ def parts_of_dump(path: Path) -> list[Path]:
 
 
 def from_root(named: str, folder: Path) -> str:
-    """Returns the path that a study file names as an absolute path, so that the study can go on from any directory."""
+    """Returns the absolute path for a path in a study file, so that the study can be continued from any directory."""
     return str((folder / Path(named).expanduser()).absolute())
 
 
 def digest_of(root: Path, parts: list[Path]) -> str:
-    """Returns the SHA-256 of files and of their names below a directory."""
+    """Returns a SHA-256 over the contents of files and their paths below `root`."""
     whole = hashlib.sha256()
     for path in parts:
         with open_file(path) as file:

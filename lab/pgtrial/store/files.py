@@ -1,5 +1,5 @@
-"""Writes files so that they are complete or absent: under a temporary name, flushed to the disk, then renamed. Reads
-files, and turns errors into sentences for the user."""
+"""Writes files so that they are either complete or absent: under a temporary name, flushed to the disk, then renamed.
+Also reads files, and turns errors into sentences for the user."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ _R = TypeVar("_R", bound=Record)
 
 
 def read_record(path: Path, kind: type[_R], cure: str) -> _R:
-    """Returns a record from its file. Raises StoreError."""
+    """Reads a record of the type `kind` from its file. `cure` is the remedy in the message if the file is damaged.
+    Raises StoreError."""
     with intact(path, cure):
         return parse_record(path, read_bytes(path).decode(), kind, cure)
 
 
 def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
-    """Returns a record from its file; None if there is no such file. Raises StoreError."""
+    """Reads a record of the type `kind` from its file; None if the file does not exist. Raises StoreError."""
     return read_record(path, kind, cure) if path.exists() else None
 
 
 def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
-    """Returns a record from the text of its file. Raises StoreError."""
+    """Returns the record of the type `kind` that is in the text of a file. Raises StoreError."""
     try:
         record = kind.model_validate_json(text)
     except ValidationError as error:
@@ -45,7 +46,7 @@ def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
 
 
 def refuse_newer(path: Path) -> None:
-    """Raises StoreError if this file holds a record of a newer format. A file that cannot be read counts as not
+    """Raises StoreError if this file contains a record of a newer format. A file that cannot be read does not count as
     newer."""
     with contextlib.suppress(OSError, ValueError):
         content = from_json(read_bytes(path))
@@ -58,7 +59,7 @@ def _check_format(path: Path, version: object) -> None:
 
 
 def check_readable(study: Path) -> None:
-    """Raises StoreError if this account may not read a study's directory, or a directory in it."""
+    """Raises StoreError if this account has no right to read a study's directory, or a directory in it."""
     check_listed(study)
     for folder in study.iterdir():
         if folder.is_dir():
@@ -66,20 +67,23 @@ def check_readable(study: Path) -> None:
 
 
 def check_listed(folder: Path) -> None:
-    """Raises StoreError if this account may not read a directory, which would otherwise look empty."""
+    """Raises StoreError if this account has no right to list a directory. Without this check, the directory would look
+    empty."""
     try:
         os.scandir(folder).close()
-        os.stat(os.path.join(folder, "."))  # a Path would drop the point
+        os.stat(os.path.join(folder, "."))  # a Path would remove the "."
     except PermissionError as error:
         raise _forbidden(folder) from error
 
 
 def _forbidden(path: Path) -> StoreError:
-    return StoreError(f"{path} may not be read by this account; run pgtrial as its owner, or let this account read it")
+    return StoreError(
+        f"{path} cannot be read by this account; run pgtrial as its owner, or give this account the right to read it"
+    )
 
 
 def damaged(path: Path, error: Exception, cure: str) -> StoreError:
-    """Returns the error for a file that cannot be read."""
+    """Returns the error for a file that cannot be read or has invalid content. `cure` is the remedy in the message."""
     if isinstance(error, PermissionError):
         return _forbidden(path)
     return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
@@ -87,7 +91,7 @@ def damaged(path: Path, error: Exception, cure: str) -> StoreError:
 
 @contextlib.contextmanager
 def intact(path: Path, cure: str) -> Iterator[None]:
-    """Turns every error inside that shows that a file cannot be read into a StoreError."""
+    """A context that turns errors about reading and parsing a file into a StoreError about `path`."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -95,7 +99,8 @@ def intact(path: Path, cure: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an error's message, with the place of the value where a record is invalid."""
+    """Returns the first line of an error's message. For an invalid record, it begins with the path of the invalid
+    value."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -107,7 +112,8 @@ def first_line(error: Exception) -> str:
 
 
 def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str, source: str) -> dict[str, str]:
-    """Returns the texts of the files of a pack or a suite (`kind`) that have these endings, by file name.
+    """Returns the texts of the files in the folder of a pack or suite that have these endings, by file name. `kind` is
+    the word `pack` or `suite`.
 
     Raises StudyError, which begins with `source`.
     """
@@ -115,7 +121,7 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
     try:
         for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
             if file.is_file() and file.name.endswith(endings) and not file.name.startswith("."):
-                # bytes, since reading text would change the line ends
+                # the bytes are decoded here, since reading the file as text would change line ends
                 texts[file.name] = file.read_bytes().decode()
     except UnicodeDecodeError:
         raise StudyError(f"{source}: the file {file.name} of the {kind} {name} is not a text in UTF-8") from None
@@ -125,25 +131,25 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
 
 
 def hidden(path: Path) -> Path:
-    """Returns the hidden name that a file or directory has until it is complete."""
+    """Returns the hidden name under which a file or directory is written until it is complete."""
     return path.with_name(f".{path.name}.tmp")
 
 
 def write_atomically(path: Path, data: str | bytes, option: str = "--results") -> None:
-    """Replaces `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError as `writing`
-    does."""
+    """Writes `data` to `path` so that after a crash there is either the old or the new content. Raises StoreError as
+    `writing` does."""
     with writing(path, option):
         replace_file(path, data.encode() if isinstance(data, str) else data)
 
 
 def write_in_folder(path: Path, data: str | bytes) -> None:
-    """Writes a file atomically, and makes its folder if that is missing. Raises StoreError."""
+    """Writes a file atomically, and creates its folder if that is missing. Raises StoreError."""
     make_folder(path.parent)
     write_atomically(path, data)
 
 
 def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> None:
-    """Makes a directory and those above it that are missing. Raises StoreError as `writing` does."""
+    """Creates a directory, with all missing directories above it. Raises StoreError as `writing` does."""
     with writing(path, option):
         make_directory(path, mode)
 
@@ -156,7 +162,7 @@ def check_place(path: Path, option: str = "--results") -> None:
 
 
 def sync_tree(directory: Path) -> None:
-    """Flushes every file of a directory, and the directory, to the disk."""
+    """Flushes all files in a directory, and the directory itself, to the disk."""
     for path in directory.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
@@ -165,7 +171,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def take_name(written: Path, path: Path) -> None:
-    """Flushes a file that another program has written to the disk, then renames it to `path`."""
+    """Flushes a file that another program has written to the disk, and then renames it to `path`."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
     written.rename(path)
@@ -182,21 +188,22 @@ def sync_directory(directory: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError, option: str = "--results") -> StoreError:
-    """Returns the error for a file or directory that cannot be written; `option` is the option with which the user
-    names another one."""
+    """Returns the error for a file or directory that cannot be written. `option` is the option with which the user can
+    name another one."""
     if isinstance(error, ExchangeableError):
         return StoreError(
-            f"root writes nothing to {path}: {error.strerror}; {error.weakness.cure}, or choose a directory that only "
-            f"root can write, with all above it, with {option}"
+            f"pgtrial runs as root and does not write {path}: {error.strerror}; {error.weakness.cure}, or use {option} "
+            "to choose a directory that, like all directories above it, only root can write"
         )
     return StoreError(
-        f"cannot write {path}: {error.strerror or error}; choose a writable place with {option}, or free some space"
+        f"cannot write {path}: {error.strerror or error}; use {option} to choose a directory that you can write, or "
+        "free some disk space"
     )
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns an OSError inside into a StoreError about `path`."""
+    """A context that turns an OSError into a StoreError about `path`."""
     try:
         yield
     except OSError as error:
@@ -205,24 +212,25 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_of(path: Path) -> Iterator[None]:
-    """Turns an error in a computation with a study's stored values into a StoreError about `path`.
+    """A context that turns an error in a computation with the stored values of a study into a StoreError about `path`.
 
-    Records check the types of the values that they name. Facts have no such types, so that a forged study may have
-    anything there.
+    Records check the types of the values that they name. Facts are not checked in this way, so a forged study may have
+    any value in them.
     """
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".removesuffix(": ")
         raise StoreError(
-            f"{path} has values that no pgtrial writes ({what}); get it again, or see --debug for where they are"
+            f"{path} has values that pgtrial never writes ({what}); copy or download it again, or use --debug to see "
+            "where the values are"
         ) from error
 
 
 @contextlib.contextmanager
 def writing(path: Path, option: str = "--results") -> Iterator[None]:
-    """Turns an OSError inside into a StoreError about `path`; `option` is the option with which the user names another
-    path."""
+    """A context that turns an OSError into a StoreError about `path`. `option` is the option with which the user can
+    name another path."""
     try:
         yield
     except OSError as error:
@@ -231,25 +239,27 @@ def writing(path: Path, option: str = "--results") -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_file(path: Path, option: str = "-o", *, replace: bool = False) -> Iterator[NewFile]:
-    """Yields a file to write to, which becomes `path` at the end. Raises StoreError if `path` is another file.
+    """Yields a file to write to, which gets the name `path` at the end of the context. Raises StoreError if a different
+    file has this name already.
 
-    A file with the same bytes may be there already; with `replace` any file. Nothing is left behind by an error.
+    An existing file with the same content is no error, and with `replace` any existing file is replaced. If an error
+    occurs, no file is left.
     """
     try:
         with new_beside(path) as new:
             yield new
             new.flush()
             if not replace and path.exists() and not _is_same(new, path):
-                raise StoreError(f"{path} exists and is another file; remove it, or name another with {option}")
+                raise StoreError(f"{path} exists with different content; remove it, or name another file with {option}")
             new.take_name(path.name)
     except ExchangeableError as error:
         raise cannot_write(path, error, option) from error
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another place with {option}") from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another file with {option}") from error
 
 
 def _is_same(new: NewFile, path: Path) -> bool:
-    """True if the file at `path` has the content of the new one."""
+    """True if the file at `path` has the same content as the new file."""
     new.file.seek(0)
     with open_file(path) as there:
         while piece := new.file.read(_PIECE):

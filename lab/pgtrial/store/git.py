@@ -1,8 +1,8 @@
 """Runs commands of git.
 
-Git runs no hook and no command that a repository or a URL names, asks for no password, and fetches only by https, http,
-ssh, git and file. A command that applies filters of the repository's configuration to contents must use
-`without_settings_of`.
+git is run so that it executes no hook and no command that a repository or a URL names, asks for no password, and
+fetches only by https, http, ssh, git and file. A command that applies filters from the repository's configuration to
+contents must use `without_settings_of`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
     "GIT_OPTIONAL_LOCKS": "0",
-    # a partial clone would fetch what it lacks, by commands of its own configuration
+    # otherwise a partial clone would fetch missing objects, with commands from its own configuration
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
 _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
-"""The environment variables that a hook of git has. With them git would read another repository than the one that is
-named."""
+"""Environment variables that git sets for hooks. They are removed, since git would use them in place of the repository
+that pgtrial names."""
 
 FOREIGN = "dubious ownership"
-"""The words in the message with which git refuses a repository that another account owns."""
+"""Words in git's message if it rejects a repository that belongs to another account."""
 
 
 @contextmanager
 def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
     """Yields a temporary bare repository that has the objects of `repository` and this commit as its HEAD, but none of
-    the settings of `repository`. Filters that `.gitattributes` names are therefore not run if only those settings
-    define their commands.
+    the settings of `repository`. Filters that `.gitattributes` names have no commands in it, unless the user's own
+    settings define them.
 
     Raises StudyError.
     """
@@ -55,20 +55,20 @@ def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
 
 
 def run(repository: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of git, and returns its result whatever its exit status. Raises StudyError if git is not
-    installed."""
+    """Runs a command of git, and returns its result, even if it failed. Raises StudyError if git is not installed."""
     done = _run(repository, arguments, b"")
     return subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
 
 
 def output(repository: Path | None, where: str, *arguments: str) -> str:
-    """Returns the text that a command of git prints. Raises StudyError with `where` and git's own words."""
+    """Runs a command of git, and returns the text that it prints. If it fails, raises StudyError, whose message begins
+    with `where` and has git's own words."""
     return _text(content(repository, where, *arguments))
 
 
 def content(repository: Path | None, where: str, *arguments: str, data: bytes = b"") -> bytes:
-    """Returns the bytes that a command of git prints, with `data` on its standard input. Raises StudyError as `output`
-    does."""
+    """Runs a command of git with `data` on its standard input, and returns the bytes that it prints. Raises StudyError
+    as `output` does."""
     done = _run(repository, arguments, data)
     if done.returncode != 0:
         raise refused(where, _text(done.stderr))
@@ -76,36 +76,36 @@ def content(repository: Path | None, where: str, *arguments: str, data: bytes = 
 
 
 def commit_named(repository: Path, ref: str) -> str | None:
-    """Returns the full name of the commit that a ref names; None if the repository has no such commit."""
+    """Returns the full id of the commit that a ref names; None if the repository has no such commit."""
     done = run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def words_of(stderr: str) -> str:
-    """Returns the first error of git's standard error, without its prefix."""
+    """Returns the first error message in git's standard error, without its prefix."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
     return words.partition(": ")[2] or words
 
 
 def refused(where: str, stderr: str) -> StudyError:
-    """Returns the error for a command that git refuses, with the cure where it is known."""
+    """Returns the error for a failed command of git, with a remedy if one is known."""
     words = words_of(stderr)
-    cure = "; name a repository of git" if words.startswith("not a git repository") else ""
+    cure = "; name a directory that is a git repository" if words.startswith("not a git repository") else ""
     if FOREIGN in words:
-        cure = "; if you trust it, run git config --global --add safe.directory with its path"
+        cure = "; if you trust the repository, run git config --global --add safe.directory with its path"
     return StudyError(f"{where}: {words}{cure}")
 
 
 def command(repository: Path | None, *arguments: str) -> list[str]:
-    """Returns the command line of git with the safe settings."""
+    """Returns the command line for git, with settings that make it safe on untrusted repositories."""
     settings = [part for setting in _SAFE for part in ("-c", setting)]
     where = [] if repository is None else ["-C", str(repository)]
     return ["git", *settings, *where, *arguments]
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment of all commands of git."""
+    """Returns the environment in which all commands of git run."""
     kept = {name: value for name, value in os.environ.items() if name not in _ROLE_OF_THE_CALLER}
     return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, **_ENVIRONMENT}
 
@@ -116,7 +116,7 @@ def _run(repository: Path | None, arguments: tuple[str, ...], data: bytes) -> su
             command(repository, *arguments), input=data, capture_output=True, check=False, env=environment()
         )
     except FileNotFoundError:
-        raise StudyError("git is not installed here, and a repository is named; install git") from None
+        raise StudyError("git is needed to read a repository, and is not installed; install git") from None
 
 
 def _text(printed: bytes) -> str:

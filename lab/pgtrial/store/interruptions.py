@@ -1,4 +1,4 @@
-"""Reads and writes the records of interruptions, whose trials do not count."""
+"""Reads and writes the records of interruptions of a study. Trials that were interrupted do not count."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def _notes(root: Path) -> list[Path]:
 
 
 def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
-    """Records an interruption that has just happened, or that was just noticed. Raises StoreError."""
+    """Stores the record of an interruption that has just happened, or that was noticed when the study was continued.
+    Raises StoreError."""
     notes = _notes(root)
-    # a record may have been removed: the number of an existing one must not be used again
+    # numbers are not counted but taken from the last record, since a record may have been removed
     number = int(notes[-1].stem) + 1 if notes else 1
     noted = datetime.now(UTC).isoformat(timespec="milliseconds")
     interruption = Interruption(number=number, noted=noted, how=how, trials=list(trials))

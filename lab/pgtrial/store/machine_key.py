@@ -1,5 +1,5 @@
-"""A secret key of this account on this machine. pgtrial uses it to mark what it has written here, and to make digests
-of values that must not be disclosed. The key is a file of the state directory and never leaves it."""
+"""Provides a secret key of this account on this machine. pgtrial uses it to mark files that it has written here, and to
+compute digests of values that must not be disclosed. The key is a file in the state directory and never leaves it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from pgtrial.store.state import is_own, own_directory, state_root
 
 
 def seal(text: str) -> str:
-    """Returns a mark of a text that only this account on this machine can make."""
+    """Returns a mark for a text, which only this account on this machine can compute."""
     return _digest("seal", text)
 
 
 def is_sealed(text: str, mark: object) -> bool:
-    """True if this account made the mark of this text on this machine."""
+    """True if the mark is the one that this account on this machine computes for the text."""
     return isinstance(mark, str) and hmac.compare_digest(mark.encode(), seal(text).encode())
 
 
 def not_told(name: str, text: str) -> str:
-    """Returns the text that is stored in place of one that may be a secret. Equal texts have equal digests on this
-    machine.
+    """Returns the text that is stored in place of a value that may be a secret. On one machine, equal values have equal
+    digests.
 
-    Nobody who has only the digest can find the text by trying words, since that needs the key.
+    Somebody who knows only the digest cannot find the value by trying words, since that needs the key.
     """
     return f"set, not shown (digest {_digest(name, text)[:8]})"
 
 
 def digest_here(name: str, text: str) -> str:
-    """Returns a digest of a text that must not be disclosed. Only this account on this machine can find the text by
+    """Returns a digest of a text that must not be disclosed. Only this account on this machine could find the text by
     trying words."""
     return _digest(name, text)[:16]
 
@@ -46,8 +46,8 @@ def _digest(of: str, text: str) -> str:
 
 @cache
 def _key(path: Path) -> bytes:
-    """Returns the key, and makes it if it is missing. If no state directory can keep it, the key holds for this process
-    only."""
+    """Returns the key, and creates it if it does not exist. If the state directory cannot be written, the key is valid
+    only in this process."""
     new = secrets.token_bytes(32)
     with suppress(OSError):
         own_directory(path.parent)

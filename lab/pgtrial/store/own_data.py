@@ -1,4 +1,5 @@
-"""The user's own data: finds the files that a study means, records their digests, and checks whether they changed."""
+"""Finds the files of the user's own data that a study names (the key `data`), records their digests, and checks whether
+they have changed."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from pgtrial.store.files import write_atomically
 from pgtrial.store.state import state_root
 
 _DUMPS = "dumps"
-"""The folder of the state directory that has the dumps of databases until their templates are made."""
+"""The folder in the state directory that keeps dumps of databases until the templates with their data are made."""
 DUMP_ENDINGS = (".dump", ".part")
-"""The endings of a dump, and of a dump that is being written."""
+"""The file endings of a complete dump, and of a dump that is being written."""
 _SIZE = ".size"
-"""The ending of the file with the size of a dumped database. This file is kept when the dump is removed."""
+"""The ending of the file that records the size of a dumped database. It stays when the dump is removed."""
 
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the absolute paths of its own data, which are named relative to `folder`, and with their
-    digest and size. Raises StudyError."""
+    """Returns the spec with the absolute paths of the study's data, and with their digest and size. In the study file,
+    the paths are relative to `folder`. Raises StudyError."""
     data = spec.load.data
     if not data:
         return spec
@@ -36,14 +37,15 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         server = spec.resolved(arm)
         if isinstance(server, Given):
             raise StudyError(
-                f"{source}: {marks.at_arm(arm)}data is loaded only into servers that pgtrial makes, and this one is "
-                f"given; load it there once ({_by_hand(data, folder)}) and leave {marks.key('load', 'data')} out, or "
-                "have pgtrial make the server (postgres=18 in place of its connection string)"
+                f"{source}: {marks.at_arm(arm)}pgtrial loads data only into servers that it starts itself, and this "
+                f"server is yours; load the data there once ({_by_hand(data, folder)}) and remove "
+                f"{marks.key('load', 'data')}, or let pgtrial start a server (postgres=18 in place of the connection "
+                "string)"
             )
         if isinstance(server, MadeBySsh) and names_server(data[0]):
             raise StudyError(
-                f"{source}: {marks.at_arm(arm)}a database is dumped by the pg_dump of a server on this machine; make a "
-                "plain dump (pg_dump --format=plain), and name that as data"
+                f"{source}: {marks.at_arm(arm)}pgtrial can dump a database only with the pg_dump of a server on this "
+                "machine; make a plain dump (pg_dump --format=plain), and name it as data"
             )
     if names_server(data[0]):
         return spec
@@ -53,7 +55,7 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _by_hand(data: Sequence[str], folder: Path) -> str:
-    """Returns the commands with which the user loads the data into a server of their own."""
+    """Returns the commands with which users load the data into servers of their own."""
     if names_server(data[0]):
         return "pg_dump SOURCE | psql CONNECTION"
     return "; ".join(
@@ -63,13 +65,13 @@ def _by_hand(data: Sequence[str], folder: Path) -> str:
 
 
 def _is_archive(place: str) -> bool:
-    with suppress(OSError, StudyError):  # what cannot be read is refused elsewhere
+    with suppress(OSError, StudyError):  # files that cannot be read are reported elsewhere
         return kind_of_dump(Path(place)) == "archive"
     return False
 
 
 def check_data_unchanged(spec: StudySpec) -> None:
-    """Raises StudyError if a file of the study's own data is no longer what it was when the study was planned."""
+    """Raises StudyError if a file of the study's data has changed since the study was planned."""
     for arm in spec.arms if spec.has_arm_data else [spec.baseline]:
         load = spec.for_arm(arm).load
         files, data = load.data_files, load.data
@@ -77,11 +79,11 @@ def check_data_unchanged(spec: StudySpec) -> None:
             continue
         if files_of(data, marks.key("load", "data")).sha256 != files.sha256:
             names = " or ".join(data)
-            raise StudyError(f"{names} has changed since the study was planned; restore it, or run a study of its own")
+            raise StudyError(f"{names} has changed since the study was planned; restore it, or start a new study")
 
 
 def data_places(spec: StudySpec) -> list[Path]:
-    """Returns the files or directories of the study's own data; for a database the path of its dump."""
+    """Returns the paths of the study's data; if the data are a database, the path of its dump."""
     data, files = spec.load.data, spec.load.data_files
     if files is not None and data and names_server(data[0]):
         return [dumps_of(state_root()) / f"{files.sha256}{DUMP_ENDINGS[0]}"]
@@ -89,50 +91,51 @@ def data_places(spec: StudySpec) -> list[Path]:
 
 
 def size_of_dumped(spec: StudySpec) -> int | None:
-    """Returns the size of the database from which the study's dump was taken, bytes; None if there is no dump yet."""
+    """Returns the size, in bytes, of the database that was dumped for the study; None if it was not dumped yet."""
     (path,) = data_places(spec)
     noted = path.with_suffix(_SIZE)
     return int(noted.read_text()) if noted.exists() else None
 
 
 def note_size(path: Path, size: int) -> None:
-    """Records that the dump at a path is complete, and the size of its database in bytes. Raises StoreError."""
+    """Records that the dump at a path is complete, with the size of its database in bytes. Raises StoreError."""
     write_atomically(path.with_suffix(_SIZE), str(size))
 
 
 def forget_dump(spec: StudySpec) -> None:
-    """Removes the dump of the study's database, whose templates are made."""
+    """Removes the dump of the study's database, which is not needed any more once its templates are made."""
     if is_to_be_dumped(spec):
         data_places(spec)[0].unlink(missing_ok=True)
 
 
 def dumps_of(state: Path) -> Path:
-    """Returns the folder with dumps of databases in a state directory."""
+    """Returns the folder in a state directory that keeps dumps of databases."""
     return state / _DUMPS
 
 
 def is_to_be_dumped(spec: StudySpec) -> bool:
-    """True if the study's own data is a database, which is dumped."""
+    """True if the study names a database as its data, which pgtrial has to dump."""
     return bool(spec.load.data) and names_server(spec.load.data[0])
 
 
 def dump_to_be_taken(spec: StudySpec) -> StudySpec:
-    """Returns the spec with a random name for the dump of its database; unchanged if there is no database, or its dump
-    has a name."""
+    """Returns the spec with a new random name for the dump of its database. The spec is unchanged if its data is not a
+    database, or if the dump already has a name."""
     if not is_to_be_dumped(spec) or spec.load.data_files is not None:
         return spec
     return with_dump(spec, DataFiles(sha256=hashlib.sha256(secrets.token_bytes(32)).hexdigest(), size=0))
 
 
 def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
-    """Returns the spec with this dump of its database, or with none yet; unchanged if its data is no database."""
+    """Returns the spec with this dump of its database, or without one if `files` is None. The spec is unchanged if its
+    data is not a database."""
     if not is_to_be_dumped(spec):
         return spec
     return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})
 
 
 def files_of(places: list[str], source: str) -> DataFiles:
-    """Returns the digest and the size of data in files. Raises StudyError, which begins with `source`."""
+    """Returns the digest and the total size of data in files. Raises StudyError, whose message begins with `source`."""
     digest, size = hashlib.sha256(), 0
     try:
         for place in map(Path, places):
@@ -145,5 +148,5 @@ def files_of(places: list[str], source: str) -> DataFiles:
     except OSError as error:
         raise StudyError(f"{source}: cannot read {error.filename}: {error.strerror or 'unreadable'}") from None
     if size == 0:
-        raise StudyError(f"{source}: {' and '.join(places)} is empty; name a dump, or a file of SQL")
+        raise StudyError(f"{source}: {' and '.join(places)} is empty; name a dump, or a file of SQL, that has data")
     return DataFiles(sha256=digest.hexdigest(), size=size)

@@ -1,5 +1,5 @@
-"""Client programs of arms: finds where their commands run and the files that they name, and checks whether these have
-changed."""
+"""Handles the client programs of arms (the key `command`): finds the directory in which a command runs and the files
+that it names, and checks whether these have changed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pgtrial.model.study.spec import StudySpec
 
 
 def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the keys of a study. If arms have commands and the study names no workload, the workload is added that
-    stands for them."""
+    """Returns the keys of a study. If arms have commands and the study names no workload, the workload
+    `client-programs` is added, which means that the commands are the load."""
     load, arms = data.get("load", {}), data.get("arms", {})
     tables = [data.get("server"), *(arms.values() if isinstance(arms, Mapping) else ())]
     has_command = any(isinstance(keys, Mapping) and keys.get("command") is not None for keys in tables)
@@ -32,8 +32,8 @@ def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the directory and the files of each arm's command; commands run in `folder` unless the spec
-    names a directory. Raises StudyError."""
+    """Returns the spec with the directory and the file digests of each arm's command. Commands run in `folder`, unless
+    the spec names another directory. Raises StudyError."""
     _check_job(spec, folder, source)
     for name, metric in spec.metrics.items():
         if metric.command is not None:
@@ -43,8 +43,8 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if len(without) == len(servers):
         if PROGRAMS in spec.load.workload:
             raise StudyError(
-                f"{source}: {marks.arm(without[0])} has no command, which is the load of {PROGRAMS}; write command = "
-                '"node bench.js" in each arm'
+                f"{source}: {marks.arm(without[0])} has no command, but the load {PROGRAMS} consists of the arms' commands; "
+                'write for example command = "node bench.js" in each arm'
             )
         for arm, server in servers.items():
             if server.command_directory is not None:
@@ -52,14 +52,14 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         return spec
     if without:
         raise StudyError(
-            f"{source}: {marks.arm(without[0])} has no command, and other arms have one, which is their load; give "
-            f"every arm a command, or {marks.section('server')} one for all"
+            f"{source}: {marks.arm(without[0])} has no command, but other arms have one as their load; give every arm "
+            f"a command, or write one for all arms in {marks.section('server')}"
         )
     if PROGRAMS not in spec.load.workload:
         key = "workload" if spec.load.query is None else "query"
         raise StudyError(
-            f"{source}: {marks.key('load', key)}: the arms' commands are the load; leave "
-            f"{marks.short_key('load', key)} out, or leave out the commands"
+            f"{source}: {marks.key('load', key)}: the commands of the arms are already the load; remove "
+            f"{marks.short_key('load', key)}, or remove the commands"
         )
     arms = {
         name: keys.model_copy(update=_found(servers[name], folder, f"{source}: {marks.at_arm(name)}"))
@@ -69,19 +69,21 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
-    """Raises StudyError if pgtrial runs as root and refuses to run the program of the study's job, or if what the
-    program is to write is no file."""
+    """Raises StudyError if pgtrial runs as root and does not trust the program of the study's job, or if the file that
+    the program is to write exists but is not a regular file."""
     if spec.load.job.command is None:
         return
     for name, read in spec.load.job.reads.items():
         if read.file is not None and Path(read.file).exists() and not Path(read.file).is_file():
             at = marks.key("load.job", f"reads.{name}.file")
-            raise StudyError(f"{source}: {at}: {read.file} is no regular file; name the file that the command writes")
+            raise StudyError(
+                f"{source}: {at}: {read.file} is not a regular file; name the file that the command writes"
+            )
     _check_command(spec.load.job.command, marks.key("load.job", "command"), folder, source)
 
 
 def _check_command(command: str, key: str, folder: Path, source: str) -> None:
-    """Raises StudyError if pgtrial runs as root and refuses to run a command that the study names by this key."""
+    """Raises StudyError if pgtrial runs as root and does not trust a command, which the study names by this key."""
     words = words_of(command)
     for directory in (folder.absolute(), Path.cwd()):
         if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:
@@ -89,8 +91,8 @@ def _check_command(command: str, key: str, folder: Path, source: str) -> None:
 
 
 def check_commands_of(spec: StudySpec, file: Path) -> None:
-    """Raises StudyError if pgtrial runs as root and refuses to run the commands of a study file, because another
-    account could exchange the file."""
+    """Raises StudyError if pgtrial runs as root and a study file has commands, but another account could replace the
+    file."""
     commands = [server.command for arm in spec.arms if (server := spec.resolved(arm)).command is not None]
     commands += [metric.command for metric in spec.metrics.values() if metric.command is not None]
     if (commands or spec.load.job.command is not None) and (why := refusal_to_run(file)) is not None:
@@ -98,7 +100,7 @@ def check_commands_of(spec: StudySpec, file: Path) -> None:
 
 
 def check_programs_unchanged(arm: str, server: Server) -> None:
-    """Raises StudyError if a file of an arm's command is no longer what it was when the study was planned."""
+    """Raises StudyError if a file that an arm's command names has changed since the study was planned."""
     if server.command is None or server.command_files is None:
         return
     now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
@@ -106,13 +108,13 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
     if changed:
         raise StudyError(
             f"arms.{arm}: {changed[0]} of the command {server.command!r} has changed since the study was planned; "
-            "restore it, or run a study of its own (--new)"
+            "restore it, or start a new study (--new)"
         )
 
 
 def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
-    """Returns keys of an arm: the directory in which its command runs, and the digests of the files that it names.
-    Raises StudyError."""
+    """Returns two keys of an arm: the directory in which its command runs, and the digests of the files that the
+    command names. Raises StudyError."""
     directory = Path(server.command_directory or folder).expanduser()
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))
@@ -136,14 +138,14 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
 
 
 def program_path(program: str, directory: Path) -> Path | None:
-    """Returns the file of a program: on PATH, or if the name has a / relative to the directory in which its command
-    runs; None if there is none."""
+    """Returns the file of a program: if the name has a slash, relative to the directory in which the command runs, and
+    otherwise on PATH; None if there is no such program."""
     found = shutil.which(str(directory / program) if "/" in program else program)
     return Path(found) if found is not None else None
 
 
 def _digest(file: Path) -> str:
-    """Returns the SHA-256 of a file, which is read again only if it was replaced or written."""
+    """Returns the SHA-256 of a file. The file is read again only if it was replaced or written since the last call."""
     seen = file.stat()
     return _digest_of(file, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
 

@@ -1,5 +1,4 @@
-"""Checks for files that a command writes again each time: they replace what the same command wrote before, and no other
-file."""
+"""Checks before a command replaces an existing file: it may replace only files that the same command wrote earlier."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.files import reading
 
 _FIRST = 4096
-"""The number of bytes at the beginning of a file that must contain its marks."""
+"""The number of bytes at the beginning of a file in which its marks must occur."""
 
 PAGE = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
-"""The beginning of a tag that every HTML page of pgtrial has in its head."""
+"""The beginning of a tag in the head of every HTML page that pgtrial writes."""
 
 
 def check_replaceable(path: Path, option: str, *marks: str) -> None:
-    """Raises StudyError if `path` exists, is not empty, and does not have all of these marks near its beginning."""
+    """Raises StudyError if `path` exists, is not empty, and does not contain all of these marks near its beginning."""
     if not path.exists():
         return
     if not path.is_file():
@@ -29,8 +28,8 @@ def check_replaceable(path: Path, option: str, *marks: str) -> None:
 
 
 def not_replaced(path: Path, option: str) -> StudyError:
-    """Returns the error for a file that pgtrial did not write, and does not replace."""
+    """Returns the error for an existing file that pgtrial did not write and therefore does not replace."""
     return StudyError(
-        f"{option} {path}: the existing file was not written by an earlier pgtrial of this kind, and is not replaced; "
-        "name another file, or remove it"
+        f"{option} {path}: pgtrial does not replace the existing file, because an earlier run of this command did not "
+        "write it; name another file, or remove it"
     )

@@ -1,8 +1,8 @@
-"""The files of a replay, which are a capture and a dump of the data: finds them, records their digests, and checks
-whether they changed.
+"""Finds the files of a replay, which are a capture and a dump of the data, records their digests, and checks whether
+they have changed.
 
-They stay where they are, and the study stores only their digests. They may be large, and they hold the values of the
-recorded users, which a study's directory and its bundle must not pass on.
+The files are not copied into the study, which stores only their digests. They may be large, and contain values of the
+recorded users, which must not be passed on with a study's directory or bundle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 
 BUNDLED = "@"
-"""The prefix of the name of a capture that comes with pgtrial, and of the name of its dump."""
+"""The prefix in the name of a capture that comes with pgtrial, and in the name of its dump."""
 
 _FORMAT = 1
 """The newest format of captures that this release reads."""
@@ -34,15 +34,16 @@ _BUNDLED_DUMP = "data.sql"
 
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the absolute paths of its replay's files, which are named relative to `folder`, and with
-    their digests. Raises StudyError."""
+    """Returns the spec with the absolute paths of the files of its replay, and with their digests. In the study file,
+    the paths are relative to `folder`. Raises StudyError."""
     if not any(map(is_replay, spec.load.workload)):
         return spec
     for arm in spec.arms:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
-                f"{source}: {marks.at_arm(arm)}a replay changes the data, and a given server has no fresh copy of "
-                "them for each trial; have pgtrial make the server (postgres=18 in place of its connection string)"
+                f"{source}: {marks.at_arm(arm)}a replay changes the data, so it needs a fresh copy of them for each "
+                "trial, which pgtrial cannot make on a server of yours; let pgtrial start a server (postgres=18 in "
+                "place of the connection string)"
             )
     named = spec.load.replay.data or spec.load.data[0]
     if len(spec.load.data) > 1 or names_server(named):
@@ -58,7 +59,7 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def check_unchanged(spec: StudySpec) -> None:
-    """Raises StudyError if a file of the study's replay is no longer what it was when the study was planned."""
+    """Raises StudyError if a file of the study's replay has changed since the study was planned."""
     planned, data = spec.load.replay.files, spec.load.replay.data
     if planned is None or data is None:
         return
@@ -69,7 +70,7 @@ def check_unchanged(spec: StudySpec) -> None:
         (data, files.data_sha256, planned.data_sha256),
     ):
         if now != then:
-            raise StudyError(f"{place} has changed since the study was planned; restore it, or run a study of its own")
+            raise StudyError(f"{place} has changed since the study was planned; restore it, or start a new study")
 
 
 def capture_of(workload: str) -> Path:
@@ -78,7 +79,7 @@ def capture_of(workload: str) -> Path:
 
 
 def dump_at(data: str) -> Path:
-    """Returns the file or directory of a replay's dump."""
+    """Returns the path of a replay's dump, which is a file or a directory."""
     return _path(data, _BUNDLED_DUMP)
 
 
@@ -119,7 +120,8 @@ def _about(capture: Path) -> dict[str, Any]:
     path = capture / _ABOUT
     if not path.is_file():
         raise StudyError(
-            f"{capture} is no finished capture: it has no {_ABOUT}; `pgtrial capture` makes one of a server's logs"
+            f"{capture} is not a complete capture: it has no {_ABOUT}; `pgtrial capture` makes a capture from a "
+            "server's logs"
         )
     try:
         about: dict[str, Any] = json.loads(read_text(path))
@@ -127,7 +129,7 @@ def _about(capture: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise StudyError(f"{path} is damaged; make the capture from its logs again") from None
     if newer:
-        raise StudyError(f"{capture} was made by a newer pgtrial (format {about['format']}); upgrade")
+        raise StudyError(f"{capture} was made by a newer pgtrial (format {about['format']}); upgrade pgtrial")
     if statements == 0:
         raise StudyError(f"the capture {capture} has no statements; make it from logs with statements")
     return about

@@ -1,6 +1,6 @@
-"""Reads repositories of git: the commit that a ref names, its files, and the commits between two of them.
+"""Reads git repositories: the commit that a ref names, its files, and the commits between two commits.
 
-Repositories that are fetched from a URL are kept in the state directory.
+Repositories that pgtrial fetched from a URL are kept in the state directory.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """Returns the first ten digits of the commit's id."""
+        """The first ten digits of the commit's id."""
         return self.id[:10]
 
 
 def fixed(source: GitSource) -> GitSource:
-    """Returns the source with the commit that its ref names now. Raises StudyError."""
+    """Returns the source with the commit that its ref currently names in place of the ref. Raises StudyError."""
     if source.is_fixed:
         return source
     if source.is_remote:
@@ -42,7 +42,8 @@ def fixed(source: GitSource) -> GitSource:
 
 
 def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) -> Path:
-    """Returns a repository on this machine that has the commit of a fixed source. A remote repository is fetched first.
+    """Returns the path of a repository on this machine that has the commit of a fixed source. A repository at a URL is
+    fetched first.
 
     Raises StudyError.
     """
@@ -63,7 +64,8 @@ def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) 
 
 
 def remove_fetched() -> Path | None:
-    """Removes the repositories that were fetched from URLs. Returns their directory, or None if there is none."""
+    """Removes the repositories that were fetched from URLs. Returns the directory that contained them, or None if there
+    was none."""
     if not is_own(fetched := _fetched()):
         return None
     shutil.rmtree(fetched, ignore_errors=True)
@@ -92,7 +94,7 @@ def export(repository: Path, commit: str, directory: Path) -> None:
     if archive.returncode != 0 or tar.returncode != 0:
         cure = "check it with git fsck, and complete a partial clone with git fetch --refetch --no-filter"
         reason = words.strip().splitlines()[-1] if words.strip() else cure
-        raise StudyError(f"git cannot give the files of {commit[:10]} of {repository}: {reason}")
+        raise StudyError(f"git cannot write the files of commit {commit[:10]} of {repository}: {reason}")
 
 
 def commit_of(repository: Path, ref: str) -> Commit:
@@ -103,9 +105,11 @@ def commit_of(repository: Path, ref: str) -> Commit:
 
 
 def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool = False) -> list[Commit]:
-    """Returns the commits that are reached from `bad` and not from `good`, the oldest first, parents before children.
+    """Returns the commits that can be reached from `bad` but not from `good`, the oldest first, parents before
+    children.
 
-    With `first_parent` merges count as one commit. Raises StudyError.
+    With `first_parent`, only the first parent of a merge is followed, so that a merge counts as one commit. Raises
+    StudyError.
     """
     options = ["--first-parent"] if first_parent else []
     listed = git.output(
@@ -117,7 +121,7 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
 
 
 def is_ancestor(repository: Path, commit: str, of: str) -> bool:
-    """True if `commit` is reached from the commit `of`."""
+    """True if `commit` is an ancestor of the commit `of`."""
     return git.run(repository, "merge-base", "--is-ancestor", commit, of).returncode == 0
 
 
@@ -130,10 +134,10 @@ def _parsed(listed: str) -> list[Commit]:
 
 
 def listed_files(directory: Path) -> list[str] | None:
-    """Returns the files below a directory of a work tree that are tracked, or new and not ignored; None if the
-    directory is in no work tree.
+    """Returns the files below a directory of a work tree that git tracks, or that are new and not ignored; None if the
+    directory is not in a work tree.
 
-    Raises StudyError if git does not read the repository because another account owns it.
+    Raises StudyError if git rejects the repository because another account owns it.
     """
     done = git.run(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
     if git.FOREIGN in done.stderr:
@@ -142,8 +146,8 @@ def listed_files(directory: Path) -> list[str] | None:
 
 
 def state_of(directory: Path) -> str:
-    """Returns the state of a work tree in words, `at 1a2b3c4d5e, changed files: 3`; empty if the directory is in no
-    work tree."""
+    """Returns the state of a work tree as a phrase, `at 1a2b3c4d5e, changed files: 3`; empty if the directory is not in
+    a work tree."""
     commit = git.commit_named(directory, "HEAD")
     if commit is None:
         return ""
@@ -174,12 +178,14 @@ def _remote_commit(source: GitSource) -> str:
 
 def _commit(repository: Path, source: GitSource) -> str:
     if not repository.is_dir():
-        raise StudyError(f"{source.text}: there is no directory {repository}; name one that is a repository of git")
+        raise StudyError(
+            f"{source.text}: there is no directory {repository}; name a directory that is a git repository"
+        )
     git.output(repository, source.text, "rev-parse", "--git-dir")
     commit = git.commit_named(repository, source.ref)
     if commit is None or not is_commit(commit):
         raise StudyError(
             f"{source.text}: the repository has no commit {source.ref!r}; `git -C {repository} log --all --oneline` "
-            "lists those that it has"
+            "lists its commits"
         )
     return commit

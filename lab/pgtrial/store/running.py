@@ -1,5 +1,6 @@
-"""The lock of a running study, and requests to it. A lab that runs a study locks its directory, so that no other lab
-runs it. Other processes can find out whether a lab does, and can ask it to stop after the block in progress."""
+"""Handles the lock of a running study, and requests to stop it. The lab that runs a study locks its directory, so that
+no other lab runs it. Other processes can find out whether a lab runs the study, and can ask it to stop after the
+current block."""
 
 from __future__ import annotations
 
@@ -20,22 +21,23 @@ from pgtrial.store.files import write_atomically, writing
 
 _LOCK = ".lock"
 _OWN = 0o600
-"""The mode of the lock's file. Any account that can open the file can lock it."""
+"""The mode of the lock file. It excludes other accounts, since any account that can open the file could lock it."""
 _STOP = ".stop"
-"""The file that asks the lab to stop. It is hidden, so that no bundle has it."""
+"""The file by which other processes ask the lab to stop. Its name is hidden, so that bundles do not include it."""
 
 _TRIES, _WAIT_S = 20, 0.05
-"""The most tries of a lab to get the lock, and the pause between two tries, seconds. `is_running` holds the lock for a
-moment."""
+"""The largest number of attempts to get the lock, and the pause between two attempts in seconds. Several attempts are
+needed, since `is_running` holds the lock for a moment."""
 
 
 @contextmanager
 def locked(study: Path) -> Iterator[None]:
-    """Holds the lock of a study directory for one running lab. Raises StoreError if another lab holds it."""
+    """A context that holds the lock of a study directory, for the lab that runs the study. Raises StoreError if another
+    lab holds it."""
     with writing(study):
         check_exchangeable(study)
         file = open(study / _LOCK, "a", opener=_own)  # noqa: SIM115
-        # the lock file of an older study could be locked by every account
+        # the lock file of a study of an earlier version may be open to all accounts
         os.fchmod(file.fileno(), _OWN)
     with file:
         for _ in range(_TRIES):
@@ -48,11 +50,11 @@ def locked(study: Path) -> Iterator[None]:
 
 
 def is_running(study: Path) -> bool:
-    """True if a lab on this machine holds the study directory."""
+    """True if a lab on this machine runs the study in this directory."""
     try:
         with open_file(study / _LOCK) as file:
             return not _take(file, fcntl.LOCK_SH)
-    except PermissionError:  # of another account
+    except PermissionError:  # the lock file belongs to another account
         return _is_listed(study / _LOCK)
     except OSError:
         return False
@@ -63,7 +65,8 @@ def _own(path: str, flags: int) -> int:
 
 
 def _is_listed(file: Path) -> bool:
-    """True if Linux lists a lock on the file. It lists the inodes of locked files to every account."""
+    """True if Linux lists a lock on the file. The list, /proc/locks, shows the inodes of locked files to every
+    account."""
     with suppress(OSError):
         status = file.stat()
         inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
@@ -80,20 +83,22 @@ def _take(file: IO[Any], kind: int) -> bool:
 
 
 def ask_to_stop(study: Path) -> None:
-    """Asks the lab that runs the study to end it after the block in progress. Raises StoreError if no lab runs it."""
+    """Asks the lab that runs the study to stop after the current block. Raises StoreError if no lab runs it."""
     if not is_running(study):
         again = f"pgtrial run {shlex.quote(str(study))}"
-        raise StoreError(f"no lab on this machine runs {study}, so there is nothing to stop; {again} goes on with it")
+        raise StoreError(
+            f"no lab on this machine runs {study}, so there is nothing to stop; {again} continues the study"
+        )
     write_atomically(study / _STOP, "")
 
 
 def stop_is_asked(study: Path) -> bool:
-    """True if the study was asked to end after the block in progress."""
+    """True if somebody has asked the study to stop after the current block."""
     return (study / _STOP).exists()
 
 
 def forget_stop(study: Path) -> None:
-    """Removes the request to stop, which holds for one run of the lab. Raises StoreError."""
+    """Removes the request to stop, which is valid for one run of the lab. Raises StoreError."""
     with writing(study):
         check_exchangeable(study)
         (study / _STOP).unlink(missing_ok=True)
