@@ -366,7 +366,7 @@ class TestCommand:
         with pytest.raises(StoreError, match="nowhere: No such file or directory; name study directories"):
             check_paths([tmp_path / "nowhere"])
         (tmp_path / "file").write_text("")
-        with pytest.raises(StoreError, match="file is no bundle; name study directories"):
+        with pytest.raises(StoreError, match="file is neither a folder nor a bundle; name study directories"):
             check_paths([tmp_path / "file"])
 
     def test_a_port_that_only_ipv6_has_taken_is_in_use(self):

@@ -1,4 +1,5 @@
-"""Series over a trial's seconds, averaged over an arm's trials: sessions by wait event, the host, the provider."""
+"""Series over the seconds of a trial, averaged over an arm's trials: sessions by wait event, the activity of the host,
+and the metrics of a cloud provider."""
 
 from __future__ import annotations
 
@@ -19,25 +20,27 @@ CPU_MODES = {
     "waiting for I/O": ("iowait_s",),
     "stolen": ("steal_s",),
 }
-"""The kinds of work that keep the host's CPUs busy or waiting, and the counters of each."""
+"""What keeps the host's CPUs busy or waiting, each with the counters that measure it."""
 
 _SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
-"""The provider's units that are shown in another unit: the factor, and that unit."""
+"""The provider's units that are shown in another unit, each with the factor and the other unit."""
 
 _SERIES = {"second": pl.Int64(), "name": pl.String(), "value": pl.Float64()}
 
 
 def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: int) -> pl.DataFrame:
-    """Columns second (the first of `step` of them), name, value: the mean over all seconds that were observed.
+    """Returns the activity of the host as a frame with the columns second, name and value: the mean over all seconds
+    that were observed. `step` seconds are joined into one row, and `second` is the first of them.
 
-    A counter has no row in a trial in which it never moved: there it counts as zero.
+    A counter that never moved in a trial has no row there, and counts as zero.
     """
     observed = _of(data.observed_by_cell, point, arm).filter(pl.col("source") == source)
     return _means(observed, observed, step, "name", "value")
 
 
 def _means(observed: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: str) -> pl.DataFrame:
-    """Columns second, name, value: the sums over `kept` by all `observed` seconds of trials."""
+    """Returns a frame with the columns second, name and value: the sums over the rows of `kept`, divided by the number
+    of seconds in `observed`."""
     first = pl.col("second").floordiv(step) * step
     seconds = observed.select("trial", "second", bin=first).unique().group_by("bin").len("seconds")
     sums = kept.group_by(name, bin=first).agg(pl.col(value).sum()).join(seconds, on="bin")
@@ -45,7 +48,9 @@ def _means(observed: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, val
 
 
 def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
-    """Columns second, name, value (see `provider_unit`): the mean of the values with their middle in these `step`."""
+    """Returns the provider's metrics as a frame with the columns second, name and value, in the unit of
+    `provider_unit`. `step` seconds are joined into one row, which has the mean of the values whose middle lies in these
+    seconds."""
     metrics = _of(data.provider_by_cell, point, arm)
     return (
         metrics.group_by(second=(pl.col("second") + pl.col("span_s") // 2).floordiv(step) * step, name="name")
@@ -55,9 +60,8 @@ def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 
 def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float]:
-    """Returns for each metric the mean of the values that lie wholly within the measured part, in the unit of
-    `provider_unit`.
-    """
+    """Returns, for each metric, the mean of the values that lie entirely within the measured part, in the unit of
+    `provider_unit`."""
     within = _of(data.provider_by_cell, point, arm).filter(
         (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.observed_s)
     )
@@ -66,9 +70,7 @@ def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, flo
 
 
 def provider_metrics_of(data: StudyData) -> list[str]:
-    """Returns the metrics that some trial has and that are not zero everywhere; those that limit a server come
-    first.
-    """
+    """Returns the metrics that are not zero everywhere. The metrics that can limit a server come first."""
     frames = [frame.filter(pl.col("value") != 0)["name"] for frame in data.provider.values()]
     present = set(pl.concat(frames)) if frames else set()
     return [name for name in UNITS if name in present]
@@ -83,38 +85,40 @@ _FACTORS = {metric: _SHOWN[unit][0] for metric, unit in UNITS.items() if unit in
 
 
 def _of(cells: Cells, point: LoadPoint, arm: str) -> pl.DataFrame:
-    """Returns the rows of one arm's trials at a load point."""
+    """Returns the rows of an arm's trials at a load point."""
     empty = {**_SERIES, "source": pl.String(), "span_s": pl.Int64(), "trial": pl.Int32()}
     return cells[point, arm] if (point, arm) in cells else pl.DataFrame(schema=empty)
 
 
 CPU = "CPU"
-"""The name of the state of a session that is active without a wait event: on a CPU, or in the queue for one."""
+"""The name of the state of an active session without a wait event. Such a session runs on a CPU or waits for one."""
 
 OTHER = "other"
 SHOWN = 8
-"""The number of wait events with a name of their own: the largest of the study."""
+"""The number of wait events that are shown by their own names: the largest ones of the study."""
 
 _AT_WORK = ("client backend", "parallel worker")
 
 
 def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
-    """Columns second (the first of `step` of them), event, sessions: the mean over the seconds and trials sampled.
+    """Returns the active sessions as a frame with the columns second, event and sessions: the mean over all sampled
+    seconds of the trials. `step` seconds are joined into one row, and `second` is the first of them.
 
-    A mean and not a median, so that the events add up to the load, and rare ones are not lost.
+    It is a mean and not a median, so that the events add up to the total and rare events are not lost.
     """
     sampled = _of(data.waits_by_cell, point, arm)
     if sampled.is_empty():
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
     named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
-    # one event has one name in all versions: 17 spelled those of I/O anew, WALSync became WalSync
+    # give each event the same name for all versions: PostgreSQL 17 renamed I/O events, such as WALSync to WalSync
     events = pl.when(pl.col("wait_event").is_null()).then(pl.lit(CPU)).otherwise(named.str.replace("^IO:WAL", "IO:Wal"))
     at_work = sampled.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
     return _means(sampled, at_work.with_columns(event=events), step, "event", "sessions")
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
-    """Returns for each event the mean active sessions over the measured part; None if it was not observed."""
+    """Returns the mean number of active sessions in the measured part for each event; None if sessions were not
+    observed."""
     span = max(1, math.ceil(data.observed_s))
     if not (_of(data.waits_by_cell, point, arm)["second"] >= 0).any():
         return None
@@ -123,7 +127,7 @@ def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, floa
 
 
 def events_shown(data: StudyData) -> list[str]:
-    """Returns CPU and the largest wait events over the whole study, in the order in which they are shown."""
+    """Returns `CPU` and the largest wait events of the whole study, in the order in which they are shown."""
     sums: dict[str, float] = {}
     for point, arm in data.cells:
         for event, sessions in (measured_load(data, point, arm) or {}).items():

@@ -1,4 +1,5 @@
-"""Errors of a replay's statements in one line for each arm: which are new, as recorded, and gone."""
+"""Describes the errors of a replay's statements in one line for each arm: new errors, errors that also occurred in the
+recording, and errors of the recording that did not occur again."""
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ from pgtrial.model.records.results import Failures, StatementErrors
 from pgtrial.model.units import plural, shortened
 
 NAMED_STATEMENTS = 2
-"""The number of statements of a kind that are named for an arm."""
+"""How many statements of each kind are named for an arm."""
 NAMED_LENGTH = 40
-"""The number of characters that are shown of each of them."""
+"""How many characters of a statement are shown."""
 
 
 @dataclass(frozen=True)
 class _Errors:
-    """The failures of a template's statements with an SQLSTATE, and the later failures in the same transactions."""
+    """The failures of a template's statements with a certain SQLSTATE, and the later failures in the same
+    transactions."""
 
     text: str
     sqlstate: str
@@ -30,8 +32,7 @@ class _Errors:
 
 def errors_text(failures: Failures) -> str:
     """Returns text such as `b: 5 new (SELECT * FROM t with 42P01, 2 times and 3 later in the same transactions), 13 as
-    recorded`.
-    """
+    recorded`."""
     of_arm = failures.statements
     new, recorded, gone = (sum(getattr(errors, kind) for errors in of_arm) for kind in ("new", "recorded", "gone"))
     parts = [f"{new:,} new{_named(_new(of_arm))}"] if new else []

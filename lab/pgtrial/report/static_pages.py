@@ -1,4 +1,5 @@
-"""Static pages that need no server and no script: the history of a study, and many studies by their question."""
+"""Static pages, which need no server and no script: the histories of a project, and the results of many studies by
+their question."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from pgtrial.report.serve.catalogue import Glance
 
 
 def history_page(histories: Mapping[str, Sequence[Series]]) -> str:
-    """Returns the page of all histories of a place, by name."""
+    """Returns the page with all these histories, which are given by their names."""
     parts = {name: [drawn(of) for of in series] for name, series in histories.items()}
     return _render("histories.html.j2", parts=parts, size=SIZE, history_styles=_styles("history.css"))
 
 
 def index_page(studies: Sequence[Glance], addresses: Mapping[str, str]) -> str:
-    """Returns the page of many studies by question; `addresses` has the address of each study's page by its key."""
+    """Returns the page with many studies, grouped by their question. `addresses` has the address of each study's page,
+    by the key of the study."""
     by_question = grouped((study.question or study.name, study) for study in studies)
     return _render("results.html.j2", questions=by_question, addresses=addresses, total=len(studies))
 

@@ -1,4 +1,5 @@
-"""Laws over clients and cliffs over sizes in words: for the verdict in short, for verdict.json, and for tables."""
+"""Describes scalability laws over numbers of clients, and cliffs over sizes of the data, in words: for the short
+verdict, for verdict.json, and for tables."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _Curve = TypeVar("_Curve", Scaling, SizeCurve)
 
 
 def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str:
-    """Returns what the load points of a sweep have in common: `tpcb-like, scale 10` or `select-only, 8 clients`."""
+    """Returns what the load points of a sweep have in common, such as `tpcb-like, scale 10` or `select-only, 8
+    clients`."""
     point = points[of_arm.load_points[0]]
     if isinstance(of_arm, Scaling):
         return point.load
@@ -24,7 +26,7 @@ def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str
 
 
 def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
-    """Returns the curves of the arms, grouped by the load points that they share."""
+    """Returns the curves of the arms, grouped by the load points of their sweep."""
     sweeps: dict[tuple[int, ...], list[_Curve]] = {}
     for curve in curves:
         sweeps.setdefault(tuple(curve.load_points), []).append(curve)
@@ -32,7 +34,7 @@ def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
 
 
 def number_text(value: float) -> str:
-    """Returns a number of clients or a scale as text, such as `44`; below ten `3.2`."""
+    """Returns a number of clients or a scale as text, such as `44`, or `3.2` if it is below ten."""
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
 
 
@@ -47,9 +49,8 @@ def between_text(bounds: Bounds) -> str:
 
 
 def peak_place(of_arm: Scaling) -> str | None:
-    """Returns text such as `44 clients (43 to 46)`, `beyond the tested 64 clients`, `none seen`; None where the law
-    does not fit.
-    """
+    """Returns the position of a peak as text, such as `44 clients (43 to 46)`, `beyond the tested 64 clients` or `none
+    seen up to 64 clients`. Returns None if the law does not fit."""
     law = of_arm.law
     if law is None or not law.fits:
         return None
@@ -66,9 +67,8 @@ def peak_place(of_arm: Scaling) -> str | None:
 
 
 def peak_text(result: StudyResult, arm: str) -> str:
-    """Returns text such as `11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`;
-    empty without one.
-    """
+    """Returns text such as `11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`.
+    The text is empty if there are no peaks to compare."""
     texts, sweeps, unit = [], by_sweep(result.scaling), rate_unit(result.load_points)
     for same in sweeps.values():
         curves = {other.arm: other for other in same}
@@ -96,9 +96,7 @@ def cliff_text(cliff: Cliff) -> str:
 
 
 def reads_text(cliff: Cliff) -> str:
-    """Returns a sentence without its full stop on the blocks read at a cliff: which counters of reads begin to rise
-    there, if any.
-    """
+    """Returns which counters of reads begin to rise at a cliff, as a sentence without its full stop."""
     if cliff.reads is None:
         return "reads are not known"
     if not cliff.reads:
@@ -107,12 +105,13 @@ def reads_text(cliff: Cliff) -> str:
 
 
 def noise_of_means(of_arm: Scaling, law: Law) -> float:
-    """Returns how far the means over the blocks lie from a law that holds, as a standard deviation of ln throughput."""
+    """Returns how far the means over the blocks lie from the law because of noise alone, as a standard deviation of the
+    logarithm of the throughput."""
     return law.noise / math.sqrt(of_arm.blocks)
 
 
 def sweep_remarks(result: StudyResult) -> Iterator[str]:
-    """Yields the warnings that a reader of curves has to know: laws that do not fit, and cliffs."""
+    """Yields the warnings that a reader of the curves must know: left-out blocks, laws that do not fit, and cliffs."""
     curves: list[Scaling | SizeCurve] = [*result.scaling, *result.cliffs]
     for curve in curves:
         if curve.left_out:
@@ -136,7 +135,7 @@ def sweep_remarks(result: StudyResult) -> Iterator[str]:
 
 
 def next_sizes(result: StudyResult) -> str | None:
-    """Returns a sentence on sizes that would narrow the cliffs; None where no size would."""
+    """Returns a sentence about further sizes that would narrow down the cliffs; None if there are none."""
     curves = [curve for curve in result.cliffs if curve.between]
     if not curves:
         return None

@@ -1,4 +1,4 @@
-"""Tables as data: each is defined once, and the page, the Markdown and the terminal render it."""
+"""Tables as data. Each table is defined once, and rendered for the HTML page, for Markdown and for the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NONE = "–"
 _TOPIC_ENDS = re.compile(r"[:;] |\. ")
 
 Form = str | Callable[[Any], str]
-"""The form in which a value is written: a format specification such as `,.1f`, or a function from the value to text."""
+"""How a value is written: a format specification such as `,.1f`, or a function from the value to text."""
 
 
 def written(value: Any, form: Form) -> str:
@@ -28,27 +28,27 @@ def written(value: Any, form: Form) -> str:
 
 
 def range_text(low: float | None, high: float | None, form: Form = ",.0f") -> str | None:
-    """Returns text such as `1,070 to 1,250`; None where an end is unknown."""
+    """Returns text such as `1,070 to 1,250`; None if one of the two values is unknown."""
     return f"{written(low, form)} to {written(high, form)}" if low is not None and high is not None else None
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column: its head, the value that it takes from a row, and how the value is written."""
+    """A column: its heading, the function that computes its value from a row, and how the value is written."""
 
     head: str
     value: Callable[[Row], Any]
-    """The function that returns the value of a row; None is unknown and written as a dash."""
+    """Returns the value of a row. None stands for an unknown value, which is written as a dash."""
     form: Form = ""
     right: bool = False
     """True if the column is aligned to the right, as numbers are."""
     verdict: Callable[[Row], Word | None] | None = None
-    """The verdict of which a cell speaks, for its colour in the terminal."""
+    """Returns the verdict of a row, which decides the colour of its cell in the terminal."""
     whole: bool = False
-    """True if the terminal never wraps the column, so that a name can be copied."""
+    """True if the terminal never wraps the column, so that its text can be copied."""
 
     def text(self, row: Row) -> str:
-        """Returns the cell of a row."""
+        """Returns the cell of a row as text."""
         value = self.value(row)
         return NONE if value is None else written(value, self.form)
 
@@ -65,7 +65,7 @@ def number(
 
 
 def by_place(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
-    """Returns columns for rows that are sequences of cells in this order."""
+    """Returns columns for rows that are sequences of cells, in the order of `heads`."""
     return [
         Column(head, itemgetter(place), right=place in right, whole=place in whole) for place, head in enumerate(heads)
     ]
@@ -73,32 +73,31 @@ def by_place(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) 
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """A caption, typed rows and the columns that are made of them."""
+    """A caption, typed rows, and the columns that are computed from the rows."""
 
     caption: str
     of: Sequence[Row]
     columns: Sequence[Column[Row]]
     stands_out: Callable[[Row], bool] | None = None
-    """True for the rows that stand out; None: no row."""
+    """True for the rows that are marked. If it is None, no row is marked."""
     folded: bool | None = None
-    """True if the page folds the table away; None: as its section."""
+    """True if the page shows the table folded. If it is None, the setting of the section applies."""
     is_list: bool = False
     """True if the rows are names with values, which Markdown writes as one paragraph."""
     is_text: bool = False
-    """True if the cells are lines of text whose indentation matters: Markdown writes each column as a block."""
+    """True if the cells are lines of text whose indentation matters. Markdown writes each column as a block of code."""
     page_of: Callable[[Row], str | None] | None = None
-    """A function that returns the address of a page about a row, to which its first cell leads; None: rows have no
-    pages.
-    """
+    """Returns the address of a page about a row, to which the first cell of the row is linked. If it is None, rows have
+    no pages."""
 
     @property
     def topic(self) -> str:
-        """The topic of the table: the beginning of its caption."""
+        """The topic of the table, which is the beginning of its caption."""
         return _TOPIC_ENDS.split(self.caption, maxsplit=1)[0].rstrip(".")
 
     @property
     def heads(self) -> list[str]:
-        """The head of each column."""
+        """The headings of the columns."""
         return [column.head for column in self.columns]
 
     @cached_property
@@ -113,5 +112,5 @@ class Table(Generic[Row]):
 
     @cached_property
     def marked(self) -> set[int]:
-        """The places of the rows that stand out."""
+        """The indexes of the rows that are marked."""
         return {place for place, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}

@@ -1,1 +1,2 @@
-"""Stored and running studies as pages of a local web server, which changes nothing but asks a study to stop."""
+"""A local web server that shows stored and running studies. It changes nothing, except that it can ask a running study
+to stop."""

@@ -1,4 +1,5 @@
-"""The addresses of the local server: pages, files to download, the events of a study, and stopping a study."""
+"""The addresses of the local web server: pages, files to download, the events of a running study, and the request to
+stop a study."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ from pgtrial.store.files import values_of
 from pgtrial.store.running import ask_to_stop
 
 _LOOK_S = 1.0
-"""The pause between two looks at a running study, seconds: an engine writes a line a second."""
+"""The pause in seconds before a running study is read again. The load engine writes one line in each second."""
 
 
 class Site:
-    """The addresses of one server. `closing` is set when the server ends."""
+    """The addresses of one web server. `closing` returns true when the server is about to end."""
 
     def __init__(self, catalogue: Catalogue, histories: Histories, base: str, places: str, closing: Callable[[], bool]):
         self._catalogue = catalogue
@@ -47,7 +48,7 @@ class Site:
         self._live: dict[str, Live] = {}
 
     def app(self) -> Starlette:
-        """Returns the application, which the gate protects."""
+        """Returns the application with all addresses. The caller must protect it by the class Gate."""
         study = "/study/{key}"
         made = Starlette(
             routes=[
@@ -67,29 +68,33 @@ class Site:
             ],
             exception_handlers=dict.fromkeys((HTTPException, PgtrialError, Exception), self._wrong),
         )
-        # its addresses would lack the token
+        # the addresses of such redirects would not contain the token
         made.router.redirect_slashes = False
         return made
 
     # ---- pages
 
     def list(self, request: Request) -> Response:
-        """Returns the page of all studies, or of those that the form asks for, and of all histories."""
+        """Returns the page with all histories, and with all studies or those that match the search form."""
         query, refused = _query(request)
         return HTMLResponse(self._pages.list(self._catalogue.studies(), self._histories.all(), query, refused))
 
     def study(self, request: Request) -> Response:
-        """Returns the page of a study. While it runs, only what the complete blocks show is computed."""
+        """Returns the page of a study. While the study runs, only the results of complete blocks are computed."""
         study = self._asked(request.path_params["key"])
         look = self._of(study).look() if study.words[0] in (RUNNING, UNFINISHED) and not study.is_bundle else None
         data = None if look is not None and look.running else self._catalogue.data(study)
         return HTMLResponse(self._pages.study(study, data, look, self._catalogue.studies()))
 
     def compare(self, request: Request) -> Response:
-        """Returns the page of two studies side by side."""
+        """Returns the page that shows two studies side by side."""
         keys = list(dict.fromkeys(request.query_params.getlist("study")))
         if len(keys) != 2:
-            raise HTTPException(400, f"Two studies can be shown side by side, and {len(keys)} are named; tick two.")
+            raise HTTPException(
+                400,
+                f"This page shows exactly two studies side by side, but {len(keys)} were chosen; tick two studies "
+                "in the list.",
+            )
         studies = [self._asked(key) for key in keys]
         return HTMLResponse(self._pages.compare([(study, self._catalogue.data(study)) for study in studies]))
 
@@ -103,38 +108,38 @@ class Site:
         return HTMLResponse(self._pages.trial(study, data, wanted))
 
     def history(self, request: Request) -> Response:
-        """Returns the page of one history, with its series."""
+        """Returns the page of one history with its series."""
         history = self._asked_history(request)
         return HTMLResponse(self._pages.history(history, self._catalogue.studies()))
 
     def report(self, request: Request) -> Response:
-        """Returns the report, which is made for this answer."""
+        """Returns the report of a study, which is computed for this request."""
         data = self._catalogue.data(self._asked(request.path_params["key"]))
         return HTMLResponse(html.render(data, sections(data)), headers={"Content-Security-Policy": REPORT_POLICY})
 
     # ---- data
 
     def verdict(self, request: Request) -> Response:
-        """Returns verdict.json, computed from the trials."""
+        """Returns the content of verdict.json, computed from the trials."""
         study = self._asked(request.path_params["key"])
         text = self._catalogue.data(study).result.model_dump_json(indent=1) + "\n"
         return _download(text.encode(), "application/json", study.name, "verdict.json")
 
     def history_data(self, request: Request) -> Response:
-        """Returns the series of one history, with their changes, as data."""
+        """Returns the series of one history with their changes, as JSON."""
         history = self._asked_history(request)
         text = json.dumps(history.content, indent=1) + "\n"
         return _download(text.encode(), "application/json", history.name, "history.json")
 
     def trials(self, request: Request) -> Response:
-        """Returns a row for each trial, as CSV."""
+        """Returns a CSV file with a row for each trial."""
         study = self._asked(request.path_params["key"])
         with open_study(study.path) as opened, values_of(study.path):
             text = trial_frame(opened).with_columns(_no_formulas()).write_csv()
         return _download(text.encode(), "text/csv", study.name, "trials.csv")
 
     def seconds(self, request: Request) -> Response:
-        """Returns a row for each second of each trial, as Parquet."""
+        """Returns a Parquet file with a row for each second of each trial."""
         study = self._asked(request.path_params["key"])
         file = io.BytesIO()
         with open_study(study.path) as opened, values_of(study.path):
@@ -152,9 +157,8 @@ class Site:
     # ---- a running study
 
     async def live(self, request: Request) -> Response:
-        """Streams the changes of a running study as events: the parts of its page, and `changed` when it starts or
-        ends.
-        """
+        """Streams the changes of a running study as server-sent events: the parts of its page, and `changed` when the
+        study starts or ends."""
         study = await run_in_threadpool(self._asked, request.path_params["key"])
         was_running = request.query_params.get("running") == "1"
         return StreamingResponse(self._events(request, study, was_running), media_type="text/event-stream")
@@ -174,7 +178,7 @@ class Site:
             await asyncio.sleep(_LOOK_S)
 
     def stop(self, request: Request) -> Response:
-        """Asks the lab to end the study after the block in progress."""
+        """Asks the pgtrial process that runs the study to end it after the current block."""
         study = self._asked(request.path_params["key"])
         ask_to_stop(study.path)
         return RedirectResponse(f"{self._base}/study/{study.key}", status_code=303)
@@ -183,19 +187,23 @@ class Site:
         return self._live.setdefault(study.key, Live(study.path))
 
     def _asked(self, key: str) -> Glance:
-        """Returns the study that a request names. Raises StoreError for one that cannot be read."""
+        """Returns the study that a request names. Raises StoreError if the study cannot be read."""
         study = self._catalogue.study(key)
         if study is None:
-            raise HTTPException(404, "There is no such study here any more.")
+            raise HTTPException(
+                404, "pgtrial serve no longer finds the study of this address; look for it in the list of studies."
+            )
         if study.words == [UNREADABLE]:
             raise StoreError(study.says[0])
         return study
 
     def _asked_history(self, request: Request) -> History:
-        """Returns the history that a request names. Raises StoreError for one that cannot be read."""
+        """Returns the history that a request names. Raises StoreError if the history cannot be read."""
         history = self._histories.history(request.path_params["key"])
         if history is None:
-            raise HTTPException(404, "There is no such history here any more.")
+            raise HTTPException(
+                404, "pgtrial serve no longer finds the history of this address; look for it in the list of histories."
+            )
         if history.trouble:
             raise StoreError(history.trouble)
         return history
@@ -216,7 +224,7 @@ class Site:
 
 
 def _query(request: Request) -> tuple[Query, str | None]:
-    """Returns the query that the form of the list asks for, and a sentence if a date in it is not valid."""
+    """Returns the query of the search form, and a sentence if a date in the form is not valid."""
     given = {name: request.query_params.get(name, "") for name in ("question", "arm", "since", "until", "verdict")}
     dates: dict[str, date | None] = {"since": None, "until": None}
     refused = None
@@ -224,13 +232,13 @@ def _query(request: Request) -> tuple[Query, str | None]:
         try:
             dates[name] = date.fromisoformat(given[name]) if given[name] else None
         except ValueError:
-            refused = f"{given[name]!r} is not a date, so it is not looked for; write for example 2026-11-23."
+            refused = f"{given[name]!r} is not a date, so the search ignores it; write for example 2026-11-23."
     words = given["question"].strip(), given["arm"].strip()
     return Query(*words, dates["since"], dates["until"], given["verdict"]), refused
 
 
 def _no_formulas() -> pl.Expr:
-    """Returns all texts, with a quote before each text that a spreadsheet would compute."""
+    """Returns an expression that puts a quote before each text that a spreadsheet would compute as a formula."""
     text = pl.col(pl.String)
     return pl.when(text.str.contains(r"^[=+@\t\r-]")).then("'" + text).otherwise(text).name.keep()
 

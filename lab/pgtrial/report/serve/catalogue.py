@@ -1,7 +1,8 @@
-"""Finds the studies that the pages show, and reads a summary line of each at once and its data when a page needs it.
+"""Finds the studies that the pages show. It reads a short summary of each study at once, and the data of a study only
+when a page needs them.
 
-Each study has a key that is made of its path. A request names keys alone, so that it reaches only studies that were
-found below the given paths.
+Each study has a key that is derived from its path. Requests name studies only by their keys, so that they reach only
+studies that were found below the given paths.
 """
 
 from __future__ import annotations
@@ -31,76 +32,77 @@ from pgtrial.store.files import check_listed, values_of
 from pgtrial.store.running import is_running
 
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
-"""The words for studies that have no stored verdict."""
+"""The words in place of a verdict for studies that have no stored verdict."""
 MEASURED = "measured"
-"""The word for a study of one arm alone, which is compared with nothing."""
+"""The word in place of a verdict for a study with a single arm, which compares nothing."""
 
 WORDS = ("better", "worse", "equivalent", "undecided", "withheld", MEASURED, RUNNING, UNFINISHED, UNREADABLE)
 """The words by which the list of studies can be filtered."""
 
 _STUDY = "study.toml"
 _PARTS = ("plan.json", "trials")
-"""The entries of which one is enough to recognise a study that was not written to its end, without a study file."""
+"""If a directory has no study file but one of these entries, it is the directory of a study that was not completely
+written."""
 
 _STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "trials")
 _NAME = "name study directories, bundles, or folders that hold them"
 
 _KEPT = 6
-"""The number of studies whose data is kept in memory."""
+"""The number of studies whose data are kept in memory."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval that is drawn."""
+    """An interval that a page draws."""
 
     interval: str
     places: dict[str, float]
-    """The positions in the drawing by name, as `strip` returns them."""
+    """The positions in the drawing by their names, as `strip` returns them."""
 
 
 @dataclass(frozen=True)
 class Glance:
-    """A line of the list of studies."""
+    """The summary of a study in the list of studies."""
 
     key: str
     path: Path
     question: str
     arms: list[str]
     created: str
-    """The time at which the study was created, UTC, ISO 8601; empty where it is unknown."""
+    """The time at which the study was created, in UTC and ISO 8601; empty if it is unknown."""
     words: list[str]
     """The verdict of each comparison, or one of MEASURED, RUNNING, UNFINISHED and UNREADABLE."""
     says: list[str]
-    """The headline of each comparison, or one sentence on the state or the trouble."""
+    """The headline of each comparison, or one sentence about the state of the study or the error."""
     bars: list[Bar | None] = field(default_factory=list)
-    """The interval of each comparison; None where it has no bounds, or is withheld."""
+    """The interval of each comparison. It is None if the interval has no bounds or if the verdict is withheld."""
     identity: str = ""
-    """The study's identity, by which a history names it; empty where it is unknown."""
+    """The identity of the study, by which histories name it; empty if it is unknown."""
 
     @property
     def is_bundle(self) -> bool:
-        """True if the study is a bundle, which is a file."""
+        """True if the study is a bundle, which is a single file."""
         return self.path.is_file()
 
     @property
     def verdicts(self) -> list[tuple[str, str, Bar | None]]:
-        """The word, the headline without that word at its beginning, and the interval of each comparison."""
+        """The word, the headline (without this word at its beginning) and the interval of each comparison."""
         rows = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
         return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 
     def unreadable(self, why: str) -> Glance:
-        """Returns the same study, marked as damaged for the reason `why`."""
+        """Returns the same study, marked as unreadable for the reason `why`."""
         return replace(self, words=[UNREADABLE], says=[why], bars=[])
 
     @property
     def name(self) -> str:
-        """The name of the directory or of the bundle."""
+        """The name of the study directory or of the bundle."""
         return self.path.name.removesuffix(SUFFIX)
 
 
 @dataclass(frozen=True)
 class Query:
-    """The conditions on the studies in the list; an empty condition fits all studies."""
+    """The conditions by which the list of studies is filtered. An empty condition matches all studies."""
 
     question: str = ""
     arm: str = ""
@@ -109,7 +111,7 @@ class Query:
     verdict: str = ""
 
     def fits(self, study: Glance) -> bool:
-        """True if a study fits all conditions. A study whose date is unknown fits no dates."""
+        """True if a study matches all conditions. A study whose date is unknown matches no condition on dates."""
         day = study.created[:10]
         return (
             self.question.casefold() in f"{study.question} {study.name}".casefold()
@@ -121,22 +123,21 @@ class Query:
 
 
 class Catalogue:
-    """The studies at some paths: directories and bundles of studies, and folders that hold such."""
+    """The studies at some paths. A path is a study directory, a bundle, or a folder that contains studies."""
 
     def __init__(self, paths: Sequence[Path]):
         self._paths = [path.absolute() for path in paths]
         self._glanced = lru_cache(maxsize=None)(_glance)
         self._read = lru_cache(_KEPT)(_read)
         self._glancing = threading.Lock()
-        """A lock so that one list is made at a time. A list reads no trials."""
+        """A lock that lets only one list of studies be made at a time. Making a list reads no trials."""
         self._reading = threading.Lock()
-        """A lock so that one study is read at a time, since the machine may be measuring. The list does not wait for
-        it.
-        """
+        """A lock that lets only one study be read at a time, since the machine may be measuring. Making a list does not
+        wait for it."""
         self._by_key: dict[str, Path] = {}
 
     def studies(self) -> list[Glance]:
-        """Returns all studies, the newest first; a study that cannot be read is one of them."""
+        """Returns all studies, the newest first, including studies that cannot be read."""
         with self._glancing:
             glances = [self._glance(path) for path in self._found()]
         return sorted(glances, key=lambda study: (study.created, study.name), reverse=True)
@@ -150,7 +151,7 @@ class Catalogue:
             return self._glance(path) if path is not None else None
 
     def data(self, study: Glance) -> StudyData:
-        """Returns a study's files and its result, computed from its trials. Raises StoreError."""
+        """Returns the files of a study and the result that is computed from its trials. Raises StoreError."""
         with self._reading:
             return self._read(study.path, _stamp(study.path))
 
@@ -161,14 +162,14 @@ class Catalogue:
 
     def _glance(self, path: Path) -> Glance:
         known = self._glanced(path, _stamp(path))
-        # a lab comes and goes without any other trace
+        # a pgtrial process that starts or ends changes no file of the study, so this is checked each time
         if known.words != [UNREADABLE] and is_running(path):
             return replace(known, words=[RUNNING], says=[" ".join(known.says)], bars=[])
         return known
 
 
 def check_paths(paths: Sequence[Path]) -> None:
-    """Raise StoreError for a path that is neither a study nor a folder."""
+    """Raises StoreError for a path that is neither a study nor a folder."""
     for path in paths:
         try:
             status = path.stat()
@@ -177,16 +178,17 @@ def check_paths(paths: Sequence[Path]) -> None:
         if stat.S_ISDIR(status.st_mode):
             check_listed(path)
         elif not is_bundle(path):
-            raise StoreError(f"{path} is no bundle; {_NAME}")
+            raise StoreError(f"{path} is neither a folder nor a bundle; {_NAME}")
 
 
 def key_of(name: str, path: str) -> str:
-    """Returns a readable key, which differs for each path."""
+    """Returns a readable key, which is different for each path."""
     return f"{slug(name)}-{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:10]}"
 
 
 def is_study(path: Path, ending: str = "") -> bool:
-    """True if it is a study's directory, though unreadable or unfinished, or a bundle whose name has this ending."""
+    """True if the path is a study directory, even an unreadable or unfinished one, or a bundle whose name has this
+    ending."""
     try:
         if path.is_file():
             return path.name.endswith(ending)
@@ -196,7 +198,7 @@ def is_study(path: Path, ending: str = "") -> bool:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """Returns the studies that a folder holds; none if there is no such folder."""
+    """Returns the studies in a folder. The result is empty if there is no such folder."""
     try:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
@@ -205,7 +207,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> Hashable:
-    """Returns a stamp that changes with each file from which a glance or a result is made."""
+    """Returns a value that changes when a file changes from which a summary or a result is computed."""
     return tuple(_time(path / name) for name in _STAMPED) if path.is_dir() else _time(path)
 
 
@@ -218,8 +220,8 @@ def _time(path: Path) -> tuple[int, int] | None:
 
 
 def _glance(path: Path, stamp: Hashable) -> Glance:
-    """Returns the line of the list for a study. `stamp` changes with the study's files, so that a cached line is not
-    used after the files have changed."""
+    """Returns the summary of a study for the list. `stamp` changes with the study's files, so that a cached summary is
+    not used after the files have changed."""
     try:
         with open_study(path, head=True) as study, values_of(path):
             return _seen(path, study)
@@ -238,7 +240,7 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
     plan = study.plan
     stored = _stored_trials(path) if path.is_dir() else None
     result = _stored_result(study)
-    # the verdict of a bundle was checked against its trials when it was made
+    # the verdict of a bundle needs no check here, since it was checked when the bundle was made
     bars: list[Bar | None] = []
     if result is not None and stored in (None, result.trials_stored) and result.trials_planned == len(plan.wanted):
         words: list[str] = [claim.verdict for claim in result.primary] or [MEASURED]
@@ -268,7 +270,7 @@ def _stored_result(study: StudyDirectory) -> StudyResult | None:
 
 
 def _read(path: Path, stamp: Hashable) -> StudyData:
-    """Returns the data of a study. `stamp` changes with the study's files, so that cached data is not used after the
+    """Returns the data of a study. `stamp` changes with the study's files, so that cached data are not used after the
     files have changed."""
     try:
         with open_study(path) as study, values_of(path):

@@ -1,4 +1,5 @@
-"""Drawings as SVG, which need no JavaScript: intervals that narrow block by block, and throughput by second."""
+"""Drawings as SVG, which need no JavaScript: intervals that become narrower from block to block, and the throughput by
+second."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
 
 _TICKS = 5
 _BEYOND = 0.25
-"""How far the axis goes beyond the newest interval, in its widths: the first intervals are far wider, and are cut.
-"""
+"""The axis extends beyond the newest interval by this multiple of its width. The first intervals are far wider, and are
+cut off."""
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A place on an axis with its label."""
+    """A position on an axis with its label."""
 
     at: float
     label: str
@@ -30,7 +31,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Band:
-    """The intervals of one comparison."""
+    """The intervals of one comparison as a band."""
 
     name: str
     place: int
@@ -42,7 +43,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """The intervals after each unit, against no difference and the margin."""
+    """The drawing of the intervals after each unit of analysis, with lines for no difference and for the margin."""
 
     bands: list[Band]
     columns: list[Tick]
@@ -54,9 +55,8 @@ class Narrowing:
 
 
 def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
-    """Returns the drawing of the intervals of all comparisons; None before the first that is bounded. `end` is the
-    number of units of the whole study.
-    """
+    """Returns the drawing of the intervals of all comparisons; None as long as no interval is bounded. `end` is the
+    number of units in the whole study."""
     known = [drawn for drawn in comparisons if drawn.steps]
     if not known:
         return None
@@ -107,7 +107,7 @@ def _high(difference: Estimate) -> float:
 
 
 def _round_values(low: float, high: float) -> list[float]:
-    """Returns the multiples of 1, 2 or 5 times a power of ten between two values."""
+    """Returns the multiples of 1, 2 or 5 times a power of ten that lie between two values."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -115,8 +115,8 @@ def _round_values(low: float, high: float) -> list[float]:
 
 
 def spark(values: Sequence[float]) -> str:
-    """Returns the points of a line in a box of 100 x 10, at whose right end is the present; empty for fewer than two
-    values."""
+    """Returns the points of a line in a box of 100 x 10. The right end of the box is the present. The text is empty for
+    fewer than two values."""
     most = max(values, default=0.0)
     if len(values) < 2 or not most:
         return ""

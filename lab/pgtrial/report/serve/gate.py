@@ -1,4 +1,5 @@
-"""Admits requests that have the token and come from this machine and from these pages, and refuses all others."""
+"""Admits requests that contain the token and that come from this machine and from the pages of this server. All other
+requests are refused."""
 
 from __future__ import annotations
 
@@ -17,13 +18,15 @@ _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The content security policy of the pages: Vega compiles its expressions, and styles its tooltips."""
+"""The content security policy of the pages. It allows what Vega needs: compiling its expressions, and inline styles for
+its tooltips."""
 
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-modals"
 )
-"""A report holds its own scripts. It has an origin of its own, from which it cannot read the other pages."""
+"""The content security policy of a report, which contains its own scripts. The sandbox gives the report an origin of
+its own, so that it cannot read the other pages."""
 
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -33,14 +36,16 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""The headers of every answer that has none of its own by that name."""
+"""The headers that every answer gets, unless it has a header with the same name already."""
 
 
 class Gate:
-    """Lets a request through whose address begins with the token, without the token; refuses the others with 403.
+    """Passes a request on if its address begins with the token, and removes the token from the address. All other
+    requests are answered with status 403.
 
-    A page of another site can make a browser ask, but neither knows the token nor has one of our origins. If its name
-    resolves to this machine (DNS rebinding), the host that it asks for is not one of ours.
+    A page of another site can make the browser send a request, but it does not know the token and has another origin.
+    If the name of such a site resolves to this machine (DNS rebinding), the request names a host that is not one of
+    ours.
     """
 
     def __init__(self, app: ASGIApp, token: str, port: int):
@@ -67,10 +72,11 @@ class Gate:
         await answer({**scope, "path": f"/{rest}"}, receive, guarded)
 
     def _refused(self, hosts: Collection[str], origins: Collection[str], token: str) -> str | None:
-        """Returns the reason why a request is refused, in one sentence; None: it is admitted."""
+        """Returns the reason why a request is refused, as one sentence; None if it is admitted."""
         if len(hosts) != 1 or not self._hosts.issuperset(hosts):
             return (
-                f"This server answers only for its own address, {self._own}; open the one that pgtrial serve printed."
+                f"This server answers only for its own address, {self._own}; open the address that pgtrial serve "
+                "printed."
             )
         if any(origin.removeprefix("http://") not in self._hosts for origin in origins):
             return "A page of another site asked for this one, and pgtrial serve answers only its own pages."

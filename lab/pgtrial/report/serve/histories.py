@@ -1,4 +1,5 @@
-"""The histories that the pages show: those of the given folders, and of branches of git as `git:PATH@BRANCH`."""
+"""The histories that the pages show. They are in the given folders, or in branches of Git repositories that are named
+as `git:PATH@BRANCH`."""
 
 from __future__ import annotations
 
@@ -21,51 +22,52 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class History:
-    """A line of the list, and its page."""
+    """A history in the list of histories and on its own page."""
 
     key: str
     name: str
     file: str
     series: list[Series]
     trouble: str = ""
-    """The reason why the history cannot be read, one sentence; empty: it can be read."""
+    """The reason why the history cannot be read, as one sentence; empty if it can be read."""
 
     @property
     def commits(self) -> int:
-        """The number of commits on all machines."""
+        """The number of commits, over all machines."""
         return sum(len(of.entries) for of in self.series)
 
     @property
     def latest(self) -> Change | None:
-        """The latest change of a level."""
+        """The latest change of a level; None if there is none."""
         changes = [change for of in self.series for change in of.changes]
         return max(changes, key=lambda change: change.at, default=None)
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """Returns the content of the history's page, as `pgtrial history show --json` prints it."""
+        """Returns the content of the history's page, in the form in which `pgtrial history show --json` prints it."""
         return [{"history": self.name, **of.model_dump(mode="json")} for of in self.series]
 
 
 def is_branch(path: Path) -> bool:
-    """True if a path that is served names a branch of git."""
+    """True if a path that is served names a branch of a Git repository."""
     return is_source(str(path))
 
 
 class Histories:
-    """The histories at some paths. Each look reads their files, and computes the changes of those that have changed."""
+    """The histories at some paths. They are read again for each request, and the changes are computed again only if a
+    file has changed."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
         self._series = lru_cache(_KEPT)(lambda text, file: series_of(read_lines(text, file)))
 
     def check_branches(self) -> None:
-        """Raise StudyError for a branch that cannot be read."""
+        """Raises StudyError for a branch that cannot be read."""
         for path in filter(is_branch, self._paths):
             place_of(str(path)).names()
 
     def all(self) -> list[History]:
-        """Returns all histories, by place and name, also histories and branches that cannot be read."""
+        """Returns all histories, including histories and branches that cannot be read."""
         return [history for path in self._paths for history in self._at(path)]
 
     def history(self, key: str) -> History | None:

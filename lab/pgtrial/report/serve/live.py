@@ -1,4 +1,5 @@
-"""Reads a study that a lab runs now from its files as they grow: trials in progress, queue, estimates so far."""
+"""Reads a study that is running now from its files while they grow: the trials in progress, the next trials, and the
+estimates so far."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ from pgtrial.store.running import is_running, stop_is_asked
 from pgtrial.verdict.pace import Reached
 
 SHOWN_S = 120
-"""The number of seconds, or of slices, of a trial in progress that are shown."""
+"""The number of seconds (or slices) of a trial in progress that are shown."""
 
 _MOST_READ = 1 << 20
-"""The bytes of an engine's record that are read at the first look: more than the seconds that are shown take."""
+"""The number of bytes at the end of the load engine's output that are read first. They contain more than the seconds
+that are shown."""
 
 _AHEAD = 512
-"""The number of planned trials among which those in progress are looked for."""
+"""The trials in progress are looked for among this many of the next planned trials."""
 
 
 @dataclass(frozen=True)
@@ -40,33 +42,33 @@ class UnderWay:
     planned: PlannedTrial
     load_point: str
     phase: str | None
-    """The phase of the last second; None: its load has not begun."""
+    """The phase of the latest second; None if the load has not begun."""
     second: int
     tps: list[float]
-    """The throughput of each second, or of each slice in trials that alternate; the last SHOWN_S."""
+    """The throughput in each of the latest SHOWN_S seconds or, for trials that alternate, slices."""
     job: str | None = None
-    """PostgreSQL's report on the progress of a job; None: the load is not a job, or PostgreSQL reports nothing."""
+    """The progress of a job as PostgreSQL reports it; None if the load is not a job, or if PostgreSQL reports
+    nothing."""
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """The comparison of an arm with the baseline by the blocks that are complete so far."""
+    """The comparison of an arm with the baseline, by the blocks that are complete so far."""
 
     claim: Claim
     steps: list[Reached]
-    """The state of the claim after each unit, from the first unit at which the interval is bounded."""
+    """The state of the claim after each unit of analysis, from the first unit after which the interval is bounded."""
 
     @property
     def estimate(self) -> Estimate | None:
-        """The estimate from all complete units, with the interval of a study planned to end here; None: no unit is
-        complete.
-        """
+        """The estimate from all complete units, with the interval of a study that was planned to end here; None if no
+        unit is complete."""
         return self.steps[-1].difference if self.steps else self.claim.difference
 
 
 @dataclass(frozen=True)
 class Look:
-    """A study at one moment; of one that no lab runs nothing else is known."""
+    """The state of a study at one moment. If the study is not running, only this is known."""
 
     running: bool
     stopping: bool = False
@@ -79,14 +81,14 @@ class Look:
     so_far: list[SoFar] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     trouble: str | None = None
-    """The reason why a part of the study is missing, one sentence."""
+    """The reason why a part of the study is missing, as one sentence."""
 
 
 class Live:
-    """Looks at one study again and again. Files that have not changed are not read again, so that such a look costs
-    little.
+    """Reads the state of one study again and again. Files that have not changed are not read again, so that reading
+    costs little.
 
-    Trials are analysed when a block is complete, so that the machine is left to the measurement in between.
+    Trials are analysed only when a block is complete, so that the machine is left to the measurement in between.
     """
 
     def __init__(self, path: Path):
@@ -100,7 +102,7 @@ class Live:
         self._busy = threading.Lock()
 
     def look(self) -> Look:
-        """Returns the study as it is now."""
+        """Returns the present state of the study."""
         with self._busy:
             return self._look() if is_running(self._path) else Look(running=False)
 
@@ -130,14 +132,14 @@ class Live:
         )
 
     def _opened(self) -> StudyDirectory:
-        """Returns the study, opened again if its plan was extended."""
+        """Returns the study. It is opened again if its plan was extended in the meantime."""
         planned_at = (self._path / "plan.json").stat().st_mtime_ns
         if self._study is None or self._planned_at != planned_at:
             self._study, self._planned_at, self._blocks = StudyDirectory.open(self._path), planned_at, None
         return self._study
 
     def _analyse(self, study: StudyDirectory, blocks: int) -> str | None:
-        """Computes the result when a block has been added. Returns the reason if it could not be computed."""
+        """Computes the result again if a block was completed. Returns the reason if it could not be computed."""
         if blocks == self._blocks:
             return None
         try:
@@ -156,7 +158,7 @@ class Live:
 
 
 class _Record:
-    """The engine's record of a trial in progress."""
+    """The load engine's output for a trial in progress."""
 
     def __init__(self, trial: Path):
         self._path = trial / "engine.jsonl"
@@ -170,7 +172,7 @@ class _Record:
         self._second = 0
 
     def read(self, planned: PlannedTrial, plan: Plan) -> UnderWay:
-        """Returns the trial, with the lines that have been added since the last call."""
+        """Returns the state of the trial, including the lines that were added since the last call."""
         point = plan.load_points[planned.load_point]
         for line in self._lines():
             self._add(line, point.clients)
@@ -178,7 +180,8 @@ class _Record:
         return UnderWay(planned, point.label, self._phase, self._second, list(self._tps), job)
 
     def _job(self) -> str | None:
-        """Returns the progress of a job, such as `create index: building index, 45%`."""
+        """Returns the progress of a job as text, such as `create index: building index, 45%`; None if it is not
+        known."""
         try:
             progress = from_json(read_bytes(self._path.parent / JOB_PROGRESS))
             parts = [": ".join(filter(None, (progress["command"], progress["phase"])))]
@@ -191,7 +194,7 @@ class _Record:
         try:
             with open_file(self._path) as file:
                 size = file.seek(0, os.SEEK_END)
-                if size < self._offset:  # the trial began anew
+                if size < self._offset:  # the trial was started again
                     self._begin()
                 if not self._offset:
                     self._offset = max(0, size - _MOST_READ)
@@ -212,18 +215,18 @@ class _Record:
             self._phase, self._second = event["phase"], int(event["second"])
             self._tps.append(event["transactions"] / seconds if seconds else 0.0)
         except (ValueError, KeyError, TypeError):
-            # the end of a line whose beginning was skipped
+            # such a line is the end of a line whose beginning was skipped
             return
 
 
 def _stored(path: Path) -> set[int]:
-    """Returns the indexes of the stored trials, from the names of their directories."""
+    """Returns the indexes of the stored trials, which are in the names of their directories."""
     numbers = (folder.name.partition("-")[0] for folder in (path / "trials").glob("[0-9]*"))
     return {int(number) for number in numbers if number.isdecimal()}
 
 
 def _complete(plan: Plan, done: set[int]) -> int:
-    """Returns the number of complete blocks before the first incomplete one."""
+    """Returns the number of complete blocks before the first incomplete block."""
     by_block = itertools.groupby(plan.wanted, key=lambda planned: planned.block)
     complete = (all(planned.index in done for planned in of_block) for _, of_block in by_block)
     return sum(1 for _ in itertools.takewhile(bool, complete))

@@ -1,4 +1,4 @@
-"""Renders the pages as text: templates filled with the data of studies."""
+"""Renders the pages of the local web server as HTML, by filling templates with the data of studies."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _SIZE = {
 
 
 class Pages:
-    """Renders all pages but those of a refusal; the address of each begins with `base`."""
+    """Renders all pages except the page of a refused request. The addresses in the pages begin with `base`."""
 
     def __init__(self, base: str, places: str):
         self._base = base
         self._places = places
-        """The places where studies are looked for, in words."""
+        """The paths that are served, as text."""
 
     @cached_property
     def _templates(self) -> Environment:
@@ -56,13 +56,12 @@ class Pages:
         return self._templates.get_template(f"{name}.html.j2").render(**values)
 
     def sentence(self, sentence: str) -> str:
-        """Returns a page of one sentence, with a link to the list."""
+        """Returns a page with one sentence and a link to the list of studies."""
         return self._render("sentence", sentence=sentence)
 
     def list(self, studies: Sequence[Glance], histories: Sequence[History], query: Query, refused: str | None) -> str:
-        """Returns the page of the studies that fit, the form that filters them, and all histories; `refused` is a
-        sentence on invalid input of the form.
-        """
+        """Returns the page with the studies that match the query, the search form, and all histories. `refused` is a
+        sentence about invalid input in the form."""
         return self._render(
             "list",
             studies=[study for study in studies if query.fits(study)],
@@ -75,9 +74,8 @@ class Pages:
         )
 
     def study(self, study: Glance, data: StudyData | None, look: Look | None, others: Sequence[Glance]) -> str:
-        """Returns the page of a study: its brief and its trials, or its progress; `look` is given for a study that a
-        lab runs or may run.
-        """
+        """Returns the page of a study, with its verdict and its trials, or with its progress. `look` is given if the
+        study is running or may be running."""
         return self._render(
             "study",
             study=study,
@@ -89,12 +87,12 @@ class Pages:
         )
 
     def parts(self, look: Look) -> dict[str, str]:
-        """Returns the parts of the page of a running study, by their names in the page."""
+        """Returns the parts of the page of a running study that change, by their names in the page."""
         values = _live_values(look)
         return {"now": self._render("now", **values), "so-far": self._render("so_far", **values)}
 
     def compare(self, studies: Sequence[tuple[Glance, StudyData]]) -> str:
-        """Returns the page of two studies side by side."""
+        """Returns the page that shows two studies side by side."""
         (one, of_one), (other, of_other) = studies
         names = (one.name, other.name if other.name != one.name else f"{other.name} (2)")
         return self._render(
@@ -105,7 +103,7 @@ class Pages:
         )
 
     def history(self, history: History, studies: Sequence[Glance]) -> str:
-        """Returns the page of a history's series, with links to those of its studies that are here."""
+        """Returns the page of a history, with links to those of its studies that are in the list."""
         addresses = {study.identity: f"{self._base}/study/{study.key}" for study in studies if study.identity}
         series = [drawn(of_machine, addresses) for of_machine in history.series]
         return self._render("history", history=history, series=series, size=SIZE)
@@ -128,12 +126,12 @@ class Pages:
 
 
 def refusal(sentence: str) -> str:
-    """Returns a page of one sentence for those who may not see any other page: it has no address of this server."""
+    """Returns a page with one sentence for a request that is refused. The page contains no address of this server."""
     return templates("serve/page").get_template("sentence.html.j2").render(sentence=sentence, base=None)
 
 
 def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
-    """Returns the verdict of each comparison, and the other lines of the brief."""
+    """Returns the values of the template for the verdict of each comparison and the other lines of the brief."""
     short = brief(data.result, data.plan, None if study.is_bundle else study.path, data.trials)
     return {"claims": cards(data, short), "brief": lines_below(short)}
 
@@ -155,7 +153,8 @@ def _live_values(look: Look) -> dict[str, Any]:
 
 
 def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
-    """Returns two sentences: the difference that the complete blocks show for a comparison, and the evidence for it."""
+    """Returns two sentences about a comparison: the difference that the complete blocks show, and the evidence for
+    it."""
     claim, difference = comparison.claim, comparison.estimate
     if claim.verdict not in ("undecided", "withheld"):
         return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."
@@ -173,7 +172,7 @@ def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
 
 
 def _about(trial: Trial) -> list[tuple[str, str]]:
-    """Returns pairs of a term and its description."""
+    """Returns pairs of a term and its description for the head of a trial's page."""
     measured = trial.measured
     latency = measured.latency_us if measured else None
     mean, p99 = (three_digits(of / 1000) for of in (latency.mean, latency.p99)) if latency else ("", "")
@@ -205,7 +204,7 @@ def _seconds(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
 
 
 def _waits(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
-    """Returns the table of the mean active sessions over the measured part."""
+    """Returns the table of the mean number of active sessions over the measured part."""
     waits = data.waits.get(trial.index, pl.DataFrame(schema=WAITS_SCHEMA))
     measured = waits.filter((pl.col("second") >= 0) & (pl.col("state") == "active"))
     seconds = measured["second"].n_unique()

@@ -1,4 +1,4 @@
-"""The server itself: sockets on the loopback addresses, a token, and uvicorn in a thread."""
+"""Starts the web server: opens sockets on the loopback addresses, creates the token, and runs uvicorn in a thread."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from pgtrial.report.serve.histories import Histories, is_branch
 _V4, _V6 = "127.0.0.1", "::1"
 _TRIES = 20
 _GRACE_S = 30
-"""The time in which answers in progress may finish when the server ends, seconds."""
+"""When the server ends, answers in progress may take this many seconds to finish."""
 
 _NO_V6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
 
 
 @dataclass(frozen=True)
 class Serving:
-    """A server that answers."""
+    """A running web server."""
 
     address: str
-    """The address with the token: everybody who knows it sees the pages."""
+    """The address with the token. Everybody who knows it can see the pages."""
     thread: threading.Thread
 
 
 @contextmanager
 def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]:
-    """Serves the studies and histories at these paths within the context, at a port or, if it is None, at a free one.
-    Raises PgtrialError if the port is in use."""
+    """Serves the studies and histories at these paths for the time of the context, at the given port or, if `port` is
+    None, at a free port. Raises PgtrialError if the port is in use."""
     token = secrets.token_urlsafe(24)
     places = ", ".join(map(str, paths))
     with ExitStack() as stack:
@@ -74,20 +74,22 @@ def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]
 
 
 def _listening(port: int | None) -> list[socket.socket]:
-    """Sockets at one port of the loopback addresses; IPv6 where there is any. Raises PgtrialError."""
+    """Returns sockets that listen at one port of the loopback addresses, with IPv6 if this machine has it. Raises
+    PgtrialError."""
     for _ in range(_TRIES):
         try:
             return _bound(port or 0)
         except OSError as error:
-            reason = str(error.strerror).partition(" (while ")[0]  # Python adds the address
+            # without the address, which Python adds to the message
+            reason = str(error.strerror).partition(" (while ")[0]
             if port is not None:
                 raise PgtrialError(
-                    f"port {port} cannot be used: {reason}; name another with --port, or leave it out"
+                    f"port {port} cannot be used: {reason}; name another port with --port, or leave --port out"
                 ) from error
-            # free with IPv4, and taken with IPv6
+            # a port may be free with IPv4 and in use with IPv6; then the next one is tried
             if error.errno != errno.EADDRINUSE:
                 raise PgtrialError(f"no port of {_V4} can be used: {reason}") from error
-    raise PgtrialError(f"no port is free at {_V4} and {_V6}; name one with --port")
+    raise PgtrialError(f"no port is free at both {_V4} and {_V6}; name a port with --port")
 
 
 def _bound(port: int) -> list[socket.socket]:
