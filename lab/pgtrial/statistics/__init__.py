@@ -1,1 +1,2 @@
-"""Numbers in, intervals out: the rules P8 and P9, paired t test, regimes of a trial, sample sizes. Pure functions."""
+"""Statistics on plain numbers: the rules P8 and P9, by which a study decides, t tests, regimes of a trial, capacities
+and sample sizes. All functions are pure: they read no files and draw no random numbers without a fixed seed."""

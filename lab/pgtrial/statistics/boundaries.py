@@ -1,9 +1,10 @@
-"""The quantiles at which the looks of a sequential test reject, for normal values: what forecasts rest on.
+"""The bounds at which the looks of a sequential test reject, for normally distributed values. Forecasts use them.
 
-A test that spends a given error until each look rejects at look k if the standardised mean exceeds a bound b(k). With
-normal values the bounds follow from the joint distribution of the means, by numerical integration over the sums that
-no earlier look has rejected (Armitage, McPherson and Rowe 1969, Journal of the Royal Statistical Society A 132, 235 to
-244; Lan and DeMets 1983, Biometrika 70, 659 to 663). The rule P9 itself does not use them: it is exact for any noise.
+A sequential test may have spent a given part of its error by each look. It rejects at look k if the standardised mean
+exceeds a bound b(k). For normal values the bounds follow from the joint distribution of the means at all looks. They
+are computed by numerical integration over the sums that no earlier look has rejected (Armitage, McPherson and Rowe
+1969, Journal of the Royal Statistical Society A 132, 235 to 244; Lan and DeMets 1983, Biometrika 70, 659 to 663). The
+rule P9 itself does not use these bounds, because it is exact for any distribution of the noise.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ from scipy.special import ndtr, ndtri
 from pgtrial.statistics.p8 import Floats
 
 _REACH = 8.0
-"""The number of standard deviations that the grid of sums reaches on either side. Sums beyond it have a probability of
+"""How many standard deviations the grid of sums reaches on either side. Sums beyond the grid have a probability of
 1e-15."""
 
 _POINTS = 301
-"""The number of points of the grid; with twice as many, the bounds change by less than 0.001."""
+"""The number of points of the grid. With twice as many points, the bounds change by less than 0.001."""
 
 
 def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
-    """Returns the bound of each look on the standardised mean; infinity for a look that spends nothing.
+    """Returns the bound of each look for the standardised mean; infinity for a look that spends none of the error.
 
-    `units` are the units at each look, ascending, and `spent` the one-sided errors that may have been spent until then.
+    `units` has the number of units (blocks) at each look, in ascending order. `spent` has the one-sided error that the
+    test may have spent up to each look.
     """
     return list(_until(tuple(units), tuple(spent)).bounds)
 
 
 @lru_cache(maxsize=1024)
 def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
-    """Returns the state after looks at these numbers of units. It is cached, so that plans with the same first looks
-    share the computation."""
+    """Returns the state of the test after looks at these numbers of units. The result is cached, so that plans with the
+    same first looks share the computation."""
     if not units:
         return _Looked((), _Sums(np.zeros(1), np.ones(1)), 0, 0.0)
     last = _until(units[:-1], spent[:-1])
@@ -53,8 +55,8 @@ def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
 
 @dataclass(frozen=True)
 class _Looked:
-    """The state after the looks so far: their bounds, the distribution of the sums that they have not rejected, and the
-    error that they have spent."""
+    """The state of a test after some looks: the bounds of these looks, the distribution of the sums that they have not
+    rejected, and the error that they have spent."""
 
     bounds: tuple[float, ...]
     sums: _Sums
@@ -64,17 +66,19 @@ class _Looked:
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sums of normal values that no look has rejected: points and the probability at each."""
+    """The distribution of the sums of values that no look has rejected, as points and the probability at each point."""
 
     points: Floats
     mass: Floats
 
     def beyond(self, limit: float, deviation: float) -> float:
-        """Returns the probability that the sum with the next values, of this deviation, exceeds a limit."""
+        """Returns the probability that the sum exceeds `limit` after the next values are added. `deviation` is the
+        standard deviation of the sum of the next values."""
         return float(self.mass @ ndtr((self.points - limit) / deviation))
 
     def exceeded_with(self, probability: float, deviation: float, end: float) -> float:
-        """Returns the limit that is exceeded with a probability, by bisection between -end and end."""
+        """Returns the limit that the sum exceeds with this probability after the next values are added. It is found by
+        bisection between -end and end."""
         low, high = -end, end
         for _ in range(60):
             middle = (low + high) / 2
@@ -82,7 +86,8 @@ class _Sums:
         return high
 
     def after(self, points: Floats, deviation: float) -> _Sums:
-        """Returns the sums with the next values at these points, evenly spaced; what lies beyond them is rejected."""
+        """Returns the distribution of the sums after the next values are added, at these evenly spaced points. Sums
+        beyond the points are rejected."""
         weights = np.full(len(points), points[1] - points[0])
         weights[[0, -1]] /= 2
         distances = (points[:, None] - self.points[None, :]) / deviation
@@ -91,10 +96,10 @@ class _Sums:
 
 
 def nominal(bound: float) -> float:
-    """Returns the one-sided error of a single look with this bound."""
+    """Returns the one-sided error of a test with a single look that has this bound."""
     return float(ndtr(-bound))
 
 
 def quantile(error: float) -> float:
-    """Returns the normal quantile that is exceeded with this probability."""
+    """Returns the value that a standard normal variable exceeds with this probability."""
     return -float(ndtri(error))

@@ -1,10 +1,12 @@
-"""The capacity: the highest rate at which transactions keep a promise on their response time, found by short probes.
+"""Finds the capacity of a server by short probes: the highest rate at which its transactions keep a promise on their
+response time.
 
-A search knows the readings of its probes and names the next rate. It first brackets the capacity, with steps that
-grow, and halves the bracket until it is narrow. Then it probes on both sides of its estimate. The estimate is a fit of
-the shares of slower transactions over the logarithm of the rate: the odds grow as a power of the rate, and cross those
-of the promise at the capacity. Probes count by their distance from the crossing, so that the shape far from it says
-nothing. Nothing here draws random numbers or knows an arm.
+From the results of all probes so far, a search chooses the rate of the next probe. It first looks for a rate that keeps
+the promise and one that breaks it, with steps that grow. Between the two it halves the interval until it is narrow.
+Then it probes on both sides of its estimate of the capacity. For the estimate, a curve is fitted to the shares of
+slower transactions over the logarithm of the rate: the odds of a slower transaction grow as a power of the rate, and at
+the capacity they are the odds that the promise allows. Probes far from the capacity have little weight, so that the
+form of the curve does not matter there. No function here draws random numbers or knows which arm it works for.
 """
 
 from __future__ import annotations
@@ -17,47 +19,52 @@ import numpy as np
 import numpy.typing as npt
 
 CLOSE = 6
-"""The number of probes that a search makes after its bracket has become narrow."""
+"""The number of probes that a search makes after the interval around the capacity has become narrow."""
 
 MOST = 18
-"""The largest number of probes of a search."""
+"""The largest number of probes in a search."""
 
 MOST_BROKEN = 8
-"""The number of probes after which a search gives up if none kept the promise. The last one is at 1/44 of the first
-rate."""
+"""The number of probes after which a search gives up if none of them kept the promise. The last of them has 1/44 of the
+first rate."""
 
 EXPECTED = CLOSE + 2
-"""The number of probes of a search that begins near the capacity."""
+"""The usual number of probes of a search that begins near the capacity."""
 
 FIRST_STEP = 0.06
-"""The first step of the search for a bracket, in logarithms of the rate; each further step is twice as long."""
+"""The first step between rates, as a difference of logarithms. Each further step is twice as long, until one rate keeps
+the promise and another breaks it."""
 
 _LONGEST_STEP = 0.96
 NARROW = 0.15
-"""The width up to which a bracket is narrow, in logarithms of the rate."""
+"""The width up to which the interval around the capacity counts as narrow, as a difference of logarithms of the
+rate."""
 
 _APART = 0.5
-"""The distance of the later probes from the estimate, in logarithms of the odds."""
+"""The distance of the last probes from the estimated capacity, as a difference of logarithms of the odds."""
 
 _WIDTH = 1.5
-"""The standard deviation of the normal weights of the probes around the crossing, in logarithms of the odds."""
+"""Probes are weighted by a normal curve around the estimated capacity. This is its standard deviation, as a difference
+of logarithms of the odds."""
 
 _OVERDISPERSION = 4.0
-"""The number of slower transactions that count as one independent one, since they come in the same busy periods."""
+"""The number of slower transactions that count as a single independent one. Slower transactions come together in busy
+periods, so they are not independent."""
 
 _SLOPE, _SLOPE_SPREAD = 20.0, 1.0
-"""The median of the slopes that are expected before any probe, and the standard deviation of their logarithm."""
+"""The standard deviation of the logarithm of the slope that is expected before any probe. `_SLOPE` is the median of the
+expected slopes."""
 
 _SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
 _PLACES, _FINER = 49, 3
-"""The number of rates that a round of the fit tries as the one at which the promise is just kept, and the number of
-rounds. Each round lies between the neighbours of the best rate so far."""
+"""The number of rounds in which the fit refines the capacity. In each round it tries `_PLACES` rates between the
+neighbours of the best rate so far."""
 
 _LEAST_WEIGHT = 1e-3
-"""The smallest weight of a probe, however far it is from the crossing."""
+"""The smallest weight of a probe, however far it is from the estimated capacity."""
 
 _ROUNDS = 3
-"""The number of times that probes are weighted by their distance from the crossing."""
+"""How often the fit weights the probes again by their distance from the estimated capacity."""
 
 _FLOATS = npt.NDArray[np.float64]
 
@@ -67,26 +74,27 @@ class Promise:
     """The promise that a rate has to keep, as shares of the transactions."""
 
     slower: float
-    """The share of transactions that may take longer than the limit or fail."""
+    """The share of transactions that may take longer than the time limit or fail."""
     failed: float
     """The share of transactions that may fail."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of a probe."""
+    """The counts of transactions that one probe gave."""
 
     rate: float
-    """The rate that the probe asked for, transactions per second."""
+    """The rate at which the probe ran, in transactions per second."""
     transactions: float
     slower: float
-    """The number of transactions that took longer than the limit, waited longer than it for their start, or failed."""
+    """The number of transactions that took longer than the time limit, waited longer than the limit for their start, or
+    failed."""
     failed: float = 0.0
 
     def strain(self, promise: Promise) -> float:
-        """Returns how much of the promise the rate uses up; above 1 it breaks the promise.
+        """Returns how much of the promise the rate uses up. A value above 1 means that the rate breaks the promise.
 
-        A probe without a transaction breaks the promise.
+        A probe without any transaction counts as breaking the promise.
         """
         if self.transactions <= 0:
             return 1 / promise.slower
@@ -96,9 +104,9 @@ class Reading:
 
 
 def next_rate(start: float, readings: Sequence[Reading], promise: Promise, at_most: float = math.inf) -> float | None:
-    """Returns the rate of the next probe of a search that begins at `start`; None: the search has ended.
+    """Returns the rate of the next probe, for a search that begins at the rate `start`; None if the search has ended.
 
-    No rate is above `at_most`; a probe at that rate which keeps the promise ends the search.
+    No rate is above `at_most`. If a probe at that rate keeps the promise, the search has ended.
     """
     if any(reading.rate >= at_most and reading.strain(promise) <= 1 for reading in readings):
         return None
@@ -127,7 +135,8 @@ def _next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> f
 
 
 def capacity(readings: Sequence[Reading], promise: Promise) -> float | None:
-    """Returns the highest rate that keeps the promise, by all probes of a search; None if no probe kept it."""
+    """Returns the highest rate that keeps the promise, estimated from all probes of a search; None if no probe kept the
+    promise."""
     strains = [reading.strain(promise) for reading in readings]
     if not strains or min(strains) > 1:
         return None
@@ -137,15 +146,15 @@ def capacity(readings: Sequence[Reading], promise: Promise) -> float | None:
 
 
 def _rates(readings: Sequence[Reading], promise: Promise) -> tuple[list[float], list[float]]:
-    """Returns the rates that kept the promise, and those that broke it."""
+    """Returns the rates of the probes that kept the promise, and the rates of the probes that broke it."""
     kept = [reading.rate for reading in readings if reading.strain(promise) <= 1]
     return kept, [reading.rate for reading in readings if reading.strain(promise) > 1]
 
 
 def _is_narrow(readings: Sequence[Reading], promise: Promise) -> bool:
-    """True if the highest rate that kept the promise is near the lowest that broke it, or above it.
+    """True if the highest rate that kept the promise is near the lowest rate that broke it, or above it.
 
-    Further probes cannot make that false.
+    Once this is true, further probes cannot make it false.
     """
     kept, broken = _rates(readings, promise)
     return bool(kept and broken) and math.log(min(broken) / max(kept)) <= NARROW
@@ -153,19 +162,19 @@ def _is_narrow(readings: Sequence[Reading], promise: Promise) -> bool:
 
 @dataclass(frozen=True)
 class _Shares:
-    """The probes of a search as arrays, as the fit needs them."""
+    """The results of the probes as arrays, with the weights of the fit."""
 
     at: _FLOATS
-    """The logarithms of the rates."""
+    """The logarithms of the probes' rates."""
     of: _FLOATS
-    """The shares of slower transactions."""
+    """The probes' shares of slower transactions."""
     weights: _FLOATS
     odds: float
-    """The logarithm of share / (1 - share), for the share of slower transactions that the promise allows."""
+    """The logarithm of the odds, share / (1 - share), for the share of slower transactions that the promise allows."""
 
     def best(self, low: float, high: float) -> tuple[float, float]:
-        """Returns the logarithm of the most likely rate, between these bounds, at which the promise is just kept, and
-        the slope of the odds there."""
+        """Returns the logarithm of the most likely capacity between these bounds, and the slope of the logarithm of the
+        odds at the capacity."""
         first, last = low, high
         for _ in range(_FINER):
             places = np.linspace(low, high, _PLACES)
@@ -181,7 +190,8 @@ class _Shares:
 
 
 def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float]:
-    """Returns the logarithm of the rate at which the promise is just kept, and the slope of the odds over it.
+    """Returns the logarithm of the estimated capacity, and the slope of the logarithm of the odds over the logarithm of
+    the rate.
 
     Some probes must have kept the promise, and some must have broken it.
     """
@@ -191,7 +201,7 @@ def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float
     kept = shares <= promise.slower
     low, high = min(at[kept].max(), at[~kept].min()), max(at[kept].max(), at[~kept].min())
     margin = max(FIRST_STEP, high - low)
-    # an estimate beyond all probes would rest on the shape alone
+    # an estimate beyond all probes would depend on the form of the curve alone
     low, high = max(low - margin, at.min()), min(high + margin, at.max())
     known = _Shares(at, shares, weights, math.log(promise.slower / (1 - promise.slower)))
     crossing, slope = known.best(low, high)

@@ -1,17 +1,17 @@
-"""Change points of a series: where its level changed, and by how much.
+"""Finds the change points of a series of values: where the level of the values changed, and by how much.
 
-E-divisive with the energy distance of means of pairs (Matteson and James 2014, A nonparametric approach for multiple
-change point analysis of multivariate data, JASA 109, 334 to 345), as in Apache Otava, formerly Hunter (Fleming et al.
-2023, Hunter: using change point detection to hunt for performance regressions, ICPE 2023). A split is tested by
-permutations of the values within their segments, as in the first of these papers: whatever the noise is, a series
-without a change gets a change point in at most 5% of cases, as long as its values are exchangeable. A series that
-is read again after each new value shows one at some time more often: in 22% of simulated series after 30 values, and in
-35% after 60.
+The method is E-divisive with the energy distance (Matteson and James 2014, A nonparametric approach for multiple change
+point analysis of multivariate data, JASA 109, 334 to 345), as in Apache Otava, formerly Hunter (Fleming et al. 2023,
+Hunter: using change point detection to hunt for performance regressions, ICPE 2023). A split of the series is tested by
+random permutations of the values within their segments, as in the first of these papers. Whatever the noise is, as long
+as the values are exchangeable, a series without a change gets a change point in at most 5% of cases. If a series is
+analysed again after each new value, false change points are more frequent: they appeared at some time in 22% of
+simulated series of 30 values, and in 35% of series of 60 values.
 
-The values choose the place of a change, so it is uncertain. Its 95% interval holds the places whose likelihood, with
-normal noise, is not much less than that of the best one (Siegmund 1988, Confidence sets in change-point problems,
-International Statistical Review 56, 31 to 48). The size of a change has the t interval of Welch (1947), extended over
-all these places.
+The position of a change is chosen by the values, so it is uncertain. Its 95% interval has all positions whose
+likelihood, with normal noise, is not much less than that of the best position (Siegmund 1988, Confidence sets in
+change-point problems, International Statistical Review 56, 31 to 48). The size of a change has the t interval of Welch
+(1947), widened so that it covers all these positions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ Floats = npt.NDArray[np.float64]
 FEWEST = 2
 """The smallest number of values on either side of a change."""
 MOST = 300
-"""The number of a series' last values that are analysed. The time grows with the square of it."""
+"""The largest number of values that are analysed: the last ones of the series. The time grows with the square of their
+number."""
 _LESS_LIKELY = -2 * math.log(1 - math.sqrt(1 - ALPHA))
-"""Twice the logarithm of the likelihood ratio up to which a place belongs to the interval around the best place."""
+"""The largest value of twice the logarithm of the likelihood ratio with which a position belongs to the interval around
+the best position."""
 _PERMUTATIONS = 199
 _SEED = 20_140_334
 
@@ -45,18 +47,18 @@ class ChangePoint:
     """A change of the level of a series."""
 
     place: int
-    """The index of the first value on the new level."""
+    """The index of the first value that has the new level."""
     ends: tuple[int, int]
-    """The 95% interval of the place. The values before its lower end are on the old level; the value at its upper end
-    and those after it are on the new level."""
+    """The 95% interval of the position. Values before its lower end have the old level; the value at its upper end and
+    all values after it have the new level."""
     size: Interval
-    """The difference of the new level minus the old one."""
+    """The new level minus the old level, with a 95% interval."""
     p: float
-    """The share of the permutations whose best split is as good."""
+    """The share of permutations of the values in which the best split is at least as good as this one."""
 
 
 def change_points(values: Sequence[float]) -> list[ChangePoint]:
-    """Returns the changes of a series, in order; the same values give the same changes."""
+    """Returns the change points of a series in their order. The same values always give the same change points."""
     skipped = max(0, len(values) - MOST)
     series = np.asarray(values[skipped:], dtype=np.float64)
     draw = np.random.Generator(np.random.Philox(_SEED))
@@ -81,7 +83,8 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
 
 
 def place_interval(values: Floats, place: int) -> tuple[int, int]:
-    """Returns the first and the last place at which the level of these values may have changed; `place` is one."""
+    """Returns the first and the last position at which the level of these values may have changed. `place` is the
+    position that was found."""
     squares = np.asarray([_squares(values[:at]) + _squares(values[at:]) for at in range(1, len(values))])
     least = float(squares.min())
     likely = np.flatnonzero((squares - least) * (len(values) - 2) <= _LESS_LIKELY * least) + 1
@@ -93,7 +96,8 @@ def _squares(values: Floats) -> float:
 
 
 def _size(values: Floats, place: int, ends: tuple[int, int]) -> Interval:
-    """Returns the new level minus the old one, with an interval that holds those of all places within `ends`."""
+    """Returns the new level minus the old level, with an interval that covers the intervals for all positions within
+    `ends`."""
     places = {place, *range(max(FEWEST, ends[0]), min(len(values) - FEWEST, ends[1]) + 1)}
     sizes = [welch_interval(values[at:], values[:at]) for at in places]
     estimate = float(np.mean(values[place:]) - np.mean(values[:place]))
@@ -101,7 +105,8 @@ def _size(values: Floats, place: int, ends: tuple[int, int]) -> Interval:
 
 
 def welch_interval(one: Floats, other: Floats) -> Interval:
-    """Returns the difference of two means with Welch's 95% interval; unbounded for a single value on either side."""
+    """Returns the difference of two means with Welch's 95% interval. The interval is unbounded if there is a single
+    value on either side."""
     value = float(np.mean(one) - np.mean(other))
     if min(len(one), len(other)) < 2:
         return Interval(-math.inf, value, math.inf)
@@ -115,9 +120,11 @@ def welch_interval(one: Floats, other: Floats) -> Interval:
 
 
 def _best_split(values: Floats) -> tuple[float, int]:
-    """Returns the largest scaled energy distance between the values before a split and those after it, and the split.
+    """Returns the best split of the values, and the scaled energy distance between the values before the split and
+    those after it.
 
-    The values after the split may stop before the end of the series, so that a change before another change is found.
+    The values after the split may end before the end of the series. Therefore a change is also found if another change
+    follows it.
     """
     n = len(values)
     distances = np.abs(values[:, None] - values[None, :])
@@ -137,10 +144,10 @@ def _best_split(values: Floats) -> tuple[float, int]:
 
 
 def _share_as_good(series: Floats, segments: Sequence[slice], best: float, draw: np.random.Generator) -> float:
-    """Returns the share of permutations whose best split is at least as good as `best`. Values are permuted within the
-    segments, and the series itself counts as one permutation.
+    """Returns the share of permutations in which the best split is at least as good as `best`. Values are permuted
+    within their segments, and the series itself counts as one permutation.
 
-    It stops as soon as the share exceeds the level whatever the remaining permutations are.
+    The function returns early if the share exceeds 5% whatever the remaining permutations are.
     """
     as_good = 1
     for _ in range(_PERMUTATIONS):

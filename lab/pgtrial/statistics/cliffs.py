@@ -1,19 +1,22 @@
-"""Fits a broken line with no, one or two knots to a curve over the logarithm of a size, and finds its cliffs.
+"""Fits a broken line with zero, one or two knots to a curve over the logarithm of a size, and finds the cliffs of the
+curve.
 
-ln v = a + b x + c1 (x - x1)+ + c2 (x - x2)+ with x = ln size. The knots are found by least squares over a grid (Hudson
-1966, Fitting segmented curves whose join points have to be estimated), their number by the Bayesian information
-criterion over all values of all blocks (Schwarz 1978). A cliff is a knot behind which the curve falls by 20% or more
-within one doubling, both in itself and against the line before it, in a model whose criterion is lower by 10 or more
-than that of a straight line.
+The line is ln v = a + b x + c1 (x - x1)+ + c2 (x - x2)+ with x = ln size. The knots x1 and x2 are found by least
+squares over a grid (Hudson 1966, Fitting segmented curves whose join points have to be estimated). The number of knots
+is chosen by the Bayesian information criterion over all values of all blocks (Schwarz 1978). A cliff is a knot after
+which the curve falls by 20% or more within one doubling of the size, both by itself and in comparison with the line
+before the knot. In addition, the criterion of the model with knots must be lower by 10 or more than that of a straight
+line.
 
-The interval of a knot holds all places at which the sum of squares, least over everything else, is no more than
-1 + F / df times its minimum, with the 95% quantile of F(1, df). Between two sizes a fall may begin anywhere, and the
-interval says so. Behind a cache throughput falls along a curve. Where the line misses the means by more than their
-noise, the misses are the noise, and the interval goes on to the next size on either side. So it does where there are
-too few sizes for a miss to be seen.
+The interval of a knot has all positions at which the sum of squares, minimised over all other parameters, is at most 1
++ F / df times its minimum, with the 95% quantile of F(1, df). Between two measured sizes a fall may begin anywhere, and
+the interval shows this. Beyond the size of a cache, the throughput falls along a curve and not along a line. If the
+line misses the means by more than their noise, the misses are therefore used as the noise, and the interval extends to
+the next measured size on either side. It also does so if there are too few sizes to detect a miss.
 
-In 2,000 simulated studies each, of 4 and 10 blocks with noise of 3%, the intervals covered a knot of a broken line in
-94.4 to 95.2%, and of 500 each the size of a cache in 97.6% and 100%. No cliff was found in 4,000 studies without one.
+In simulations with noise of 3% and 4 or 10 blocks, the intervals covered the knot of a broken line in 94.4 to 95.2% of
+2,000 studies each, and the size of a cache in 97.6% and 100% of 500 studies each. In 4,000 studies without a cliff, no
+cliff was found.
 """
 
 from __future__ import annotations
@@ -33,82 +36,85 @@ from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA
 
 FEWEST_SIZES = 6
-"""The number of sizes below which no knot is looked for."""
+"""The smallest number of sizes for which knots are fitted."""
 
 _WORTH = 10.0
-"""The amount by which the criterion must fall for knots to count."""
+"""The amount by which the criterion must be lower than for a straight line, so that knots count."""
 
 _STEEP = math.log1p(-0.2)
-"""The change of ln v over a doubling of the size from which a knot is a cliff."""
+"""The change of ln v over a doubling of the size that makes a knot a cliff."""
 
 _POSITIONS = 150
-"""The approximate number of places of a knot that are tried. Between two sizes that are a doubling apart, the places
-are 3% apart."""
+"""The approximate number of positions that are tried for a knot. If the measured sizes are a doubling apart, the
+positions are 3% apart."""
 
 _FINER = {1: (8, 800), 2: (2, 24)}
-"""The second, finer search by the number of knots: its reach around the best places, in steps of the grid, and the
-number of parts into which that reach is divided."""
+"""The second, finer search, by the number of knots. It has two numbers: how far the search goes from the best
+positions, in steps of the first grid, and into how many steps it divides this distance."""
 
 _FEWEST_FREE = 2
-"""The smallest number by which the sizes must outnumber the parameters of a line. With fewer sizes, a line with so many
-parameters would fit any curve."""
+"""The smallest number by which the sizes must outnumber the parameters of a line, so that it can be tested whether the
+line fits. With fewer sizes, the line would fit any curve."""
 
 _ROUNDING = 1e-9
-"""The distance up to which two logarithms of sizes count as the same."""
+"""The largest distance between two logarithms of sizes that count as equal."""
 
 _FLAT = 1e-9
-"""The difference up to which two sums of squares count as the same, relative to the total sum of squares."""
+"""The largest difference between two sums of squares that count as equal, relative to the total sum of squares."""
 
 
 @dataclass(frozen=True)
 class Knot:
-    """A place at which the slope changes."""
+    """A size at which the slope of the line changes."""
 
     size: Interval
     before: float
-    """The slope of ln v over ln size before the knot; `after` is the slope behind it."""
+    """The slope of ln v over ln size before the knot. `after` is the slope after it."""
     after: float
 
     over_doubling: float
-    """The change of ln v from the knot to twice its size, along the line."""
+    """The change of ln v along the line, from the knot to twice its size."""
 
     @property
     def is_cliff(self) -> bool:
-        """True if the curve falls steeply behind the knot, both in itself and against the line before it."""
+        """True if the curve falls steeply after the knot, both by itself and in comparison with the line before the
+        knot."""
         return self.over_doubling <= _STEEP and self.over_doubling - self.before * math.log(2) <= _STEEP
 
     @property
     def change(self) -> float:
-        """Returns the relative change of v from the knot to twice its size."""
+        """Returns the relative change of v from the knot to twice its size, such as -0.3."""
         return math.expm1(self.over_doubling)
 
 
 @dataclass(frozen=True)
 class BrokenLine:
-    """The line of least squares with the number of knots that the criterion prefers."""
+    """The line with the least squares, with the number of knots that the criterion prefers."""
 
     knots: tuple[Knot, ...]
-    """The knots, ascending by size."""
+    """The knots, in ascending order of their sizes."""
     values: tuple[float, ...]
-    """The ln v of the line at each size."""
+    """The ln v of the line at each measured size."""
     gain: float
-    """The amount by which the criterion is lower than a straight line's."""
+    """The amount by which the criterion is lower than for a straight line."""
 
     @property
     def cliffs(self) -> list[Knot]:
-        """Returns the cliffs, ascending; none if a straight line does nearly as well."""
+        """Returns the cliffs in ascending order of their sizes; empty if a straight line fits nearly as well."""
         return [knot for knot in self.knots if knot.is_cliff] if self.gain >= _WORTH else []
 
     @property
     def rises(self) -> list[Knot]:
-        """Returns the knots at which the slope grows; none if a straight line does nearly as well."""
+        """Returns the knots at which the slope increases; empty if a straight line fits nearly as well."""
         return [knot for knot in self.knots if knot.after > knot.before] if self.gain >= _WORTH else []
 
 
 def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None) -> BrokenLine | None:
-    """Returns the line through values that have a row for each block and a column for each size, ascending.
+    """Returns the broken line that fits the values best. `blocks` has a row for each block and a column for each size,
+    in ascending order.
 
-    The line has the given number of knots, or the best number. None with fewer than two blocks or six sizes.
+    The line has `knots` knots, or the best number of knots if that is None. Returns None for fewer than two blocks or
+    six sizes.
     """
     n, columns = blocks.shape
     if n < 2 or columns < FEWEST_SIZES:
@@ -118,7 +124,8 @@ def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None
 
 @lru_cache(maxsize=64)
 def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], knots: int | None) -> BrokenLine:
-    """Computes a line once: a study asks for the same line for its claims, for each arm, and after each trial."""
+    """Returns a broken line from a cache. A study asks for the same line for its claims, for each arm, and after each
+    trial."""
     blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
     within = float(np.sum(interactions(blocks) ** 2))
@@ -134,7 +141,8 @@ def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], 
 
 @lru_cache(maxsize=4096)
 def steepest(sizes: tuple[float, ...], values: tuple[float, ...], knots: int) -> float:
-    """Returns the size of the knot at which the line of `knots` knots through one block's values turns down most."""
+    """Fits the line with `knots` knots to the values of one block. Returns the size of the knot at which the slope
+    decreases most."""
     model = _Model.best(tuple(math.log(size) for size in sizes), np.asarray(values), 1, 0.0, knots)
     turns = np.diff(model.slopes)
     return math.exp(float(model.at[int(np.argmin(turns))]))
@@ -142,30 +150,31 @@ def steepest(sizes: tuple[float, ...], values: tuple[float, ...], knots: int) ->
 
 @dataclass(frozen=True)
 class _Model:
-    """A broken line with a fixed number of knots, at its least squares."""
+    """A broken line with a fixed number of knots, fitted by least squares."""
 
     places: Floats
-    """The ln size of each mean."""
+    """The logarithm of the size of each mean."""
     knots: int
     means: Floats
     n: int
     """The number of blocks."""
     within: float
-    """The sum of squares of all blocks about the means."""
+    """The sum of squared distances of all blocks from the means."""
     candidates: Floats
-    """The places of the knots that were tried, with a row for each combination."""
+    """The positions that were tried for the knots, with a row for each combination."""
     squares: Floats
-    """The sum of squares of the means about the line, for each combination."""
+    """The sum of squared distances of the means from the line, for each combination of positions."""
     step: float
-    """The largest distance between two neighbouring places that were tried."""
+    """The largest distance between two neighbouring positions that were tried."""
     at: Floats
-    """The places of the knots."""
+    """The positions of the knots."""
     values: Floats
     slopes: Floats
 
     @classmethod
     def best(cls, places: tuple[float, ...], means: Floats, n: int, within: float, knots: int) -> _Model:
-        """Returns the line of least squares; if many lines are as good, its knots are in the middle of theirs."""
+        """Returns the line with the least squares. If many positions of the knots fit equally well, the line has the
+        median position."""
         x = np.asarray(places)
         coarse, projectors, step = _candidates(places, knots)
         slack = _FLAT * float(np.sum((means - means.mean()) ** 2))
@@ -187,19 +196,21 @@ class _Model:
 
     @property
     def least(self) -> float:
-        """Returns the least sum of squares of the means about the line."""
+        """Returns the smallest sum of squared distances of the means from the line."""
         return float(self.squares.min())
 
     @property
     def criterion(self) -> float:
-        """Returns Schwarz's criterion, up to a constant; the levels of the blocks are parameters of every model."""
+        """Returns Schwarz's information criterion, except for a constant. The level of each block is a parameter in
+        every model."""
         number = self.n * len(self.means)
         total = max(self.n * self.least + self.within, 1e-12 * number)
         return number * math.log(total / number) + self.parameters * math.log(number)
 
     @property
     def free(self) -> int:
-        """Returns the degrees of freedom of the means about the line; negative with more parameters than means."""
+        """Returns the degrees of freedom of the means about the line. The number is negative if the line has more
+        parameters than there are means."""
         return len(self.means) - self.parameters
 
     @property
@@ -209,14 +220,14 @@ class _Model:
 
     @cached_property
     def misses(self) -> bool:
-        """True if the line misses the means by more than their noise, at 5%."""
+        """True if the line misses the means by more than their noise, by an F test at 5%."""
         if self.free <= 0 or not self.within:
             return self.free > 0 and self.least > 0
         ratio = (self.n * self.least / self.free) / (self.within / self.pure)
         return float(fdtrc(self.free, self.pure, ratio)) < ALPHA
 
     def knot(self, place: int) -> Knot:
-        """Returns the knot with this number, with the interval of its size."""
+        """Returns the knot with this number, counted from 0, with the interval of its size."""
         bound = self._bound()
         inside = self.candidates[self.squares <= bound][:, place]
         at = float(self.at[place])
@@ -233,14 +244,14 @@ class _Model:
         return Knot(size, float(before), float(after), over_doubling)
 
     def _end(self, at: float, end: float) -> float:
-        """Returns an end of an interval, moved outwards by one step of the grid of knots that was searched at that
-        end."""
+        """Returns one end of an interval, moved outwards by one step of the grid on which the position was searched
+        there."""
         reach, parts = _FINER[self.knots]
         step = self.step if abs(end - at) > (reach - 1) * self.step else 2 * reach * self.step / parts
         return end + math.copysign(step, end - at)
 
     def _bound(self) -> float:
-        """Returns the largest sum of squares of the means at which a place belongs to the interval."""
+        """Returns the largest sum of squares with which a position belongs to the interval."""
         free = max(self.free, 0)
         if self.misses:
             variance = self.n * self.least / free
@@ -251,7 +262,8 @@ class _Model:
 
 
 def _design(places: Floats, knots: Floats) -> Floats:
-    """Returns a matrix for each row of knots, with the columns 1, x, and x beyond each knot."""
+    """Returns the design matrix of the line for each row of `knots`. Its columns are 1, x, and (x - knot)+ for each
+    knot."""
     beyond = np.maximum(places[None, :, None] - knots[:, None, :], 0.0)
     straight = np.broadcast_to(np.column_stack([np.ones_like(places), places]), (len(knots), len(places), 2))
     made: Floats = np.concatenate([straight, beyond], axis=2)
@@ -259,33 +271,36 @@ def _design(places: Floats, knots: Floats) -> Floats:
 
 
 def _projectors(places: Floats, knots: Floats) -> Floats:
-    """Returns for each row of knots the projection of values at these places on what the line does not explain."""
+    """Returns for each row of `knots` the projection matrix that gives the residuals of values at these positions."""
     basis, _ = np.linalg.qr(_design(places - places.mean(), knots - places.mean()))
     made: Floats = np.eye(len(places)) - basis @ basis.transpose(0, 2, 1)
     return made
 
 
 def _squares(projectors: Floats, values: Floats) -> Floats:
-    """Returns the sum of squares of the values about the line, for each projection."""
+    """Returns the sum of squared residuals of the values, for each projection matrix."""
     made: Floats = np.maximum((projectors @ values) @ values, 0.0)
     return made
 
 
 def _best(candidates: Floats, squares: Floats, slack: float) -> Floats:
-    """Returns the knots with the least sum of squares; if many have it, the middle of their places."""
+    """Returns the positions of the knots with the smallest sum of squares. If several combinations have it within
+    `slack`, returns their median."""
     best: Floats = np.median(candidates[squares <= squares.min() + slack], axis=0)
     return best
 
 
 def _around(knots: Floats, reach: float, parts: int, places: Floats) -> Floats:
-    """Returns the combinations of knots at most `reach` from the given ones, a row each, on a grid of `parts` steps."""
+    """Returns the combinations of positions that are at most `reach` away from the given knots, with a row for each, on
+    a grid of `parts` steps."""
     axes = [np.linspace(max(at - reach, places[1]), min(at + reach, places[-1] - reach / 4), parts + 1) for at in knots]
     made: Floats = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     return made[_is_tried(made, places)]
 
 
 def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
-    """Returns which rows of knots are tried: the knots ascend, and at most one of them is in the last gap."""
+    """Returns for each row of knots whether it is tried: the positions must ascend, and at most one of them may be in
+    the gap between the last two sizes."""
     apart = np.all(np.diff(knots, axis=1) > 0, axis=1)
     made: npt.NDArray[np.bool_] = np.logical_and(apart, np.sum(knots >= places[-2], axis=1) <= 1)
     return made
@@ -293,10 +308,11 @@ def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=16)
 def _candidates(places: tuple[float, ...], knots: int) -> tuple[Floats, Floats, float]:
-    """Returns the combinations of knots that are tried first, their projections, and the largest step between places.
+    """Returns the combinations of positions that are tried first, their projection matrices, and the largest step
+    between positions.
 
-    No knot lies before the second size. One may lie in the last gap: a fall that begins there is seen, though not where
-    in the gap. Two knots may lie in any other gap: there the values jump.
+    No knot is before the second size. A single knot may be between the last two sizes: the fit then shows that a fall
+    begins there, but not where. Two knots may be between any other two sizes, where the values then jump.
     """
     x = np.asarray(places)
     steps = max(4, _POSITIONS // (len(x) - 1))

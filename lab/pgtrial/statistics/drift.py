@@ -1,4 +1,5 @@
-"""A trend in the order of measurement that all arms share: what a machine that becomes slower or faster leaves."""
+"""Finds a trend in the order of measurement that all arms share, as a machine that becomes slower or faster causes
+it."""
 
 from __future__ import annotations
 
@@ -13,24 +14,25 @@ from pgtrial.statistics.paired_t import ALPHA, quantile
 
 @dataclass(frozen=True)
 class Trend:
-    """A straight line through the values of each arm, with one slope for all arms."""
+    """Straight lines through the values of each arm. Each arm has a level of its own, and all arms have the same
+    slope."""
 
     slope: float
-    """The change of a value from one run to the next."""
+    """The change of the value from one run to the next."""
     centres: Mapping[str, float]
-    """The mean place of each arm's runs in the order of measurement."""
+    """The mean position of each arm's runs in the order of measurement."""
 
     def between(self, arm: str, baseline: str) -> float:
-        """Returns by how much the trend alone makes the mean of an arm exceed that of the baseline."""
+        """Returns by how much the mean of an arm would exceed the mean of the baseline because of the trend alone."""
         return self.slope * (self.centres[arm] - self.centres[baseline])
 
 
 def trend_within(arms: Sequence[str], values: Sequence[float]) -> Trend | None:
-    """Returns the trend of the values in the order of measurement within the arms; None if a t test of the slope at 5%
-    does not find one, or if there are too few values.
+    """Returns the trend of the values within the arms, in the order of measurement. `arms` has the arm of each value.
+    Returns None if a t test at 5% finds no slope, or if there are too few values.
 
-    A difference of the arms does not enter, since each arm has a level of its own (analysis of covariance, Fisher
-    1932).
+    A difference between the arms does not count as a trend, since each arm has a level of its own (analysis of
+    covariance, Fisher 1932).
     """
     names = list(dict.fromkeys(arms))
     of_arm = np.array([names.index(arm) for arm in arms])
@@ -52,6 +54,6 @@ def trend_within(arms: Sequence[str], values: Sequence[float]) -> Trend | None:
 
 
 def _centred(of_arm: np.ndarray, counts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean of each arm, and the values without the mean of their arm."""
+    """Returns the mean of each arm, and each value minus the mean of its arm."""
     means = np.bincount(of_arm, weights=values) / counts
     return means, values - means[of_arm]

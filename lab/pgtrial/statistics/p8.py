@@ -1,13 +1,16 @@
-"""The rule P8: at planned looks, an exact signed-rank interval of the block log-ratios; all looks together err in 5%.
+"""The rule P8: at planned looks, it computes an exact signed-rank interval of the block log-ratios. All looks of a
+study together are wrong with a probability of at most 5%.
 
-Why it is exact. The order of the arms within a block is a fair coin of the lab. If the arms do not differ, each block's
-log-ratio therefore has a random sign whatever the noise is: drifting, autocorrelated, heavy-tailed. The signed-rank
-statistic (Wilcoxon 1945) has one known distribution under such signs, and inverting the test gives an interval of the
-log-ratio (Hodges and Lehmann 1963; Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed., 3.1 to 3.3).
-The looks share the 5% by the union bound, so every verdict read off the interval at any planned look, and all of them
-together, are wrong in at most 5% of studies. Ties and zeros make the rule more cautious, never less.
+Why it is exact: pgtrial decides the order of the arms within a block by a fair coin. If the arms do not differ, each
+block's log-ratio therefore has a random sign, whatever the noise is: it may drift, be autocorrelated or have heavy
+tails. The signed-rank statistic (Wilcoxon 1945) has one known distribution under such signs, and inverting the test
+gives an interval of the log-ratio (Hodges and Lehmann 1963; Hollander, Wolfe, Chicken: Nonparametric Statistical
+Methods, 3rd ed., 3.1 to 3.3). The looks share the 5% by the union bound. Therefore the verdicts that are read from the
+intervals at all planned looks, taken together, are wrong in at most 5% of studies. Ties and zeros only make the rule
+more cautious.
 
-Log-ratios are natural logarithms of goodput(arm) / goodput(baseline); positive means that the arm is faster.
+Log-ratios are natural logarithms of goodput(arm) / goodput(baseline); a positive log-ratio means that the arm is
+faster.
 """
 
 from __future__ import annotations
@@ -27,38 +30,43 @@ from scipy.special import ndtr, ndtri
 Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
 Planned = Sequence[int] | None
-"""The planned looks, in blocks; None stands for the looks of the table, without end."""
+"""The planned looks, as numbers of blocks; None stands for the looks of the table LOOKS and the endless sequence after
+them."""
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 Limits = tuple[float, float]
-"""The limits between which, exclusively, a difference counts as equivalent, on the scale of the values."""
+"""The limits, on the scale of the values, between which a difference counts as equivalent. The limits themselves do not
+count."""
 
 WORST = math.log(1000.0)
-"""The magnitude of a failed trial's log-ratio, and the cap of all others: the worst possible rank, never dropped."""
+"""The magnitude of a failed trial's log-ratio, which gives it the worst possible rank. All other log-ratios are limited
+to this magnitude too."""
 
 TOLERATED = Fraction(1, 8)
-"""The share of an arm's trials at a load point that may be spoilt before a finding withholds the verdict.
+"""The share of an arm's trials at a load point that may be disturbed before a finding withholds the verdict.
 
-Two arms then spoil a quarter of the blocks at most, fewer than the 29% at which the Hodges-Lehmann estimate breaks down
-(Hodges 1967, Efficiency in normal samples and tolerance of extreme values); and one trial of the eight of a first look
-costs no verdict.
+With this share, disturbances of two arms affect at most a quarter of the blocks. That is less than the 29% at which the
+Hodges-Lehmann estimate breaks down (Hodges 1967, Efficiency in normal samples and tolerance of extreme values). A
+single disturbed trial among the eight trials of a first look does not cost the verdict.
 """
 
 LOOKS = (8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
 ALPHAS = (0.00782, 0.0085, 0.0080, 0.0070, 0.0060, 0.0045, 0.0027, 0.0018, 0.0012, 0.0008)
-"""The errors of LOOKS; this table never changes. Since the statistic is discrete, the levels that are attained sum to
-0.0461; the open end adds at most 0.0017."""
+"""The error that each look in LOOKS spends. The table never changes, so that older studies keep their verdicts. Because
+the statistic is discrete, the errors that are really reached sum to 0.0461; the looks after the table add at most
+0.0017."""
 
 _OPEN_END_GROWTH = 1.5
 _OPEN_END_ALPHA = 0.00085
 
 _ROUNDING = 1e-12
-"""The slack for comparing a sum of probabilities with a level; at 8 blocks, the smallest step of the null distribution
-is 0.004."""
+"""The tolerance for comparing a sum of probabilities with a level. At 8 blocks, the smallest step of the null
+distribution is 0.004."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A number of blocks at which a verdict may be read, and the error that it may spend on all its claims."""
+    """A number of blocks after which a verdict may be read, and the error that the look may spend on all of its
+    claims."""
 
     blocks: int
     alpha: float
@@ -66,18 +74,20 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A Hodges-Lehmann estimate of the log-ratio with its interval; with infinite bounds, nothing is established."""
+    """A Hodges-Lehmann estimate of the log-ratio with its interval. Infinite bounds mean that the values do not limit
+    the log-ratio."""
 
     low: float
     estimate: float
     high: float
 
     def within(self, margin: float) -> bool:
-        """True if the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
+        """True if the whole interval, as ratios, is between 1 - margin and 1 + margin."""
         return self.between(ratio_limits(margin))
 
     def word(self, limits: Limits) -> Verdict:
-        """Returns the verdict of the interval. If it excludes zero, it is better or worse, even between the limits."""
+        """Returns the verdict that follows from the interval. An interval without zero gives better or worse, even if
+        it is between the limits of equivalence."""
         if self.low > 0:
             return "better"
         if self.high < 0:
@@ -85,17 +95,19 @@ class Interval:
         return "equivalent" if self.between(limits) else "undecided"
 
     def between(self, limits: Limits) -> bool:
-        """True if the whole interval lies inside the limits."""
+        """True if the whole interval is between the limits."""
         return limits[0] < self.low and self.high < limits[1]
 
     @property
     def established_margin(self) -> float:
-        """Returns the smallest margin, a share, within which this interval is equivalent; infinite if there is none."""
+        """Returns the smallest margin, as a share, with which this interval is equivalent; infinity if there is
+        none."""
         return max(-math.expm1(self.low), math.expm1(self.high)) if math.isfinite(self.low) else math.inf
 
 
 def log_ratio(arm: float, baseline: float) -> float | None:
-    """Returns the log-ratio of two speeds or costs; None if both are zero. A single zero counts as 1000-fold less."""
+    """Returns the log-ratio of two speeds or costs; None if both are zero. If one of them is zero, it counts as a
+    thousandth of the other."""
     if not arm and not baseline:
         return None
     if not arm or not baseline:
@@ -104,26 +116,26 @@ def log_ratio(arm: float, baseline: float) -> float | None:
 
 
 def ratio_limits(margin: float) -> Limits:
-    """Returns the log-ratios between which a difference is below `margin`, a share."""
+    """Returns the two log-ratios between which a difference is smaller than `margin`, which is a share."""
     return math.log1p(-margin), math.log1p(margin)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reading of one claim at one look."""
+    """The result of one look at one claim."""
 
     look: Look
     level: float
-    """The error of this claim at this look: the look's alpha divided by the claims that share it."""
+    """The error of this claim at this look: the look's error divided by the number of claims that share it."""
     interval: Interval
     verdict: Verdict
     equivalent: bool
-    """True if this look alone would carry the verdict "equivalent", whatever its own verdict is."""
+    """True if this look alone would justify the verdict "equivalent", even if the reading has another verdict."""
     not_worse: bool = False
-    """True if this look excludes that the arm is worse by the margin or more; never by the rule P8."""
+    """True if this look excludes that the arm is worse by the margin or more. Always false with the rule P8."""
 
     def supports(self, verdict: Verdict) -> bool:
-        """True if this look alone would carry that verdict."""
+        """True if this look alone would justify this verdict."""
         if verdict == "equivalent":
             return self.equivalent
         return verdict == self.verdict
@@ -133,19 +145,20 @@ class Reading:
 class Decision:
     """The decision on a claim after the looks so far.
 
-    The first look that decides fixes the verdict; later looks only sharpen the interval.
+    The first look that decides fixes the verdict; later looks only make the interval narrower.
     """
 
     readings: tuple[Reading, ...]
     verdict: Verdict
     shown: Reading | None
-    """The reading of the last look that carries the verdict, or of the last look if undecided; None before any look."""
+    """The reading that reports show: of the last look that supports the verdict, or of the last look if the claim is
+    undecided; None before the first look."""
 
 
 def open_ended_looks() -> Iterator[Look]:
-    """Yields all possible looks without end. First come those of the table LOOKS. Each later look comes after half as
-    many blocks again as the look before it; the first of them may spend `_OPEN_END_ALPHA`, and each further one half as
-    much as the one before."""
+    """Yields all possible looks, without end. The looks of the table LOOKS come first. Each later look comes after half
+    as many blocks again as the look before it. The first of the later looks may spend `_OPEN_END_ALPHA`, and each
+    further look half as much as the look before it."""
     yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():
@@ -154,15 +167,17 @@ def open_ended_looks() -> Iterator[Look]:
 
 
 def first_look(claims: int = 1) -> int:
-    """Returns the fewest blocks at which `claims` that share the first look's error can be decided: 8, or 9 for two."""
+    """Returns the smallest number of blocks at which a claim can be decided if `claims` claims share the error of the
+    first look: 8 blocks for one claim, 9 for two."""
     return next(blocks for blocks in count(LOOKS[0]) if can_decide(Look(blocks, ALPHAS[0]), claims))
 
 
 def looks(max_blocks: int, claims: int = 1) -> list[int]:
-    """Returns the looks, in blocks, of a study of `claims` primary claims that ends after at most `max_blocks`.
+    """Returns the looks, as numbers of blocks, of a study with `claims` primary claims that ends after at most
+    `max_blocks` blocks.
 
-    No error is spent before a verdict is possible: the first look is `first_look`, then those of the table follow. An
-    end that is fixed beforehand and falls between two looks is a look too, with the error of the next.
+    No error is spent before a verdict is possible: the first look is `first_look`, and the looks of the table follow.
+    If the end of the study is between two looks of the table, the end is a look too, with the error of the next look.
     """
     first = first_look(claims)
     if max_blocks < first:
@@ -173,15 +188,18 @@ def looks(max_blocks: int, claims: int = 1) -> list[int]:
 
 
 def schedule(planned: Sequence[int]) -> list[Look]:
-    """Returns the planned looks with their errors: the first look spends the first alpha of the table, and so on."""
+    """Returns the planned looks with their errors. The first look spends the first error of the table, the second look
+    the second one, and so on."""
     return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
 
 
 @lru_cache(maxsize=64)
 def null_distribution(blocks: int) -> Floats:
-    """Returns P(W <= w), w = 0 .. n(n+1)/2, of the signed-rank statistic W when all signs are fair coins; exact.
+    """Returns the exact probabilities P(W <= w) for w = 0 .. n(n+1)/2 of the signed-rank statistic W, if each sign is a
+    fair coin.
 
-    Adds one rank at a time: rank r is in the sum with probability 1/2 (Hollander, Wolfe and Chicken, 3.1, comment 6).
+    The ranks are added one at a time: each rank is in the sum with probability 1/2 (Hollander, Wolfe and Chicken, 3.1,
+    comment 6).
     """
     density = np.ones(1)
     for rank in range(1, blocks + 1):
@@ -195,22 +213,25 @@ def null_distribution(blocks: int) -> Floats:
 
 
 def rejection_threshold(blocks: int, alpha: float) -> int:
-    """Returns the largest w with P(min(W+, W-) <= w) <= alpha, two-sided; -1 if not even w = 0 is rare enough."""
+    """Returns the largest w with P(min(W+, W-) <= w) <= alpha, for a two-sided test; -1 if even w = 0 has a higher
+    probability than alpha."""
     return int(np.searchsorted(null_distribution(blocks), alpha / 2 + _ROUNDING, side="right")) - 1
 
 
 def walsh_averages(log_ratios: Values) -> Floats:
-    """Returns the means of all n(n+1)/2 pairs, each value with itself included, ascending (Walsh 1949)."""
+    """Returns the Walsh averages in ascending order: the means of all n(n+1)/2 pairs of values, including pairs of a
+    value with itself (Walsh 1949)."""
     values = np.clip(np.asarray(log_ratios, dtype=np.float64), -WORST, WORST)
     first, second = np.triu_indices(len(values))
     return np.sort((values[first] + values[second]) / 2)
 
 
 def interval(log_ratios: Values, alpha: float) -> Interval:
-    """Returns the estimate and the exact interval at level 1 - alpha.
+    """Returns the Hodges-Lehmann estimate and the exact interval at the level 1 - alpha.
 
-    The bounds are the (k+1)-th lowest and highest Walsh average, where k is the threshold. They are infinite if so few
-    blocks cannot reach the level. Raises ValueError without any block or with a NaN.
+    The bounds are the (k+1)-th lowest and the (k+1)-th highest Walsh average, where k is the rejection threshold. The
+    bounds are infinite if there are too few blocks to reach the level. Raises ValueError if there are no blocks, or if
+    a value is NaN.
     """
     averages = walsh_averages(log_ratios)
     if not len(averages) or np.isnan(averages[-1]):
@@ -223,7 +244,8 @@ def interval(log_ratios: Values, alpha: float) -> Interval:
 
 
 def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Decision:
-    """Reads a claim at every planned look reached; `claims` is the number of claims that share each look's error."""
+    """Reads a claim at every planned look that the values reach, and returns the decision. `claims` is the number of
+    claims that share the error of each look."""
     limits, values = ratio_limits(margin), np.asarray(log_ratios, dtype=np.float64)
     readings = []
     for look in open_ended_looks() if planned is None else schedule(planned):
@@ -234,44 +256,48 @@ def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plann
 
 
 def reading(look: Look, values: Values, limits: Limits, claims: int) -> Reading:
-    """Returns what a look says of these values, about one of `claims` that share its error."""
+    """Returns the result of a look at these values, for one of `claims` claims that share the look's error."""
     bounds = interval(values, look.alpha / claims)
     return Reading(look, look.alpha / claims, bounds, bounds.word(limits), bounds.between(limits))
 
 
 def conclude(readings: Sequence[Reading]) -> Decision:
-    """Returns the decision that a claim's readings make, in the order of their looks."""
+    """Returns the decision that follows from the readings of a claim, which are in the order of their looks."""
     verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
     carrying = [reading for reading in readings if reading.supports(verdict)]
     return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)
 
 
 def can_decide(look: Look, claims: int) -> bool:
-    """True if the look's blocks can reach the level at all: even with all signs equal, the error is 2^(1 - blocks)."""
+    """True if the look has enough blocks to reach its level. Even if all signs are equal, the error of the test is 2^(1
+    - blocks)."""
     return rejection_threshold(look.blocks, look.alpha / claims) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The estimate and the spread of the values so far, on which a forecast rests."""
+    """The estimate and the spread of the values so far, from which forecasts are computed."""
 
     n: int
     estimate: float
     spread: float
-    """The standard deviation of a value."""
+    """The standard deviation of a single value."""
     margin: float
 
     @property
     def gap(self) -> float:
-        """Returns the larger of two distances of the estimate: to no difference, and to the margin."""
+        """Returns the distance that decides how soon there is a verdict: from the estimate to zero, or from the
+        estimate to the nearer limit of equivalence, whichever is larger."""
         low, high = ratio_limits(self.margin)
         return max(abs(self.estimate), min(high - self.estimate, self.estimate - low))
 
     def chance(self, units: int, quantile: float) -> float:
-        """Returns the probability that a look at `units` values decides, if the difference is as estimated.
+        """Returns the probability that a look after `units` values decides the claim, if the true difference is the
+        estimated one.
 
-        The later look's estimate includes the present values. So it varies normally about the present estimate, by the
-        part that the values to come have in it. `quantile` times the standard error is half of the look's interval.
+        The estimate at that look includes the present values. It is therefore normally distributed about the present
+        estimate, with a spread that comes only from the values still to be measured. The half-width of the interval at
+        that look is `quantile` times its standard error.
         """
         low, high = ratio_limits(self.margin)
         half = quantile * self.spread / math.sqrt(units)
@@ -287,23 +313,24 @@ class Present:
 
 
 def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Present | None:
-    """Returns the estimate and the spread at the last look reached, or of all values before the first look.
+    """Returns the estimate and the spread at the last look that the values reach or, before the first look, of all
+    values.
 
-    None for fewer than three values.
+    Returns None for fewer than three values.
     """
     if len(log_ratios) < 3:
         return None
     reached = [look for look in _ahead(planned) if look.blocks <= len(log_ratios)]
     look = reached[-1] if reached else Look(len(log_ratios), 0.0)
     n = look.blocks
-    # Where the look's own interval is infinite, the widest that n blocks can have stands in for it.
+    # if the look's own interval is infinite, the widest finite interval of n blocks is used in its place
     level = max(look.alpha / claims, 2.0 ** (1 - n))
     now = interval(np.asarray(log_ratios, dtype=np.float64)[:n], level)
     return Present(n, now.estimate, (now.high - now.low) * math.sqrt(n) / (2 * _quantile(level)), margin)
 
 
 def _ahead(planned: Planned) -> list[Look]:
-    """Returns the looks for which forecasts are made."""
+    """Returns the looks for which forecasts are made: all looks up to the last one of the table or of the plan."""
     furthest = max((LOOKS[-1], *(planned or ())))
     return list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
 
@@ -313,15 +340,16 @@ def _quantile(alpha: float) -> float:
 
 
 def waiting(planned: Planned, blocks: int) -> int:
-    """Returns how many of the blocks no look has read yet, since they wait for the next one."""
+    """Returns the number of blocks that are complete but that no look has read yet."""
     return blocks - max((look for look in planned or () if look <= blocks), default=0)
 
 
 def plan_and_beyond(planned: Planned) -> Iterator[Look]:
-    """Yields the planned looks, then later ones of the table, without end, each with the next error still unspent.
+    """Yields the planned looks, then later looks of the table, without end. Each later look has the next error of the
+    table that is not spent yet.
 
-    The looks follow from the plan alone. A user who goes on with a study has seen its result. If that result chose the
-    next look, the looks would err more often than they may.
+    All looks follow from the plan alone. A user who continues a study has seen its result. If the next look depended on
+    that result, the looks together would be wrong more often than 5%.
     """
     planned_looks = schedule(planned or ())
     yield from planned_looks

@@ -1,19 +1,22 @@
-"""The rule P9: at planned looks, sequential intervals of the log-ratios by sign flips; all looks together err in 5%.
+"""The rule P9: at planned looks, it computes sequential intervals of the log-ratios by flipping signs. All looks of a
+study together are wrong with a probability of at most 5%.
 
-The statistic is P8's, the signed-rank sum (Wilcoxon 1945), and so is its foundation: the lab's coin gives each unit's
-log-ratio a random sign if the arms do not differ. P9 differs in how the looks share the error. P8 adds the errors of
-its looks up and keeps most of the 5% for looks that a short study never reaches. P9 spends an amount that the plan
-fixes before the first block (Lan and DeMets 1983), and at each look it rejects only among those sign vectors that no
-earlier look has rejected. So the plan's looks together err in as many studies as they may, and not in half of them.
+The statistic is the signed-rank sum (Wilcoxon 1945), as for P8, and the reasoning is the same: pgtrial's coin gives
+each unit's log-ratio a random sign if the arms do not differ. P9 differs in how the looks share the error. P8 adds up
+the errors of its looks and keeps most of the 5% for looks that a short study never reaches. P9 spends error by a
+function that the plan fixes before the first block (Lan and DeMets 1983), and each look rejects only among the sign
+vectors that no earlier look has rejected. The looks of a plan together therefore use the whole error that they are
+allowed, and not only half of it.
 
-At each look the values minus a log-ratio theta are ranked by their magnitude. The sum of the signed ranks is compared
-with the sums of all flips of the signs (`sign_flips`). Flips that an earlier look has rejected are set aside; of the
-others the highest are rejected, as many as the error spent by this look allows. The interval of a look holds each theta
-that neither this look nor an earlier one rejects. Intervals are therefore nested: a later one never contradicts an
-earlier one, and all of them together contain the truth in at least 95% of studies.
+At each look, the values minus a supposed log-ratio theta are ranked by their magnitude. The sum of the signed ranks is
+compared with the sums that result from flipping the signs (`sign_flips`). Flips that an earlier look has rejected are
+set aside. Of the remaining flips, those with the highest sums are rejected, as many as the error spent by this look
+allows. The interval of a look consists of every theta that neither this look nor an earlier look rejects. The intervals
+are therefore nested: a later interval never contradicts an earlier one, and in at least 95% of studies all of them
+contain the true log-ratio.
 
-docs/method.md has the proof and measured error rates. Values are log-ratios as in `p8`; a unit is a block, or a pair
-of deployments.
+docs/method.md has the proof and measured error rates. Values are log-ratios as in `p8`; a unit is a block, or a pair of
+deployments.
 """
 
 from __future__ import annotations
@@ -30,56 +33,60 @@ from pgtrial.statistics.p8 import WORST, Floats, Interval, Limits, Look, Reading
 from pgtrial.statistics.sign_flips import BITS, Sums, code_words, flipped_sums
 
 ERROR = 0.05
-"""The probability with which all looks of a study together may be wrong."""
+"""The probability with which all looks of a study together are allowed to be wrong."""
 
 KEPT = 0.01
-"""The part of ERROR that a plan keeps for looks after its end, where the study can go on."""
+"""The part of ERROR that a plan keeps for looks after its end, so that the study can be extended."""
 
 ONE_SIDED = 0.9
-"""The part of the error on the side of "worse" in a study that asks only for that. The rest keeps "better" possible,
-and the interval one of 95%."""
+"""The part of the error on the side of "worse", in a study that asks only whether an arm is worse. The rest of the
+error keeps the verdict "better" possible, and makes the interval one of 95%."""
 
 FIRST_LOOK = 6
-"""The number of units of the earliest look. With fewer units, even equal signs of all are more probable than 2.5%."""
+"""The number of units at the earliest look. With fewer units, even equal signs of all units have a probability above
+2.5%."""
 
 DECIMALS = 12
-"""The decimals to which a log-ratio is rounded. Two log-ratios that differ only in sign may come out unequal by a
-rounding error that depends on the sign, and then their ranks would depend on the signs."""
+"""The number of decimals to which log-ratios are rounded. Without rounding, two log-ratios that should differ only in
+sign may have slightly different magnitudes, and the ranks would then depend on the signs."""
 
 _GROWTH = 1.2
-"""The factor from look to look. Each comes after a fifth more units: 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, ..."""
+"""The factor from the units of one look to those of the next. The looks come after 6, 8, 10, 12, 15, 18, 22, 27, 33,
+40, ... units."""
 
 _SHAPE = 1.5
-"""The exponent by which the error is spent over the plan: little at early looks (Kim and DeMets 1987)."""
+"""The exponent of the function by which the error is spent over the plan. Early looks get little of it (Kim and DeMets
+1987)."""
 
 _EARLY, _EARLY_ERROR = 8, 2.0**-7
-"""After 8 units a plan of any length may spend enough to decide where all of 8 signs are equal: large differences are
-common, and a long plan is no reason to measure them for longer."""
+"""The error that a plan of any length may spend from `_EARLY` units on. It lets the look at 8 units decide if all 8
+signs are equal: large differences are common, and they should not take longer to measure because the plan is long."""
 
 _TAIL = 1.5
-"""The number of standard deviations beyond which a sum is in the tail. The bound is searched among the 7% of sums in
-the tail first, which saves sorting all of them."""
+"""The number of standard deviations beyond which a sum counts as part of the tail. The search for the bound sorts the
+7% of the sums in the tail first, which mostly makes sorting the other sums unnecessary."""
 
 _TRIED = 8
-"""The number of cells that the search for the bound tries near the expected place, before it goes on by bisection."""
+"""The number of cells near the expected position that the search for the bound tries before it continues by
+bisection."""
 
 _STEP = 1e-9
-"""The slack for rounding when a share of the group is turned into a number of flips."""
+"""A tolerance for rounding errors, when a share of the group of flips is converted into a number of flips."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """How a plan spends the error over its looks. It is fixed before the first unit."""
+    """How a plan spends the error over its looks. It is fixed before the first unit is measured."""
 
     end: int
     """The number of units at which the plan ends."""
     kept: float = KEPT
-    """The part of the error that is kept for looks after the end."""
+    """The part of the error that the plan keeps for looks after its end."""
     worse: float = 0.5
     """The part of the error on the side of "worse"; the rest is on the side of "better"."""
 
     def until(self, units: int) -> float:
-        """Returns the error that all looks up to this number of units may spend together."""
+        """Returns the error that all looks up to this number of units are allowed to spend together."""
         if units >= self.end:
             return ERROR - self.kept * self.end / units
         early = _EARLY_ERROR if units >= _EARLY else 0.0
@@ -87,15 +94,16 @@ class Spending:
 
 
 def first_look(claims: int = 1, kept: float = KEPT) -> int:
-    """Returns the units of the shortest plan that can decide `claims` which share its error: 6 for one, 7 for two."""
+    """Returns the number of units of the shortest plan that can decide a claim if `claims` claims share its error: 6
+    units for one claim, 7 for two."""
     return next(units for units in count(FIRST_LOOK) if _reaches(Spending(units, kept).until(units), units, claims))
 
 
 def looks(end: int, claims: int = 1, kept: float = KEPT) -> list[int]:
-    """Returns the looks, in units, of a plan for `claims` primary claims that ends at `end`.
+    """Returns the looks, as numbers of units, of a plan for `claims` primary claims that ends at `end`.
 
-    The end is a look, and so is each step of the sequence before it at which the error spent until then allows a
-    verdict. A plan that cannot decide anything has none.
+    The end of the plan is a look. Before the end, each step of the fixed sequence is a look if the error spent until
+    then allows a verdict. The result is empty for a plan that is too short to decide anything.
     """
     if end < first_look(claims, kept):
         return []
@@ -105,16 +113,17 @@ def looks(end: int, claims: int = 1, kept: float = KEPT) -> list[int]:
 
 
 def schedule(planned: Sequence[int], spending: Spending) -> list[Look]:
-    """Returns the planned looks; the alpha of each is what it adds to the error that may have been spent."""
+    """Returns the planned looks. The alpha of each look is the error that it adds to the error that may have been spent
+    before."""
     until = [0.0, *(spending.until(units) for units in planned)]
     return [Look(units, until[place + 1] - until[place]) for place, units in enumerate(planned)]
 
 
 def plan_and_beyond(planned: Sequence[int], spending: Spending) -> Iterator[Look]:
-    """Yields the planned looks, then those of a study that goes on, without end.
+    """Yields the planned looks, then the looks of a study that is extended, without end.
 
-    The looks follow from the plan alone. A user who goes on with a study has seen its result, and a look that is placed
-    by the result errs more often.
+    All looks follow from the plan alone. A user who extends a study has seen its result, and looks whose position
+    depends on the result would be wrong more often than 5%.
     """
     yield from schedule(planned, spending)
     at = planned[-1] if planned else 0
@@ -134,7 +143,7 @@ def _sequence() -> Iterator[int]:
 
 
 def can_decide(look: Look, claims: int, spending: Spending) -> bool:
-    """True if a look can decide one of `claims` that share the error, at least where all signs are equal."""
+    """True if a look can decide one of `claims` claims that share the error, at least if all signs are equal."""
     return _reaches(spending.until(look.blocks), look.blocks, claims, max(spending.worse, 1 - spending.worse))
 
 
@@ -144,21 +153,23 @@ def _reaches(spent: float, units: int, claims: int, share: float = 0.5) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The values of a claim that one look reads, and the error that the claim may have spent by then."""
+    """The values of a claim that one look reads, and the error that the claim is allowed to have spent by then."""
 
     units: tuple[int, ...]
-    """The numbers of the units that have a value, counted from 0."""
+    """The numbers of the units that have a value. Units are counted from 0."""
     values: tuple[float, ...]
     """The log-ratios of these units, rounded to DECIMALS."""
     spent: float
-    """The error that this claim may have spent by now, on both sides together."""
+    """The error that this claim is allowed to have spent by this look, on both sides together."""
 
 
 def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
-    """Returns the estimate and the sequential interval after the last of these looks, which are all that read a claim.
+    """Returns the estimate and the sequential interval after the last of these looks. `steps` has all looks at the
+    claim so far.
 
-    `worse` is the part of the error that the upper bound has, which excludes larger values; the lower has the rest.
-    Infinite bounds mean that nothing is established yet. Raises ValueError for a look without a unit or with a NaN.
+    `worse` is the part of the error for the upper bound, which excludes larger values; the lower bound has the rest of
+    the error. A bound is infinite if the looks do not limit the log-ratio yet. Raises ValueError if a look has no unit,
+    or if a value is NaN.
     """
     last = steps[-1]
     if not last.values or any(map(math.isnan, last.values)):
@@ -167,18 +178,20 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
 
 
 def estimate(values: Sequence[float]) -> float:
-    """Returns the Hodges-Lehmann estimate of the log-ratio: the median of the Walsh averages."""
+    """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages."""
     return float(np.median(_walsh(tuple(values))))
 
 
 @lru_cache(maxsize=4096)
 def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
-    """Returns the lower (side 1) or upper (side -1) bound of the interval after the last of these looks.
+    """Returns one bound of the interval after the last of these looks: the lower bound for side 1, the upper bound for
+    side -1.
 
-    `share` is the part of the error on this side: a half for an interval that is to hold on both sides. The bound is
-    a Walsh average, for only there the ranks and signs of the values minus theta change. Which flips earlier looks have
-    rejected depends on theta, too, so a look may spare a theta beyond one that it rejects. Zero decides the verdict: it
-    is outside only if a look rejects it.
+    `share` is the part of the error on this side; it is a half if the interval holds equally on both sides. The bound
+    is one of the Walsh averages, because the ranks and signs of the values minus theta change only there. Which flips
+    earlier looks have rejected also depends on theta, so a look may accept a theta that is further out than one that it
+    rejects. Zero is treated separately, because it decides the verdict: zero is outside of the interval only if a look
+    rejects it.
     """
     before = limit(steps[:-1], side, share) if len(steps) > 1 else -side * math.inf
     averages = side * _walsh(steps[-1].values)[::side]
@@ -191,10 +204,12 @@ def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
 
 
 def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int, share: float) -> int:
-    """Returns the first cell between averages, from `low` on, in which the last look does not reject theta.
+    """Returns the first cell, from `low` on, in which the last look does not reject theta. Cells are the gaps between
+    neighbouring Walsh averages.
 
-    The sum of signed ranks in a cell is the number of averages minus twice the cell. So the bound of one cell tells
-    which cell is expected to be the first. Its neighbours are tried next; if that takes too long, intervals are halved.
+    The sum of signed ranks in a cell is the number of averages minus twice the number of the cell. From the bound in
+    one cell it follows which cell should be the first that is not rejected. The search tries that cell and its
+    neighbours. If this takes too many steps, it continues by bisection.
     """
     number = len(averages)
     if low == number:
@@ -219,8 +234,8 @@ def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int
 
 
 def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, share: float) -> tuple[bool, int]:
-    """Returns whether the last look rejects theta in a cell, and the first cell that it would not reject if the bound
-    of this cell held in all cells. Cell i lies between the averages i - 1 and i."""
+    """Returns whether the last look rejects theta in a cell, and the first cell that would not be rejected if the bound
+    of this cell applied to all cells. Cell i is between the Walsh averages i - 1 and i."""
     above = float(averages[cell])
     below = float(averages[cell - 1]) if cell else above - 1.0
     *_, (seen, bound) = _readings(steps, side * (below + above) / 2, side, share)
@@ -229,29 +244,30 @@ def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, sh
 
 
 def rejects(steps: tuple[Step, ...], theta: float, side: int, share: float = 0.5) -> bool:
-    """True if the last of these looks rejects that the log-ratio is `theta`, in favour of a larger one (side 1) or a
-    smaller one (side -1). `share` is the part of the error on this side."""
+    """True if the last of these looks rejects that the log-ratio is `theta`, in favour of a larger log-ratio (side 1)
+    or a smaller one (side -1). `share` is the part of the error on this side."""
     *_, last = rejections(steps, theta, side, share)
     return last
 
 
 def rejections(steps: Iterable[Step], theta: float, side: int, share: float = 0.5) -> Iterator[bool]:
-    """Yields for each look whether it rejects `theta`, as in `rejects`."""
+    """Yields for each look whether it rejects `theta`. The arguments are those of `rejects`."""
     return (seen > bound for seen, bound in _readings(steps, theta, side, share))
 
 
 def _readings(steps: Iterable[Step], theta: float, side: int, share: float) -> Iterator[tuple[float, float]]:
-    """Yields for each look the observed sum of signed ranks and the highest that is not rejected.
+    """Yields for each look the observed sum of signed ranks, and the highest sum that the look does not reject.
 
-    At each look the flips that earlier looks have rejected are set aside; of the rest those with the highest sums are
-    rejected, never more than the error spent until then allows. Tied sums are rejected together or not at all.
+    Flips that earlier looks have rejected are set aside. Of the remaining flips, those with the highest sums are
+    rejected, never more than the error spent until then allows. Flips with equal sums are rejected together or not at
+    all.
     """
     alive = np.ones(1, dtype=bool)
     rejected = 0
     for step in steps:
         sums = _flipped(step, theta, side)
         grown = len(sums) // len(alive)
-        if grown > 1:  # each flip of the units so far continues with every flip of the new ones
+        if grown > 1:  # each flip of the units so far is combined with every flip of the new units
             alive, rejected = np.tile(alive, grown), rejected * grown
         elif len(sums) < len(alive):
             sums = np.tile(sums, len(alive) // len(sums))
@@ -267,7 +283,8 @@ def _readings(steps: Iterable[Step], theta: float, side: int, share: float) -> I
 
 
 def _highest_spared(sums: Sums, may: int, units: int) -> float:
-    """Returns the highest of the sums that is not rejected if the `may` highest are; -infinity if all are."""
+    """Returns the highest sum that is not rejected if the `may` highest sums may be rejected; minus infinity if all
+    sums may be rejected."""
     if may >= len(sums):
         return -math.inf
     deviation = math.sqrt(units * (units + 1) * (2 * units + 1) / 6)
@@ -277,7 +294,8 @@ def _highest_spared(sums: Sums, may: int, units: int) -> float:
 
 
 def _flipped(step: Step, theta: float, side: int) -> Sums:
-    """Returns the sums of signed ranks of the values minus theta under each flip; element 0 is the observed one."""
+    """Returns the sum of signed ranks of the values minus theta for each flip of the signs. Element 0 is the observed
+    sum."""
     values = side * (np.clip(step.values, -WORST, WORST) - theta)
     ranks = np.empty(len(values))
     ranks[np.argsort(np.abs(values), kind="stable")] = np.arange(1, len(values) + 1)
@@ -286,7 +304,8 @@ def _flipped(step: Step, theta: float, side: int) -> Sums:
 
 @lru_cache(maxsize=256)
 def _walsh(values: tuple[float, ...]) -> Floats:
-    """Returns the means of all pairs, each value with itself included, ascending (Walsh 1949)."""
+    """Returns the Walsh averages in ascending order: the means of all pairs of values, including pairs of a value with
+    itself (Walsh 1949)."""
     clipped = np.clip(np.asarray(values, dtype=np.float64), -WORST, WORST)
     first, second = np.triu_indices(len(clipped))
     averages: Floats = np.sort((clipped[first] + clipped[second]) / 2)
@@ -295,13 +314,13 @@ def _walsh(values: tuple[float, ...]) -> Floats:
 
 
 def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse: float = 0.5) -> Reading:
-    """Reads a claim at the last of these looks. The claim is one of `claims` that share the error; the side of "worse"
-    has the part `worse` of it.
+    """Reads a claim at the last of these looks. The claim is one of `claims` claims that share the error, and `worse`
+    is the part of the error on the side of "worse".
 
-    Two one-sided tests make it equivalent (Schuirmann 1987): some look so far rejects both limits, each at the whole
-    error, since the difference cannot lie beyond both. The median log-ratio does not see an arm that stands still in a
-    few units, so the mean has to exclude both limits, too. The first of these tests alone says that the arm is not
-    worse by the margin or more.
+    The claim is equivalent by two one-sided tests (Schuirmann 1987): for each of the two limits, some look so far must
+    reject it. Each test may use the whole error, because the difference cannot be beyond both limits. The median
+    log-ratio does not show that an arm stood still in a few units, so the mean must exclude both limits too. The test
+    of the lower limit alone shows that the arm is not worse by the margin or more.
     """
     between = interval(steps, worse)
     beyond_lower, beyond_upper = (
@@ -319,15 +338,16 @@ def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse
 
 @lru_cache(maxsize=4096)
 def _excludes(steps: tuple[Step, ...], theta: float, side: int) -> bool:
-    """True if one of these looks rejects `theta` at the whole error on this side."""
+    """True if one of these looks rejects `theta` when the whole error is on this side."""
     if math.isinf(theta) or (len(steps) > 1 and _excludes(steps[:-1], theta, side)):
         return True
     return rejects(steps, theta, side, 1.0)
 
 
 def _mean_excludes(step: Step, theta: float, side: int) -> bool:
-    """True if the mean of a look's values excludes `theta` on this side at 5%: by the sums of the flipped values
-    themselves, in which a unit counts by its size (Fisher 1935, The Design of Experiments, 21)."""
+    """True if the mean of a look's values excludes `theta` on this side at 5%. The test compares the sum of the values
+    with the sums after flipping signs, so that each unit counts by its size and not by its rank (Fisher 1935, The
+    Design of Experiments, 21)."""
     if math.isinf(theta):
         return True
     values = side * (np.clip(step.values, -WORST, WORST) - theta)

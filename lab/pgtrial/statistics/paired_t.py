@@ -13,7 +13,8 @@ ALPHA = 0.05
 
 
 def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
-    """Returns the mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
+    """Returns the mean of log-ratios with its two-sided t interval at the level 1 - alpha. The interval is unbounded if
+    there is a single log-ratio."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return p8.Interval(-math.inf, mean, math.inf)
@@ -22,5 +23,6 @@ def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
 
 
 def quantile(alpha: float, freedom: int) -> float:
-    """Returns the quantile of Student's distribution that a two-sided test at this level has to exceed."""
+    """Returns the quantile of Student's distribution that the statistic must exceed in a two-sided test at the level
+    alpha, with `freedom` degrees of freedom."""
     return -float(stdtrit(freedom, alpha / 2))

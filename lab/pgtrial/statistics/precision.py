@@ -1,15 +1,18 @@
-"""The precision of a study: what its plan can tell for a given spread of the log-ratios, and what its blocks reached.
+"""The precision of a study: which differences and margins a plan can establish if the spread of the log-ratios is
+known, and which ones a study has reached.
 
-A look of n blocks, each with standard deviation s, has an interval of about +- t s / sqrt(n), with t the quantile of
-Student's distribution at the look's level. A difference is found with power 1 - b if it exceeds this half-width by
-z(1 - b) standard errors. If there is no difference, a margin is established with power 1 - b if it exceeds the
-half-width by z(1 - b/2) standard errors, because the interval can leave it on either side. These are the sample sizes
-for a paired difference and for equivalence by two one-sided tests (Julious 2004, Sample sizes for clinical trials with
-normal data, Statistics in Medicine 23, 1921 to 1986). P8's signed-rank statistic is discrete and loses power with few
-blocks, so n - 2 stands for n. The best of the planned looks counts. For normal noise of a known spread that is within
-15% of a simulation of the rule, which a test checks. Noise that was recorded has heavier tails, its spread is known
-from a few blocks only, and it is not the same on two days, so that the power is less. Two factors calibrate the result
-to the noise of equal arms in bench/campaign.json (`python -m bench.forecasts`).
+A look of n blocks, each with the standard deviation s, has an interval of about +- t s / sqrt(n), where t is the
+quantile of Student's distribution at the look's level. A difference is found with the power 1 - b if it exceeds this
+half-width by z(1 - b) standard errors. If there is no difference, a margin is established with the power 1 - b if it
+exceeds the half-width by z(1 - b/2) standard errors, because the interval may exceed the margin on either side. These
+are the sample sizes for a paired difference and for equivalence by two one-sided tests (Julious 2004, Sample sizes for
+clinical trials with normal data, Statistics in Medicine 23, 1921 to 1986). P8's signed-rank statistic is discrete and
+loses power if there are few blocks, so that n - 2 is used in place of n. Of the planned looks, the best one counts.
+
+For normal noise of a known spread, the result is within 15% of a simulation of the rule, which a test checks. Real
+noise gives less power: it has heavier tails, its spread is known from only a few blocks, and it changes from day to
+day. Two factors therefore adapt the result to the noise that was measured with equal arms, in bench/campaign.json
+(`python -m bench.forecasts`).
 """
 
 from __future__ import annotations
@@ -33,14 +36,15 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class _Promise:
-    """A promise of a plan that it keeps with a probability of `POWER`: to find a difference or establish a margin."""
+    """A statement about a plan that holds with the probability `POWER`: that it finds a difference, or that it
+    establishes a margin."""
 
     reserve: float
-    """The number of standard errors by which the difference or margin must exceed the half-width of the interval, for
-    normal noise of a known spread."""
+    """For normal noise of a known spread: by how many standard errors the difference or margin must exceed the
+    half-width of the interval."""
     factor: float
-    """The factor by which the difference or margin must be larger than for normal noise, because recorded noise has
-    heavier tails and its spread is estimated from 12 blocks."""
+    """The factor by which the difference or margin must be larger than for normal noise, because real noise has heavier
+    tails and its spread is estimated from 12 blocks."""
 
 
 FIND = _Promise(float(ndtri(POWER)), 1.1)
@@ -49,26 +53,27 @@ ESTABLISH = _Promise(float(ndtri((1 + POWER) / 2)), 1.15)
 _MOST_BLOCKS = 10_000_000
 
 _LONGER = 4.0
-"""The largest ratio of the best length to the length of the measured trials. In longer trials, slower noise may come
-in."""
+"""The largest allowed ratio between the best length of trials and the length of the trials in which the noise was
+measured. In much longer trials, slower kinds of noise may appear."""
 
 _SLOWER = 1.2
-"""How much more than the least time a study of a small difference may take, so that one of a large difference is over
-sooner."""
+"""The factor by which a study of a small difference may take longer than at the best length of trials. Shorter trials
+make a study of a large difference end sooner."""
 
 _SAME_SHAPE = 100
-"""The number of blocks from which all plans have the same bounds, to within 0.01, since their looks are at the same
+"""The number of blocks from which all plans have the same bounds, to within 0.01, because their looks are at the same
 shares of the plan."""
 
 _EXACT_UNTIL = 1000
-"""The number of blocks up to which the blocks for a margin are computed by the plan's own looks, so that they
-suffice."""
+"""The largest number of blocks for which the blocks that a margin needs are computed from the looks of the plan itself.
+Beyond this number the result is an approximation."""
 
 
 def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
-    """Returns the difference and the margin that the planned looks can tell for each of `claims`.
+    """Returns the difference and the margin that the planned looks can establish for each of `claims` claims. `sd` is
+    the standard deviation of a block's log-ratio.
 
-    The claims share the error of the looks. None if no planned look can decide a claim.
+    The claims share the error of the looks. Returns None if no planned look can decide a claim.
     """
     able = [look for look in looks.schedule() if looks.rule.can_decide(look, claims)]
     if not able:
@@ -79,10 +84,12 @@ def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
 
 
 def blocks_for(margin: float, claims: int, sd: float, *, difference: float = math.inf) -> int | None:
-    """Returns the blocks of the shortest new plan that establishes the margin and finds the difference.
+    """Returns the number of blocks of the shortest new plan that establishes the margin and finds the difference. `sd`
+    is the standard deviation of a block's log-ratio.
 
-    None means more than ten million. Beyond `_SAME_SHAPE` blocks, the bound of a plan's last look hardly changes. The
-    search uses that bound to come close to the exact number, and beyond `_EXACT_UNTIL` blocks as the answer.
+    None means more than ten million blocks. Beyond `_SAME_SHAPE` blocks, the bound of a plan's last look hardly
+    changes. The search uses this bound to come close to the exact number, and beyond `_EXACT_UNTIL` blocks it returns
+    the number that follows from this bound.
     """
     first = planned(1, claims).planned[0]
 
@@ -101,9 +108,11 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
 
 
 def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
-    """Returns the blocks of the shortest new plan whose interval at its end reaches at most `half` from its estimate.
+    """Returns the number of blocks of the shortest new plan whose interval, at its end, extends at most `half` from the
+    estimate.
 
-    The noise is taken as normal. None means more than `_EXACT_UNTIL` blocks.
+    The noise is assumed to be normal, with the standard deviation `sd` for a block. None means more than `_EXACT_UNTIL`
+    blocks.
     """
 
     def suffices(blocks: int) -> bool:
@@ -116,13 +125,13 @@ def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
 
 
 def spread_at(noise: Noise, duration_s: float) -> float:
-    """Returns the standard deviation of a block's log-ratio with trials of this length. If the parts of the noise are
-    unknown, it is the measured one.
+    """Returns the standard deviation of a block's log-ratio for trials of this length. If it is not known which part of
+    the noise comes from within trials, returns the measured standard deviation unchanged.
 
-    The log-ratio varies by b^2 + w^2 / d. b comes with the started servers and is new in each block; w^2 / d is the
-    mean over the d seconds that are measured of each arm. w is measured where trials alternate: the log-ratios of the
-    first and of the second half of the same trials differ by noise of variance 4 w^2 / d alone, as what belongs to the
-    servers is in both.
+    The log-ratio has the variance b^2 + w^2 / d. The part b belongs to the started servers and is new in each block;
+    w^2 / d is the variance of the mean over the d seconds that are measured of each arm. w is measured in trials that
+    alternate: the log-ratios of the first and the second half of the same trials differ only by noise of variance 4 w^2
+    / d, because the part of the servers is the same in both halves.
     """
     if noise.within is None:
         return noise.spread
@@ -131,15 +140,17 @@ def spread_at(noise: Noise, duration_s: float) -> float:
 
 
 def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: float) -> int:
-    """Returns the shortest length of trials with which a study takes hardly more than the least time; the shortest of
-    all if the parts of the noise are unknown.
+    """Returns the length of trials with which a study takes little more than the shortest possible time: the shortest
+    of `lengths_s` for which that is true. If it is not known which part of the noise comes from within trials, returns
+    the shortest length.
 
-    A block takes `fixed_s` seconds for starts, warm-ups and stops, and `trials` measured parts: c + k d seconds. The
-    blocks that a small difference takes grow with the variance, so the time of its verdict with (b^2 + w^2 / d) (c + k
-    d), which is least at d = (w / b) sqrt(c / k) (Kalibera and Jones 2013, Rigorous benchmarking in reasonable time,
-    ISMM). A large difference takes the fewest blocks of a verdict at any length, so its time grows with c + k d. The
-    minimum is flat: trials that are half as long or less often cost a small difference less than `_SLOWER` of its time,
-    and a large one is known in half of it.
+    A block takes `fixed_s` seconds for starts, warm-ups and stops, and has `trials` measured parts, together c + k d
+    seconds. The number of blocks that a small difference needs grows with the variance, so the time until its verdict
+    grows with (b^2 + w^2 / d) (c + k d), which is smallest at d = (w / b) sqrt(c / k) (Kalibera and Jones 2013,
+    Rigorous benchmarking in reasonable time, ISMM). A large difference needs the smallest number of blocks at any
+    length, so its time grows with c + k d. Near its minimum the first time changes slowly: trials of half the length
+    cost a study of a small difference less than the factor `_SLOWER`, while a study of a large difference takes half
+    the time.
     """
     known = [length_s for length_s in lengths_s if length_s <= _LONGER * noise.conditions.duration_s] or lengths_s[:1]
     if noise.within is None:
@@ -154,7 +165,7 @@ def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:
 
 
 def half_width(difference: Estimate | None) -> float | None:
-    """Returns half of an interval's width, a share; None if the interval is unbounded."""
+    """Returns half the width of an interval, as a share; None if there is no interval or if it is unbounded."""
     if difference is None or difference.low is None or difference.high is None:
         return None
     return (difference.high - difference.low) / 2

@@ -1,10 +1,11 @@
-"""Regimes of one trial: the levels that its committed transactions kept, and the seconds at which the level changed.
+"""Finds the regimes of one trial: the levels that its committed transactions per second kept, and the seconds at which
+the level changed.
 
-A throttled disk, used-up credits or a cache that fills change the speed in the middle of a trial; an average across
-such a change describes neither regime. The detector takes the medians of batches of seconds and finds changes of their
-logarithms by PELT (Killick, Fearnhead and Eckley 2012), with a penalty from the noise of neighbouring batches. It keeps
-a change only if it is large, lasts, and stands out from autocorrelated noise. The shapes follow Barrett et al. 2017
-(Virtual machine warmup blows hot and cold).
+A throttled disk, used-up burst credits or a cache that fills can change the speed in the middle of a trial. An average
+across such a change describes neither regime. The detector takes the medians of batches of seconds, and finds changes
+of their logarithms by PELT (Killick, Fearnhead and Eckley 2012), with a penalty that it computes from the noise of
+neighbouring batches. It keeps a change only if it is large, lasts, and stands out from autocorrelated noise. The shapes
+of trials follow Barrett et al. 2017 (Virtual machine warmup blows hot and cold).
 """
 
 from __future__ import annotations
@@ -22,39 +23,43 @@ from pgtrial.statistics.describe import robust_sd
 Floats = npt.NDArray[np.float64]
 
 FEWEST_SECONDS = 20
-"""The number of whole seconds below which a trial has no regime."""
+"""The smallest number of whole seconds for which a trial's regimes are determined."""
 
 SMALLEST_CHANGE = 0.15
-"""The difference of two levels, as a share of the higher one, below which they are one level. Smaller changes are left
-to the test of the trend."""
+"""The smallest difference of two levels, as a share of the higher level, that counts as a change of regime. Smaller
+changes are left to the test for a trend."""
 
 _DIP_S, _LASTS_S = 20.0, 60.0
-"""A change of speed that lasts less than 20 s is a dip (a checkpoint, a vacuum); one that lasts 60 s is a level. See
-`shortest_level`."""
+"""A change of speed that lasts 60 s is a new level. A change that lasts less than `_DIP_S` is only a dip, such as a
+checkpoint or a vacuum causes it. See `shortest_level`."""
 
 _ABOUT = 0.9
-"""The share of the shortest length that a level must have. The seconds at which it begins and ends are not exact."""
+"""The share of the shortest length that a level must have at least. The full length is not required, because the
+seconds at which a level begins and ends are not exact."""
 
 _BATCHES = 60
-"""The largest number of batches into which a trial is cut. Each batch has whole seconds."""
+"""The largest number of batches into which a trial is divided. Each batch consists of whole seconds."""
 
 _PENALTY = 6.0
-"""The penalty of one change, as a multiple of the variance times the logarithm of the number of batches."""
+"""The penalty for each change, as a multiple of the variance times the logarithm of the number of batches."""
 
 _CLEAR = 5.5
-"""The number of its standard errors that a change must exceed. They allow for the autocorrelation of batches."""
+"""How many standard errors the size of a change must exceed. The standard errors allow for the autocorrelation of the
+batches."""
 
 _STRONG = 10.0
-"""The difference in BIC by which a ramp must beat steps (Kass and Raftery 1995, Bayes factors: very strong)."""
+"""The amount by which the BIC of a ramp must be lower than that of steps, so that the change counts as gradual (Kass
+and Raftery 1995, Bayes factors: very strong)."""
 
 _LEAST_NOISE = 1e-3
 _STEP = -math.log1p(-SMALLEST_CHANGE)
 
 
 def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
-    """Returns the regimes of one trial from its whole seconds of committed transactions; None for too few seconds.
+    """Returns the regimes of one trial; None if the trial has too few seconds. `committed` has the number of committed
+    transactions in each whole second.
 
-    Segments follow each other without a gap; neighbours differ by at least `SMALLEST_CHANGE`.
+    The segments of the result follow each other without a gap, and neighbours differ by at least `SMALLEST_CHANGE`.
     """
     seconds = np.asarray(committed, dtype=np.float64)
     if len(seconds) < FEWEST_SECONDS:
@@ -74,19 +79,20 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
 
 
 def shortest_level(seconds: int) -> float:
-    """Returns the seconds that a level must last in a trial of this length.
+    """Returns how many seconds a level must last in a trial of this length, in order to count as a regime.
 
-    That is a quarter of the trial, between 20 and 60 s; in trials shorter than 60 s it is a third, since such a trial
-    has no longer levels to show. A first or last level needs only half of that, if it is at most half or at least twice
-    its neighbour.
+    The result is a quarter of the trial, but at least 20 and at most 60 s. In trials shorter than 60 s it is at most a
+    third of the trial, since such a trial cannot show longer levels. The first or the last level of a trial needs only
+    half of that if it is at most half, or at least twice, as high as its neighbour.
     """
     return min(max(seconds / 4, min(_DIP_S, seconds / 3)), _LASTS_S)
 
 
 def _log_levels(seconds: Floats, length: int) -> Floats:
-    """Returns the ln of the median of each batch of `length` seconds; a rest too short for a batch joins the last one.
+    """Returns the logarithm of the median of each batch of `length` seconds. If the last seconds do not fill a batch,
+    they belong to the batch before.
 
-    A batch without a commit counts as half a transaction a second.
+    A batch without a commit counts as half a transaction per second.
     """
     count = len(seconds) // length
     parts = np.split(seconds, [length * i for i in range(1, count)])
@@ -97,20 +103,22 @@ def _log_levels(seconds: Floats, length: int) -> Floats:
 def _pelt(batches: Floats) -> list[int]:
     """Returns the bounds of the segments that PELT finds, from 0 to the number of batches.
 
-    The noise is estimated from neighbours (the median absolute first difference), which a few jumps do not inflate.
+    The noise is estimated from the differences between neighbouring batches (their median absolute value), so that a
+    few jumps of the level do not increase it.
     """
-    # takes a while to import, and most commands never ask for it
+    # imported here because the import takes a while, and most commands do not need it
     from ruptures import KernelCPD  # noqa: PLC0415
 
     noise = max(robust_sd(np.diff(batches), 0.0) / math.sqrt(2), _LEAST_NOISE)
     penalty = _PENALTY * noise**2 * math.log(len(batches))
-    # a linear kernel's cost is the sum of squares, solved in C
+    # with a linear kernel, the cost is the sum of squares, and the library's fast solver in C can be used
     ends = KernelCPD(kernel="linear", min_size=3).fit(batches[:, None]).predict(pen=penalty)
     return [0, *map(int, ends)]
 
 
 def _accepted(batches: Floats, bounds: list[int], shortest: float) -> list[int]:
-    """Joins short segments to their nearer neighbour, drops weak changes, and returns the bounds that remain."""
+    """Joins short segments with the neighbour that is nearer in level, removes weak changes, and returns the bounds
+    that remain."""
     bounds = list(bounds)
     if len(bounds) == 2:
         return bounds
@@ -118,7 +126,7 @@ def _accepted(batches: Floats, bounds: list[int], shortest: float) -> list[int]:
     while len(bounds) > 2:
         steps = np.abs(np.diff(_levels(batches, bounds)))
         lasting = np.diff(bounds) / shortest
-        # a first or last level that is less than half, or more than twice its neighbour is no dip
+        # the first or last level is not a dip if it is less than half, or more than twice, as high as its neighbour
         lasting[[0, -1]] *= np.where(steps[[0, -1]] >= math.log(2), 2, 1)
         briefest = int(np.argmin(lasting))
         if lasting[briefest] < _ABOUT:
@@ -138,9 +146,11 @@ def _levels(batches: Floats, bounds: list[int]) -> list[float]:
 
 
 def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
-    """Returns the standard error of the step at each inner bound, from the residuals of the levels or of a ramp.
+    """Returns the standard error of the step at each inner bound, computed from the residuals of the levels or of a
+    ramp, whichever are smaller.
 
-    If neighbouring values have the correlation r, the variance of their mean is (1 + r) / (1 - r) times as large.
+    If neighbouring values have the correlation r, the variance of their mean is (1 + r) / (1 - r) times as large as
+    without correlation.
     """
     lengths = np.diff(bounds)
     rest = min(
@@ -154,7 +164,7 @@ def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
 
 
 def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, bool]:
-    """Returns the shape of a trial, and whether it kept its last level."""
+    """Returns the shape of a trial, and true if the trial kept its last level."""
     levels = _levels(batches, bounds)
     if len(levels) == 1:
         return "flat", True
@@ -171,19 +181,23 @@ def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, 
 
 
 def _ramp(batches: Floats, bounds: list[int]) -> int | None:
-    """Returns the batch at which a gradual change ends; None unless a ramp describes it clearly better than steps."""
+    """Returns the number of the batch at which a gradual change ends; None unless a ramp fits the batches clearly
+    better than steps do."""
     n = len(batches)
     rest = batches - np.repeat([np.mean(batches[a:b]) for a, b in pairwise(bounds)], np.diff(bounds))
     end, rest_of_ramp = _best_ramp(batches)
     least = _LEAST_NOISE**2 * n
     gain = n * math.log(max(np.dot(rest, rest), least) / max(np.dot(rest_of_ramp, rest_of_ramp), least))
-    steps, ramp = 2 * len(bounds) - 3, 3  # parameters: levels and their bounds; start, slope and bend
+    steps, ramp = (
+        2 * len(bounds) - 3,
+        3,
+    )  # numbers of parameters: the levels and their bounds; start, slope and bend of the ramp
     return end if gain > (ramp - steps) * math.log(n) + _STRONG else None
 
 
 def _best_ramp(batches: Floats) -> tuple[int, Floats]:
-    """Fits the best straight line that bends once into a level, or out of one. Returns the batch at which its slope
-    ends, and its residuals."""
+    """Fits the straight line with one bend, from a slope into a level or from a level into a slope, that has the
+    smallest residuals. Returns the batch at which the slope ends, and the residuals."""
     n = len(batches)
     place = np.arange(n) + 0.5
     slopes = [(knot, np.minimum(place, knot)) for knot in range(3, n + 1)]
@@ -196,7 +210,7 @@ def _best_ramp(batches: Floats) -> tuple[int, Floats]:
 
 
 def _refined(seconds: Floats, place: int, reach: int) -> int:
-    """Returns the second at which a change near `place` happened, at most `reach` away from it.
+    """Returns the second at which the change near `place` happened. It is at most `reach` seconds away from `place`.
 
     It is the second that minimises the absolute deviations from the medians before and after the change.
     """

@@ -1,7 +1,8 @@
-"""The rules by which a study's looks decide, behind one interface: P9 for new studies, P8 for older plans.
+"""The statistical rules by which a study's looks decide, with one interface: P9 for new studies, P8 for studies that
+were planned with an older version.
 
-A rule says which looks a plan has and how much error each may spend, reads a claim at one look after the other, and
-forecasts the look at which the claim would be decided.
+A rule says which looks a plan has and how much error each look may spend, reads a claim at one look after the other,
+and forecasts the look at which a claim would be decided.
 """
 
 from __future__ import annotations
@@ -17,51 +18,53 @@ from pgtrial.statistics.p8 import Limits, Look, Present, Reading
 from pgtrial.statistics.shamos import spread
 
 _FURTHEST = 300
-"""The number of units beyond which no look is forecast, unless the plan goes further."""
+"""The largest number of units for which a look is forecast, unless the plan itself is longer."""
 
 
 class Reader(Protocol):
-    """A reader of one claim at the looks of a study, in their order."""
+    """Reads one claim at the looks of a study, in the order of the looks."""
 
     def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
-        """Reads the values of these units, at least one, at a look. The units are numbered from 0.
+        """Reads the values of these units at a look. There must be at least one unit; units are numbered from 0.
 
-        The claim is one of `claims` that share the error; a difference between the limits counts as equivalent.
+        The claim is one of `claims` claims that share the error. A difference between the limits counts as equivalent.
         """
 
 
 class Rule(Protocol):
-    """A rule: how the looks of a study share its error, and how they decide."""
+    """A statistical rule, which says how the looks of a study share its error, and how they decide."""
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
-        """Returns the planned looks with the error that each adds to what may have been spent."""
+        """Returns the planned looks. Each has the error that it adds to the error that may have been spent before."""
 
     def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
-        """Yields the planned looks, then those of a study that goes on, without end. They follow from the plan."""
+        """Yields the planned looks, then the looks of a study that is extended, without end. All looks follow from the
+        plan alone."""
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """True if a look can decide one of `claims` that share the error at all, at least if all signs are equal."""
+        """True if a look can decide one of `claims` claims that share the error, at least if all signs are equal."""
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a test that is made only once and rejects as easily as this look does after
-        the looks before it. Forecasts use it.
+        """Returns the two-sided error of a test with a single look that rejects as easily as this look does after the
+        looks before it. Forecasts use this error.
 
-        `margin` is true for the test whether a difference is below a margin.
+        `margin` is true for the test whether a difference is smaller than the margin.
         """
 
     def reader(self) -> Reader:
-        """Returns a reader for one claim."""
+        """Returns a new reader, for one claim."""
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """Returns the estimate and the spread of the values so far, for a forecast; None for fewer than three."""
+        """Returns the estimate and the spread of the values so far, for a forecast; None for fewer than three
+        values."""
 
 
 @dataclass(frozen=True)
 class P8:
-    """The rule of studies that were planned before P9."""
+    """The rule P8, for studies that were planned before P9 existed."""
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
-        """Returns the planned looks with the errors of P8's table, in its order."""
+        """Returns the planned looks with the errors of P8's table, in the order of the table."""
         return p8.schedule(planned)
 
     def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
@@ -69,11 +72,13 @@ class P8:
         return p8.plan_and_beyond(planned)
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """True if the signed-rank test can reach the look's error, divided by the claims, with the look's blocks."""
+        """True if the signed-rank test can reach the look's error, divided by the number of claims, with the blocks of
+        the look."""
         return p8.can_decide(look, claims)
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the look's error divided by the claims that share it. Looks of P8 do not depend on each other."""
+        """Returns the look's error divided by the number of claims that share it. The looks of P8 do not depend on each
+        other."""
         return look.alpha / claims
 
     def reader(self) -> Reader:
@@ -81,7 +86,8 @@ class P8:
         return _EachByItself()
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """Returns the estimate and the spread at the last look reached; None for fewer than three values."""
+        """Returns the estimate and the spread at the last look that the values reach; None for fewer than three
+        values."""
         return p8.present(values, margin, claims=claims, planned=planned)
 
 
@@ -94,24 +100,25 @@ class _EachByItself:
 
 @dataclass(frozen=True)
 class P9:
-    """The rule of new studies, with what the plan has fixed about its error."""
+    """The rule P9, for new studies. It has the spending of the error that the plan has fixed."""
 
     spending: p9.Spending
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
-        """Returns the planned looks, each with the error that the plan's spending adds there."""
+        """Returns the planned looks, each with the error that the plan's spending adds at the look."""
         return p9.schedule(planned, self.spending)
 
     def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
-        """Yields the planned looks, then later ones without end, with errors by the plan's spending."""
+        """Yields the planned looks, then later looks without end. Their errors follow from the plan's spending."""
         return p9.plan_and_beyond(planned, self.spending)
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """True if the error that may be spent by this look suffices at least if all signs are equal."""
+        """True if the error that may be spent by this look suffices for a decision, at least if all signs are equal."""
         return p9.can_decide(look, claims, self.spending)
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a single look with the bound that this look has after the looks before it."""
+        """Returns the two-sided error of a test with a single look that has the same bound as this look has after the
+        looks before it."""
         until = takewhile(lambda before: before.blocks <= look.blocks, self.plan_and_beyond(planned))
         reached = [before.blocks for before in until]
         share = claims if margin else claims / self.spending.worse
@@ -119,11 +126,12 @@ class P9:
         return 2 * boundaries.nominal(bound)
 
     def reader(self) -> Reader:
-        """Returns a reader of one claim that remembers the values and the spent error of earlier looks."""
+        """Returns a reader of one claim, which remembers the values of earlier looks and the error that they were
+        allowed to spend."""
         return _Together(self.spending.worse)
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """Returns the estimate and the robust spread of the values; None for fewer than three."""
+        """Returns the estimate and the robust spread of the values; None for fewer than three values."""
         if len(values) < 3:
             return None
         return Present(len(values), p9.estimate(values), spread(values), margin)
@@ -131,7 +139,8 @@ class P9:
 
 @dataclass
 class _Together:
-    """A reader of one claim by P9, which keeps the values that earlier looks read and the error that they may spend."""
+    """A reader of one claim by P9. It keeps the values that earlier looks read, and the error that they were allowed to
+    spend."""
 
     worse: float
     """The part of the error on the side of "worse"."""
@@ -147,39 +156,42 @@ class _Together:
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks of a study: those that its plan names, and all later ones, which follow from the rule."""
+    """The looks of a study: the planned looks, and all later looks, which follow from the rule."""
 
     rule: Rule
     planned: tuple[int, ...]
     """The planned looks, in units, ascending."""
 
     def within(self, units: int) -> Looks:
-        """Returns the same rule with only those planned looks that come after at most this number of units."""
+        """Returns the same rule with only those planned looks that need at most this number of units."""
         return Looks(self.rule, tuple(look for look in self.planned if look <= units))
 
     def schedule(self) -> list[Look]:
-        """Returns the planned looks with the error that each adds to what may have been spent."""
+        """Returns the planned looks. Each has the error that it adds to the error that may have been spent before."""
         return self.rule.schedule(self.planned)
 
     def fewest(self, claims: int) -> int:
-        """Returns the units of the first look at which any of `claims` that share the error can be decided at all."""
+        """Returns the number of units at the first look that can decide any of `claims` claims which share the
+        error."""
         return next(look.blocks for look in self._all() if self.rule.can_decide(look, claims))
 
     def next_after(self, units: int) -> int:
-        """Returns the first look after this number of units."""
+        """Returns the first look after this number of units, as its number of units."""
         return next(look.blocks for look in self._all() if look.blocks > units)
 
     def until(self, units: int) -> list[int]:
-        """Returns all planned looks, and the later looks up to this number of units."""
+        """Returns all planned looks, and later looks up to this number of units, as numbers of units."""
         later = takewhile(lambda look: look.blocks <= units, islice(self._all(), len(self.planned), None))
         return [*self.planned, *(look.blocks for look in later)]
 
     def needed(self, values: Sequence[float], margin: float, claims: int, void: int = 0) -> int | None:
-        """Returns the units in total at which the present estimate and spread would decide.
+        """Returns the total number of units at which the claim would be decided, if the estimate and the spread stay as
+        they are.
 
-        It is the first later look with q s / sqrt(N) below the gap, where q is the look's quantile, s the spread, N its
-        units without the `void` ones that have no value, and the gap the larger of the distances to no difference and
-        to the margin. None if no look that is forecast suffices, or if there are fewer than three values.
+        This is the first later look for which q s / sqrt(N) is below the gap. Here q is the look's quantile, s the
+        spread, and N the number of the look's units without the `void` units that have no value. The gap is the
+        distance from the estimate to zero, or to the limits of the margin, whichever is larger. Returns None if no look
+        that is forecast suffices, or if there are fewer than three values.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         if now is None:
@@ -197,10 +209,11 @@ class Looks:
         )
 
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int, void: int = 0) -> float | None:
-        """Returns the probability that the look after `units` decides, if the difference is as estimated.
+        """Returns the probability that the look after `units` units decides the claim, if the true difference is the
+        estimated one.
 
-        `void` of the units have no value. None if there is no such look, if it cannot decide, or if there are fewer
-        than three values.
+        `void` of the units have no value. Returns None if there is no such look, if it cannot decide, or if there are
+        fewer than three values.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         look = next((look for look in self._forecast() if look.blocks == units), None)
@@ -209,14 +222,16 @@ class Looks:
         return now.chance(units - void, self._quantile(look, claims))
 
     def level(self, look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a single look that would reject as this one does; see `Rule.level`."""
+        """Returns the two-sided error of a test with a single look that rejects as easily as this look; see
+        `Rule.level`."""
         return self.rule.level(self.planned, look, claims, margin=margin)
 
     def more(self, values: Sequence[float], margin: float, claims: int, void: int = 0) -> int | None:
-        """Returns how many more units are needed up to the look at which the present estimate and spread would decide.
+        """Returns how many more units are needed until the claim would be decided, if the estimate and the spread stay
+        as they are.
 
-        `void` of the units so far gave no value. While there are too few units for a forecast, it is the number up to
-        the first look that can decide. None if no forecast is possible.
+        `void` of the units so far have no value. If there are too few units for a forecast, returns the number up to
+        the first look that can decide. Returns None if no forecast is possible.
         """
         done, fewest = len(values) + void, self.fewest(claims)
         needed = self.needed(values, margin, claims, void)
@@ -225,7 +240,8 @@ class Looks:
         return max(needed or 0, fewest) - done
 
     def readings(self, values: Sequence[float], limits: Limits, claims: int = 1) -> Iterator[Reading]:
-        """Yields the reading of each planned look that the values reach, of one of `claims` that share the error."""
+        """Yields the reading of each planned look that the values reach, for one of `claims` claims that share the
+        error."""
         reader = self.rule.reader()
         for look in self.schedule():
             if look.blocks <= len(values):
@@ -243,6 +259,7 @@ class Looks:
 
 
 def planned(end: int, claims: int, kept: float = p9.KEPT) -> Looks:
-    """Returns the looks of a new plan that ends at `end` units; if it is too short for one, the first possible look."""
+    """Returns the looks of a new plan that ends at `end` units. If the plan is too short for any look, returns the
+    first look that is possible."""
     units = p9.looks(end, claims, kept) or [p9.first_look(claims, kept)]
     return Looks(P9(p9.Spending(end, kept)), tuple(units))

@@ -1,19 +1,22 @@
-"""The universal scalability law of throughput over clients, fitted to blocks: parameters, peak, lack of fit.
+"""The universal scalability law, which describes the throughput by the number of clients, fitted to the blocks of a
+study: its parameters, its peak, and a test of whether it fits.
 
-X(n) = g n / (1 + a (n - 1) + b n (n - 1)) with g > 0, 0 <= a <= 1, b >= 0 (Gunther 1993, A simple capacity model of
-massively parallel transaction systems): a is the part that is done one after the other, b what clients cost each other.
-The peak is at n = sqrt((1 - a) / b). In other letters, n / X = q0 + q1 n + q2 n (n - 1) with all q >= 0: this holds the
-bounds by itself, and each Gauss-Newton step on ln X is a least squares problem without negative unknowns (Lawson and
-Hanson 1974).
+The law is X(n) = g n / (1 + a (n - 1) + b n (n - 1)) with g > 0, 0 <= a <= 1, b >= 0 (Gunther 1993, A simple capacity
+model of massively parallel transaction systems). Here a is the share of the work that cannot be done in parallel, and b
+what clients cost each other. The peak is at n = sqrt((1 - a) / b). In the form n / X = q0 + q1 n + q2 n (n - 1) with
+all q >= 0, the bounds of the parameters hold by themselves, and each Gauss-Newton step on ln X is a least squares
+problem without negative unknowns (Lawson and Hanson 1974).
 
-Intervals are those of the delete-one-block jackknife (Tukey 1958) with Student's quantile. In 2,000 simulated studies
-each, of 4 and 10 blocks with noise of 3%, they covered the peak and the largest throughput in 94.8 to 95.9%, also where
-the tested numbers end at 0.6 of the peak. The law is a description, not a theory of servers, and where it does not
-hold, its intervals are those of a number that does not exist. So a test compares how far the means over the blocks lie
-from the curve with the noise of these means (Box 1954, Some theorems on quadratic forms applied in the study of
-analysis of variance problems, Annals of Mathematical Statistics 25, 290 to 302; Brunner, Dette and Munk 1997, Box-type
-approximations in nonparametric factorial designs, JASA 92, 1494 to 1502). Unlike the F test of the analysis of
-variance, it allows for noise that is larger at some numbers of clients.
+Intervals are those of the jackknife that leaves out one block at a time (Tukey 1958), with Student's quantile. In
+simulations with noise of 3% and 4 or 10 blocks, they covered the peak and the largest throughput in 94.8 to 95.9% of
+2,000 studies each, even if the tested numbers of clients end at 0.6 of the peak.
+
+The law is a description and not a theory of servers. Where it does not hold, its parameters have no meaning. A test
+therefore compares the distances between the curve and the means over the blocks with the noise of these means (Box
+1954, Some theorems on quadratic forms applied in the study of analysis of variance problems, Annals of Mathematical
+Statistics 25, 290 to 302; Brunner, Dette and Munk 1997, Box-type approximations in nonparametric factorial designs,
+JASA 92, 1494 to 1502). Unlike the F test of the analysis of variance, the test allows for noise that is larger at some
+numbers of clients.
 """
 
 from __future__ import annotations
@@ -32,42 +35,43 @@ from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA, quantile
 
 FEWEST_NUMBERS = 6
-"""The fewest different numbers of clients to which the law, which has three parameters, is fitted."""
+"""The smallest number of different numbers of clients to which the law is fitted. The law has three parameters."""
 
 FEWEST_BLOCKS = 4
-"""The fewest blocks for which a jackknife gives intervals."""
+"""The smallest number of blocks for which the jackknife gives intervals."""
 
 _LEVEL = 0.1
-"""The share of true laws that the test of fit rejects. It is more than 5%, because a law that is wrongly rejected only
-costs a number, and a law that is wrongly kept gives a wrong peak."""
+"""The probability that the test rejects a law which is true. It is more than 5%, because rejecting a true law costs
+only a number, while keeping a false law gives a wrong peak."""
 
 _LACK_BY_P8 = 2.0
-"""The lack of fit, divided by the noise of a block, above which studies by the rule P8 rejected the law."""
+"""The misfit, divided by the noise of a block, above which studies by the rule P8 rejected the law."""
 
 _STEPS = 50
 _CONVERGED = 1e-10
 _NEGLIGIBLE = 1e-9
-"""The value of b up to which it counts as zero: the throughput falls nowhere."""
+"""The largest value of b that counts as zero. The throughput then does not fall with more clients."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A law with given parameters: the throughput by number of clients."""
+    """The law with given parameters, which gives the throughput for a number of clients."""
 
     single: float
-    """The throughput of one client, g."""
+    """The parameter g: the throughput of a single client."""
     serial: float
-    """The part of the work that is done one after the other, a."""
+    """The parameter a: the share of the work that cannot be done in parallel."""
     mutual: float
-    """The cost that clients cause each other, b."""
+    """The parameter b: the cost that clients cause each other."""
 
     def speed(self, clients: float) -> float:
-        """Returns the throughput of this number of clients."""
+        """Returns the throughput with this number of clients."""
         return self.single * clients / (1 + self.serial * (clients - 1) + self.mutual * clients * (clients - 1))
 
     @property
     def peak(self) -> float:
-        """Returns the number of clients with the largest throughput; infinite if the throughput falls nowhere."""
+        """Returns the number of clients with the largest throughput; infinity if the throughput does not fall with more
+        clients."""
         return math.sqrt((1 - self.serial) / self.mutual) if self.mutual > _NEGLIGIBLE else math.inf
 
     def highest(self, fewest: float, most: float) -> float:
@@ -76,7 +80,8 @@ class Curve:
 
 
 def fit(clients: Sequence[int], logs: Floats) -> Curve | None:
-    """Returns the law with the least squares of ln X; None if it does not describe the values at all."""
+    """Returns the law that fits the logarithms of throughput `logs` by least squares; None if no such law comes near
+    the values."""
     numbers = np.asarray(clients, dtype=np.float64)
     terms = np.column_stack([np.ones(len(numbers)), numbers, numbers * (numbers - 1)])
     target = np.log(numbers) - np.asarray(logs, dtype=np.float64)
@@ -111,33 +116,35 @@ class Scalability:
     serial: Interval
     mutual: Interval
     peak: Interval
-    """The number of clients at the peak; infinite if the throughput falls nowhere."""
+    """The number of clients at the peak; infinity if the throughput does not fall with more clients."""
     highest: Interval
     """The largest throughput within the tested numbers of clients."""
     bands: tuple[Interval, ...]
     """The curve at each tested number of clients."""
     misfit: float
-    """The distance of the means from the curve: the root mean square of the log-ratios, with degrees of freedom reduced
-    by the number of parameters."""
+    """The distance between the means over the blocks and the curve: the root mean square of their log-ratios, where the
+    number of parameters is subtracted from the number of means."""
     noise: float
-    """The standard deviation of a block's log throughput about the means, without the level of the block."""
+    """The standard deviation of a block's logarithms of throughput about the means over the blocks, without the level
+    of the block."""
 
     p: float
-    """The probability of this lack of fit, or a larger one, if the law holds."""
+    """The probability of a misfit of this size or larger, if the law is true."""
 
     @property
     def fits(self) -> bool:
-        """True if the test of fit does not reject the law."""
+        """True if the test does not reject the law."""
         return self.p > _LEVEL
 
     @property
     def fitted_by_p8(self) -> bool:
-        """True if studies by the rule P8 accept the law. Verdicts on their bundles must stay as they were."""
+        """True if studies by the rule P8 accept the law. Results of their bundles must stay the same."""
         return self.misfit <= _LACK_BY_P8 * self.noise
 
 
 def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
-    """Fits the law to ln throughput, with a row for each block and a column for each number of clients.
+    """Fits the law to logarithms of throughput. `blocks` has a row for each block and a column for each number of
+    clients.
 
     Returns None if there are too few values, or if a fit fails.
     """
@@ -173,12 +180,13 @@ def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
 
 
 def _lack_of_fit(clients: Sequence[int], curve: Curve, residuals: Floats) -> float:
-    """Returns the probability that a law which holds is missed by so much, from the distances of the blocks to it.
+    """Returns the probability of a misfit of this size or larger if the law is true. `residuals` are the differences of
+    the blocks from the curve.
 
-    Only what no change of the law's parameters explains counts. That leaves out what all numbers of a block have in
-    common. The mean square of the blocks' means is compared with that of their noise; both have the degrees of freedom
-    of a chi-squared variable with the same mean and variance. A parameter at its bound, such as a peak at infinity, is
-    not one that was fitted.
+    Only the part of the residuals that no change of the law's parameters explains counts. This removes what all numbers
+    of clients in a block have in common. The mean square of the blocks' means is compared with the mean square of their
+    noise. Both get the degrees of freedom of the chi-squared variable that has the same mean and variance. A parameter
+    at its bound, such as a peak at infinity, does not count as fitted.
     """
     numbers = np.asarray(clients, dtype=np.float64)
     terms = np.column_stack([np.ones(len(numbers)), numbers, numbers * (numbers - 1)])
@@ -196,9 +204,10 @@ def _lack_of_fit(clients: Sequence[int], curve: Curve, residuals: Floats) -> flo
 
 
 def jackknife(value: float, replicates: Sequence[float]) -> Interval:
-    """Returns `value`, which all blocks give, with its jackknife interval; unbounded if one of the values is infinite.
+    """Returns `value`, which is computed from all blocks, with its jackknife interval. The interval is unbounded if one
+    of the values is infinite.
 
-    `replicates` are the same value, computed without each of the blocks in turn.
+    `replicates` has the same quantity, computed without each of the blocks in turn.
     """
     if not np.isfinite([value, *replicates]).all():
         return Interval(-math.inf, value, math.inf)
@@ -208,12 +217,13 @@ def jackknife(value: float, replicates: Sequence[float]) -> Interval:
 
 
 def _inverse_square(curve: Curve) -> float:
-    """Returns 1 / n^2 for the n at the peak; 0 if the throughput falls nowhere."""
+    """Returns 1 / n^2 for the number of clients n at the peak; 0 if the throughput does not fall with more clients."""
     return curve.peak**-2 if curve.peak else math.inf
 
 
 def _peak(inverse_square: Interval, peak: Interval) -> Interval:
-    """Returns the peak's interval, computed on the scale of ln n, or of 1 / n^2 if the curve may have no peak."""
+    """Returns the interval of the peak. It is computed on the scale of ln n, or of 1 / n^2 if the curve may have no
+    peak."""
     if inverse_square.low > 0:
         return peak
     return Interval(inverse_square.high**-0.5 if inverse_square.high > 0 else math.inf, peak.estimate, math.inf)

@@ -1,4 +1,5 @@
-"""The spread of the noise, robust against a few odd values: the median distance of all pairs of values."""
+"""The spread of the noise by the median distance between all pairs of values, which a few odd values do not change
+much."""
 
 from __future__ import annotations
 
@@ -7,14 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 _TO_SD = 1 / 0.9539
-"""The standard deviation of normal values divided by the median distance of a pair of them: 1 / (sqrt(2) z(0.75))."""
+"""The factor from the median distance of a pair of values to the standard deviation, for normal values: 1 / (sqrt(2)
+z(0.75))."""
 
 
 def spread(log_ratios: Sequence[float]) -> float:
-    """Returns the robust standard deviation (Shamos 1976; Bickel and Lehmann 1979).
+    """Returns a robust standard deviation of the log-ratios (Shamos 1976; Bickel and Lehmann 1979).
 
-    It is 86% as efficient as the standard deviation under normal noise; the median distance from the median has only
-    37%, which matters with four blocks.
+    With normal noise it is 86% as efficient as the usual standard deviation. The median distance from the median is
+    only 37% as efficient, which matters for studies with as few as four blocks.
     """
     values = np.asarray(log_ratios, dtype=np.float64)
     first, second = np.triu_indices(len(values), 1)

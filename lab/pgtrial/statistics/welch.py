@@ -12,10 +12,11 @@ from pgtrial.statistics.paired_t import ALPHA
 
 
 def welch_interval(first: Values, second: Values, alpha: float = ALPHA) -> Interval:
-    """Returns the mean of the first values minus that of the second with its two-sided interval at level 1 - alpha.
+    """Returns the mean of the first values minus the mean of the second values, with a two-sided interval at the level
+    1 - alpha.
 
-    The values of each are taken as independent and normal, with variances of their own; the degrees of freedom are
-    Satterthwaite's (1946). The interval is unbounded if one of them has a single value.
+    The values of each sample are assumed to be independent and normal, with different variances; the degrees of freedom
+    are Satterthwaite's (1946). The interval is unbounded if one of the samples has a single value.
     """
     difference = float(np.mean(first) - np.mean(second))
     if len(first) < 2 or len(second) < 2:
