@@ -322,7 +322,10 @@ class TestStop:
                     f"{asking.base}{stop.removesuffix('/stop')}",
                 )
                 assert stop_is_asked(study.path)
-                assert "Asked: the study ends after the block under way." in asking.ask(stop.removesuffix("/stop")).text
+                assert (
+                    "pgtrial was asked to stop: the study ends after its current block."
+                    in asking.ask(stop.removesuffix("/stop")).text
+                )
 
     def test_the_command_asks_too(self, studies, tmp_path, capsys):
         shutil.copytree(studies("began").path, tmp_path / "s")

@@ -136,7 +136,7 @@ def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
         _wait(browser, f"{points} === arguments[0]", before + 1)
 
         browser.find_element(By.CSS_SELECTOR, ".stop button").click()
-        _wait_for_text(browser, ".stop", "Asked: the study ends after the block under way.")
+        _wait_for_text(browser, ".stop", "pgtrial was asked to stop: the study ends after its current block.")
         assert stop_is_asked(study.path)
     with watched(browser, tmp_path) as address:
         with study.locked():

@@ -1,4 +1,4 @@
-"""The contents of verdict.json: the decision with its sentences and notes."""
+"""Makes the content of verdict.json: the result of the study with sentences and notes in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgtrial.verdict.rules.case import Case
 
 
 def verdict_of(case: Case) -> StudyResult:
-    """Returns the decision with its sentences and notes."""
+    """Returns the result of the study with its sentences and notes."""
     result, plan = decide(case), case.plan
     why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
     return result.model_copy(
@@ -77,7 +77,7 @@ def _start_notes(plan: Plan, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def earlier_notes(plan: Plan) -> list[str]:
-    """Returns one sentence if there were studies of the same question when this one began."""
+    """Returns one sentence if there were already studies of the same question when this study began."""
     if not plan.earlier:
         return []
     tries = ", ".join(
@@ -90,7 +90,8 @@ def earlier_notes(plan: Plan) -> list[str]:
 
 
 def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> list[str]:
-    """Returns sentences on the trials of each arm that a person ended, and on an uneven spread over the arms."""
+    """Returns sentences about the trials of each arm that a person interrupted, and about an uneven distribution over
+    the arms."""
     by_arm = Counter(trial.arm for interruption in interruptions for trial in interruption.trials)
     if not by_arm:
         return []
@@ -133,7 +134,8 @@ def _claim_notes(claim: Claim) -> Iterator[str]:
 
 
 def _moved_with(result: StudyResult) -> Iterator[str]:
-    """Yields for each decided difference one sentence on the costs that differ clearly, those that fit it first."""
+    """Yields one sentence for each decided difference, about the costs that differ clearly. Costs whose change fits the
+    verdict come first."""
     what = transaction(result.load_points)
     single = all(cost.load_point is not None for cost in result.costs)
     clear = [cost for cost in result.costs if (cost.load_point is None or single) and clearly(cost, result.margin)]
@@ -153,7 +155,7 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
 
 
 def _voided_notes(voided: Sequence[int]) -> list[str]:
-    """Returns a note on the blocks that an earlier version set aside."""
+    """Returns a note about the blocks that an earlier version of pgtrial had excluded."""
     if not voided:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A claim in words: one sentence that carries its interval, its blocks, its scope and its failures."""
+"""Describes claims in words. The sentence of a claim contains its interval, its blocks, its scope and its failures."""
 
 from __future__ import annotations
 
@@ -24,32 +24,34 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
-"""The largest number of units for which a forecast is made."""
+"""The largest number of units for which a forecast is made, by the unit."""
 
 _NEXT_TO_NONE = 200.0
-"""The factor from which on the arm with the smaller cost is said to have next to none of it."""
+"""If the costs of two arms differ by more than this factor, the text says that one of them has next to none of the
+cost."""
 
 _TOLD_WITHIN = 10.0
-"""The factor between the bounds of a cost above which it is not shown."""
+"""If the bounds of a cost are further apart than this factor, the cost is not shown."""
 
 _TELLING_MARGIN = 0.5
-"""An established margin above this share is not mentioned: it is of no use."""
+"""An established margin above this share is not mentioned, because it is of no use."""
 
 signed = change
 
 
 def is_wide(difference: Estimate) -> bool:
-    """True if the bounds are further apart than a factor of ten: `-4.4% (-99.9..+99900%)` says nothing."""
+    """True if the bounds are further apart than a factor of ten, so that the interval says nothing, such as `-4.4%
+    (-99.9..+99900%)`."""
     low, high = difference.low, difference.high
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
 
 def established(claim: Claim, plan: Plan) -> Estimate | None:
-    """Returns the difference of a claim with its interval; for an arm that is `not worse`, with the one bound that
-    shows it.
+    """Returns the difference of a claim with its interval. For an arm that is `not worse`, the interval has only the
+    bound that shows this.
 
-    The rule's interval leaves that bound open or wide where the study asks for one side: nearly all of the error is
-    spent on its other end.
+    If the study only asks whether the arm is worse, nearly all of the error is spent on the other bound, so that the
+    interval of the rule is open or wide on the side that shows `not worse`.
     """
     difference, least = claim.difference, -plan.margin
     if not claim.not_worse or difference is None or (difference.low is not None and difference.low >= least):
@@ -58,12 +60,13 @@ def established(claim: Claim, plan: Plan) -> Estimate | None:
 
 
 def bounds_text(difference: Estimate) -> str:
-    """Returns a difference's interval for running text: `+35 to +48%`, `48 to 50 times`."""
+    """Returns the interval of a difference for running text, such as `+35 to +48%` or `48 to 50 times`."""
     return difference.text().replace("..", " to ")
 
 
 def bounds_beside(metric: str | None, difference: Estimate) -> str:
-    """Returns the interval in the words of `change_text`, which it stands beside: `4.8 to 5.3 times as long`."""
+    """Returns the interval in the same form as the text of `change_text` to which it belongs, such as `4.8 to 5.3 times
+    as long`."""
     low, high = difference.low, difference.high
     if not takes_times_as_long(metric, difference.value) or low is None or high is None or low <= -1:
         return bounds_text(difference)
@@ -71,9 +74,10 @@ def bounds_beside(metric: str | None, difference: Estimate) -> str:
 
 
 def takes_times_as_long(metric: str | None, difference: float) -> bool:
-    """True if a speed is half or less: the time is the plain number then, `takes 5 times as long`.
+    """True if the speed is half or less. The text then gives the time and not the speed, such as `takes 5 times as
+    long`.
 
-    The value of an arm whose trials all failed is a rank, and no time.
+    It is false for an arm whose trials all failed, since its value is a rank and not a time.
     """
     return _is_speed(metric) and difference <= -0.5 and math.log1p(max(difference, -0.9999)) > -p8.WORST + 1e-9
 
@@ -83,7 +87,7 @@ def _is_speed(metric: str | None) -> bool:
 
 
 def interval_name(plan: Plan) -> str:
-    """Returns the name of the interval that a claim has under the plan's rule."""
+    """Returns the name of the interval that claims have under the rule of the plan."""
     return "95% t interval" if is_fixed(plan) else "95% sequential interval"
 
 
@@ -97,11 +101,11 @@ def measure_text(plan: Plan) -> str:
 
 
 _COMMITTED = {"statement": "statements"}
-"""The words for what a load serves if it has no transactions."""
+"""The words for what is counted if the load has no transactions."""
 
 
 def where(claim: Claim, plan: Plan) -> str:
-    """Returns the words for the subject of a claim: a load point, or the mean over all of them."""
+    """Returns the subject of a claim in words: a load point, or the mean over all load points."""
     points = plan.load_points
     if (side := side_of(claim)) is not None:
         return side
@@ -111,19 +115,19 @@ def where(claim: Claim, plan: Plan) -> str:
 
 
 def side_of(claim: Claim) -> str | None:
-    """Returns text such as `load points below the cliff` for a claim on one side of a cliff, None for others."""
+    """Returns text such as `load points below the cliff` for a claim on one side of a cliff; None for other claims."""
     return f"load points {PARTS[claim.regime]}" if claim.regime in SIDES else None
 
 
 def in_regime(claim: Claim) -> str:
-    """Returns text such as `, before the change` for a claim on one regime or side of a cliff; empty for a claim on
-    whole trials.
-    """
+    """Returns text such as `, before the change` for a claim on one regime or on one side of a cliff. The text is empty
+    for a claim on whole trials."""
     return f", {PARTS[claim.regime]}" if claim.regime else ""
 
 
 def estimate_text(claim: Claim, running: str) -> str | None:
-    """Returns text such as `+41%`; before the first look the running estimate, such as `+41% so far`."""
+    """Returns the estimate as text, such as `+41%`. Before the first look it is the estimate so far, followed by the
+    words in `running`, such as `+41% so far`."""
     if claim.difference is not None:
         return signed(claim.difference.value)
     return f"{signed(claim.running)} {running}" if claim.running is not None else None
@@ -132,11 +136,14 @@ def estimate_text(claim: Claim, running: str) -> str | None:
 def change_text(
     metric: str | None, arm: str, difference: float, baseline: str = "", places: int | None = None, *, less: str = ""
 ) -> str:
-    """Returns `off is 41% faster than on`, of a percentile or cost `p99 of off is 12% lower than that of on`.
+    """Returns a difference in words, such as `off is 41% faster than on` or, for a percentile or cost, `p99 of off is
+    12% lower than that of on`.
 
-    From a ratio of two on `off is 49 times as fast as on`, `off takes 5 times as long as on`, `p99 of off is 3 times
-    that of on`. `metric`: that of the primary claims, or the name of a quantity that pgtrial does not know, None:
-    speed; without `baseline` the end is left out. `less` stands before it.
+    If a ratio is two or more, it returns `off is 49 times as fast as on`, `off takes 5 times as long as on` or `p99 of
+    off is 3 times that of on`.
+
+    `metric` is the metric of the primary claims or the name of a quantity that pgtrial does not know; None stands for
+    speed. Without `baseline` the text ends before the word `than`. `less` is put before this word.
     """
     subject, words, of = _compared(metric, arm)
     if takes_times_as_long(metric, difference):
@@ -151,31 +158,33 @@ def change_text(
 
 
 def _direction(metric: str | None, arm: str, baseline: str, *, falls: bool) -> str:
-    """Returns text such as `off is faster than on`; for a percentile or a cost `p99 of off is lower than that of
-    on`.
-    """
+    """Returns the direction of a difference in words, such as `off is faster than on` or, for a percentile or cost,
+    `p99 of off is lower than that of on`."""
     subject, words, of = _compared(metric, arm)
     return f"{subject} is {words[falls]} than {of}{baseline}"
 
 
 def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
-    """Returns the quantity compared, the words for more and for less of it, and the words before the baseline."""
+    """Returns the subject of the comparison, the words for more and for less of it, and the words that precede the
+    baseline."""
     if _is_speed(metric):
         return arm, ("faster", "slower"), ""
     return f"{metric} of {arm}", ("higher", "lower"), "that of "
 
 
 def headline(claim: Claim, plan: Plan) -> str:
-    """Returns the verdict without its evidence: `off is 41% faster than on`."""
+    """Returns the verdict in words, without its evidence, such as `off is 41% faster than on`."""
     name = plan.primary_metric
     is_cost = name is not None and not _is_speed(name) and plan.named_metric(name).better == "less"
     return verdict_words(claim, name, plan.margin, less_is_better=is_cost)
 
 
 def verdict_words(claim: Claim, metric: str | None, within: float, *, less_is_better: bool = False) -> str:
-    """Returns the verdict without its evidence, for the margin `within`; `metric` as in `change_text`.
+    """Returns the verdict in words, without its evidence. `within` is the margin, and `metric` has the same meaning as
+    in `change_text`.
 
-    `less_is_better` is about the values of the metric; a time that is compared as a speed counts as a speed.
+    `less_is_better` is true if smaller values of the metric are better. A time that is compared as a speed counts as a
+    speed.
     """
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(within)
     pair = f"{arm} against {baseline}"
@@ -201,9 +210,8 @@ def verdict_words(claim: Claim, metric: str | None, within: float, *, less_is_be
 
 
 def interval_words(claim: Claim, difference: Estimate | None, metric: str | None, within: float, name: str) -> str:
-    """Returns a difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`; if the headline has no
-    number, the estimate comes first. `name` is that of the interval, and `within` the margin.
-    """
+    """Returns a difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`. The text begins with
+    the estimate if the headline does not contain it. `name` is the name of the interval, and `within` the margin."""
     if difference is None:
         so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
         return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
@@ -214,9 +222,7 @@ def interval_words(claim: Claim, difference: Estimate | None, metric: str | None
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
-    """Returns the whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no
-    verdict.
-    """
+    """Returns the complete sentence about a primary claim. `withheld` are the reasons for which there is no verdict."""
     pair = (claim.arm, claim.baseline)
     counts = sorted(
         (failure for failure in result.failures if failure.arm in pair), key=lambda count: pair.index(count.arm)
@@ -242,7 +248,8 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 
 
 def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
-    """Returns the interval of a claim, after the estimate where the claim's headline does not have it."""
+    """Returns the interval of a claim as text. The text begins with the estimate if the headline of the claim does not
+    contain it."""
     value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
     if not value and takes_times_as_long(plan.primary_metric, difference.value):
         return f"{interval_name(plan)} {bounds_beside(plan.primary_metric, difference)}"
@@ -250,7 +257,8 @@ def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """Returns the claims by part: `before the change off is 12% faster than on (...); after it ...`."""
+    """Returns the parts of a claim in words, such as `before the change off is 12% faster than on (...); after it
+    ...`."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
@@ -282,10 +290,11 @@ def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def measured_text(claim: Claim, plan: Plan) -> str:
-    """Returns text such as `8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, `8
-    blocks of 2 x 22 queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
+    """Returns what was measured as text, such as `8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2
+    x one replay`, `8 blocks of 2 x 22 queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
 
-    With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
+    If deployments are the unit of analysis, it returns text such as `6 deployments of each arm with 4 blocks of 2 x 6s
+    each`.
     """
     points = len(plan.load_points)
     trials = f"{len(plan.arms)} arms x {points} load points" if points > 1 else f"{len(plan.arms)}"
@@ -297,19 +306,18 @@ def measured_text(claim: Claim, plan: Plan) -> str:
 
 
 def _length(plan: Plan) -> str:
-    """Returns the length of the measured part of a trial: `6s`, `15,000 tasks`, `one replay`."""
+    """Returns the length of the measured part of a trial as text, such as `6s`, `15,000 tasks` or `one replay`."""
     return plan.kind.amount or format_duration(plan.duration_s)
 
 
 def times_as_long(difference: Estimate) -> str:
-    """Returns `3.1 times as long` for a difference of speed."""
+    """Returns a difference of speed as a ratio of times, such as `3.1 times as long`."""
     return f"{times(1 / (1 + difference.value))} times as long"
 
 
 def query_times_as_long(claim: QueryClaim) -> str:
-    """Returns text such as `3.1 times as long`; `at least` where runs of the arm were cancelled at the limit, `at most`
-    the baseline's.
-    """
+    """Returns text such as `3.1 times as long`. It begins with `at least` if runs of the arm were cancelled at the
+    limit, and with `at most` if runs of the baseline were."""
     if claim.difference is None:
         return ""
     bound = "at least " if claim.over_limit.get(claim.arm) else ""
@@ -318,18 +326,17 @@ def query_times_as_long(claim: QueryClaim) -> str:
 
 
 _LEAST_CHANCE = 0.05
-"""The probability of a decision below which more blocks are not proposed."""
+"""More blocks are not proposed if the probability that they decide is below this."""
 
 
 def can_decide(claim: Claim) -> bool:
-    """True if more blocks are forecast to decide, with a probability that is worth the time."""
+    """True if a forecast says that more blocks would decide, with a probability that is worth the time."""
     return claim.more_blocks is not None and (claim.more_chance is None or claim.more_chance >= _LEAST_CHANCE)
 
 
 def outlook(claim: Claim, plan: Plan) -> str:
-    """Returns what an undecided claim needs for a decision, with the command where all planned blocks are complete, and
-    the margin that the claim has established.
-    """
+    """Returns what an undecided claim needs for a decision, and the margin that the claim has established. If all
+    planned blocks are complete, the text includes the command that runs more blocks."""
     if claim.not_worse:
         return "this study asks only for a loss, and ends where one of the margin is excluded"
     ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
@@ -339,7 +346,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
     """Returns what an undecided claim needs for a decision, and the margin that it has established. `how` follows the
-    number of further blocks; `ends_for_good` is true if there cannot be any."""
+    number of further blocks. `ends_for_good` is true if the study cannot have further blocks."""
     parts = []
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
@@ -366,9 +373,8 @@ def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
 
 
 def transaction(points: list[LoadPoint]) -> str:
-    """Returns the word for a unit of work: `transaction`, for a replay `statement`, for a suite `execution`, for a job
-    `job`.
-    """
+    """Returns the word for a unit of work: `transaction`, or `statement` for a replay, `execution` for a suite, and
+    `job` for a job."""
     return kind_of(points).noun
 
 
@@ -387,8 +393,8 @@ def failures_text(counts: Failures, plan: Plan) -> str:
 
 
 def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
-    """Returns words on whether the speed of the arms changed within trials, such as `steady` or `changes`, and on which
-    part of the trials the verdict is about."""
+    """Returns words that say whether the speed of the arms changed within trials, such as `steady` or `changes`, and
+    which part of the trials the verdict is about."""
     changing = [cell for cell in cells if cell.changes]
     cyclic = dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials)
     parts = []
@@ -411,9 +417,8 @@ def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> st
 
 
 def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
-    """Returns text such as `off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380 transactions, then 250
-    tps`.
-    """
+    """Returns the change of an arm as text, such as `off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380
+    transactions, then 250 tps`."""
     unit = rate_unit(plan.load_points)
     cell, *others = [cell for cell in changing if cell.arm == arm]
     shape = next(shape for shape in cell.shapes if shape not in ("flat", "cyclic"))
@@ -432,16 +437,15 @@ def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
 
 
 def moving(steady: list[Steadiness]) -> list[str]:
-    """Returns text such as `off rises 4.1% within a trial` for each arm with a trend."""
+    """Returns text such as `off rises 4.1% within a trial`, for each arm whose speed has a trend."""
     verbs = {"rising": "rises", "falling": "falls"}
     known = [(entry, verbs[entry.state]) for entry in steady if entry.state in verbs]
     return [f"{entry.arm} {verb} {percent(abs(entry.trend or 0.0))} within a trial" for entry, verb in known]
 
 
 def cost_text(cost: Cost) -> str:
-    """Returns text such as `-12% (-13..-11%)`; words if one of the arms has next to none of the cost; empty if it is
-    not known.
-    """
+    """Returns the difference of a cost as text, such as `-12% (-13..-11%)`. If one of the arms has next to none of the
+    cost, the text says so in words. It is empty if the difference is not known."""
     difference = cost.difference
     if difference is None:
         return ""

@@ -29,13 +29,13 @@
     };
   }
 
-  // What is long lies in the page as gzip in base64.
+  // Long texts are stored in the page as gzip in base64.
   function unpacked(text) {
     const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
-  // A chart names the page's colours as "--ink".
+  // Charts name the colours of the page by their CSS variables, such as "--ink".
   async function charts() {
     const style = getComputedStyle(document.documentElement);
     const resolve = (key, value) =>
@@ -53,7 +53,7 @@
     );
   }
 
-  // The rows of a long table come when it is unfolded: a page that has them all from the beginning is slow to open.
+  // The rows of a long table are inserted when the reader unfolds it, because a page with all rows is slow to open.
   const fillings = [...document.querySelectorAll("tbody[data-packed]")].map(async (body) => {
     const rows = await unpacked(body.dataset.packed);
     const fill = () => {
@@ -66,7 +66,7 @@
     return fill;
   });
 
-  // Folded tables are part of a printed report.
+  // A printed report contains the folded tables too.
   let fills = [];
   Promise.all(fillings).then((ready) => (fills = ready));
   window.addEventListener("beforeprint", () => {

@@ -1,1 +1,1 @@
-"""The report's tables, by topic."""
+"""The tables of the report, with a module for each topic."""

@@ -1,4 +1,4 @@
-"""The capacities of the arms, and the probes that found them, as tables."""
+"""Tables of the capacities of the arms, and of the probes that found them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pgtrial.report.tables.results import digits, milliseconds
 
 
 def capacity_tables(data: StudyData) -> list[Table[Level] | Table[tuple[Trial, int, Probe]]]:
-    """Returns the tables of capacities by arm and load point, and of all probes; none for a study without a promise."""
+    """Returns a table of the capacities by load point and arm, and a table of all probes. The result is empty if the
+    study does not search for capacities."""
     if all(point.capacity is None for point in data.plan.load_points):
         return []
     return [_levels(data), _probes(data)]

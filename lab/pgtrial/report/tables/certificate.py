@@ -1,4 +1,4 @@
-"""The certificate of a machine, as tables and as lines of text."""
+"""The certificate of a machine as tables and as lines of text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from pgtrial.report.table import Table, by_place
 from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
-"""The largest share of A/A studies that may get a verdict."""
+"""The largest share of studies of two equal arms (A/A studies) that may get a verdict."""
 _IMPROBABLE = 0.03
-"""The probability below which a number of false verdicts causes a warning: 10 of 100 have a probability of 2.8%."""
+"""A number of false verdicts causes a warning if its probability is below this. For example, 10 false verdicts in 100
+studies have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
-"""The differences of which the headline speaks."""
+"""The differences that the headline names."""
 
 
 def dated(certificate: Certificate) -> str:
-    """Returns the certificate in one line: its date and its result."""
+    """Returns the certificate in one line, with its date and its result."""
     return f"of {certificate.created[:10]}, {_conditions(certificate)}: {headline(certificate)}"
 
 
@@ -39,7 +40,7 @@ def headline(certificate: Certificate) -> str:
 
 
 def lines(certificate: Certificate) -> list[str]:
-    """Returns the certificate as text, the most important first."""
+    """Returns the certificate as lines of text, beginning with the most important one."""
     finds = ", ".join(_times_to_find(certificate.reach))
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
@@ -50,7 +51,7 @@ def lines(certificate: Certificate) -> list[str]:
 
 
 def caution(certificate: Certificate) -> str | None:
-    """Returns a warning if this machine's A/A studies had more false verdicts than chance explains, else None."""
+    """Returns a warning if more A/A studies on this machine got a verdict than chance explains; otherwise None."""
     false, studies = len(certificate.false), len(certificate.same)
     if not false or bdtrc(false - 1, studies, _FALSE_SHARE) > _IMPROBABLE:
         return None
@@ -61,7 +62,7 @@ def caution(certificate: Certificate) -> str | None:
 
 
 def certificate_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns all tables; none for a machine without a certificate."""
+    """Returns all tables about the certificate. The result is empty if the machine has no certificate."""
     if (certificate := data.certificate) is None:
         return []
     folded = certificate.created != data.plan.created
@@ -91,7 +92,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
-    """Returns text such as `5% in 2min 20s` for each difference, the largest first."""
+    """Returns text such as `5% in 2min 20s` for each difference, beginning with the largest."""
     return [f"{as_written(reach.difference)} in {format_duration(reach.seconds)}" for reach in reversed(reaches)]
 
 
@@ -121,9 +122,8 @@ def _measured(search: Found) -> str:
 
 
 def _alike(certificate: Certificate) -> str:
-    """Returns a sentence on the difference between the two equal arms over all blocks; nothing for certificates without
-    it.
-    """
+    """Returns the end of a sentence about the difference between the two equal arms over all blocks. It is empty for a
+    certificate that does not have this difference."""
     alike = certificate.alike
     if alike is None:
         return ""

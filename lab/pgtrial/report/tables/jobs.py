@@ -19,7 +19,7 @@ _BESIDE = " Response times are those of the load beside the job, from its start 
 
 @dataclass(frozen=True)
 class _Row:
-    """An arm at a load point."""
+    """A row of the table: an arm at a load point, with its trials."""
 
     arm: str
     point: str
@@ -27,7 +27,7 @@ class _Row:
 
     @property
     def times_s(self) -> list[float]:
-        """The times of the trials that completed, seconds, ascending."""
+        """The times of the job in the trials that completed, in seconds and in ascending order."""
         latencies = [trial.measured.latency_us for trial in self._completed if trial.measured]
         return sorted(latency.mean / 1e6 for latency in latencies if latency is not None)
 
@@ -37,24 +37,24 @@ class _Row:
 
     @property
     def failed(self) -> int:
-        """Trials in which the job did not end, or not well."""
+        """The number of trials in which the job did not end, or failed."""
         return len(self.trials) - len(self._completed)
 
     def megabytes(self, value: Callable[[JobSummary], float | None]) -> str | None:
-        """Returns the median of a size over the trials that have it, megabytes."""
+        """Returns the median of a size in megabytes, over the trials in which the size is known."""
         summaries = [trial.job for trial in self._completed if trial.job is not None]
         known = [size for summary in summaries if (size := value(summary)) is not None]
         return f"{median(known) / _MB:,.1f}" if known else None
 
     def milliseconds(self, name: Literal["p50", "p99", "max"]) -> str | None:
-        """Returns the median over trials of a response time of the load beside the job."""
+        """Returns the median over the trials of a response time of the load that runs at the same time as the job."""
         phases = [trial.job.beside for trial in self._completed if trial.job is not None]
         known = [getattr(phase.latency_us, name) for phase in phases if phase is not None and phase.latency_us]
         return milliseconds(median(known)) if known else None
 
 
 def job_table(data: StudyData) -> Table[_Row]:
-    """Returns the table of a job; it has no rows for a study without a job."""
+    """Returns the table of the job. It has no rows if the study has no job."""
     rows = [
         _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
         for place, point in enumerate(data.plan.load_points)
@@ -86,7 +86,8 @@ def job_table(data: StudyData) -> Table[_Row]:
 
 
 def _beside(rows: list[_Row]) -> list[Column[_Row]]:
-    """Columns about the load beside the job, where there is one."""
+    """Returns the columns about the load that runs at the same time as the job. The result is empty if there is no such
+    load."""
     if all(trial.job is None or trial.job.beside is None for row in rows for trial in row.trials):
         return []
     return [

@@ -1,4 +1,4 @@
-"""The tables of declared metrics and of the curve of percentiles, and a claim on a metric in words."""
+"""The tables of declared metrics and of the curve of percentiles, and text about a claim on a metric."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pgtrial.verdict.units import Units
 
 
 def metric_tables(data: StudyData) -> list[Table[MetricClaim]]:
-    """Returns one table for each comparison; none where the study declares no metrics."""
+    """Returns one table for each comparison. The result is empty if the study declares no metrics."""
     arms = dict.fromkeys(row.arm for row in data.result.metrics)
     return [_of_arm(data, [row for row in data.result.metrics if row.arm == arm]) for arm in arms]
 
 
 def curve_table(data: StudyData) -> Table[CurvePoint]:
-    """Returns the table of the differences between the percentiles of the arms and those of the baseline."""
+    """Returns the table of the differences between the percentiles of the arms and the percentiles of the baseline."""
     points = data.result.curve
     claims = points[0].claims if points else 0
     return Table(
@@ -82,9 +82,8 @@ def _value_of(arm: str, rate: str) -> Callable[[MetricClaim], str | None]:
 
 
 def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
-    """Returns text such as `8.12 ms`, `1,234 bytes`; None where it is not known. `rate` is the unit of the load's
-    throughput.
-    """
+    """Returns the value of a metric as text, such as `8.12 ms` or `1,234 bytes`; None if it is not known. `rate` is the
+    unit of the load's throughput."""
     value = row.values.get(arm)
     if value is None:
         return None

@@ -1,4 +1,5 @@
-"""The tables of the plans of a load's statements: whether both arms have the same ones, and those that differ."""
+"""The tables of the plans of a load's statements, which show the statements with the same plan on both arms, and the
+plans that differ."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class _Row:
 
 
 def load_plan_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the table of the statements with equal plans on both arms, then the plans that differ, side by side."""
+    """Returns a table of all statements, which shows whether their plans are the same on both arms, followed by the
+    plans that differ, side by side."""
     of_arms = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
     base = data.plan.baseline
     rows = [
@@ -70,9 +72,8 @@ _FORMER_KIND = (
 
 
 def _side_by_side(data: StudyData, row: _Row) -> Table[Sequence[str]]:
-    """Returns the plans of the two arms side by side. Where the arms take plans of different kinds, the plan that an
-    arm does not take is shown below the one that it takes.
-    """
+    """Returns a table with the plans of the two arms side by side. If one arm uses a custom plan and the other a
+    generic plan, the plan that an arm does not use is shown as well."""
     names = [data.plan.baseline, row.arm]
     heads, plans = list(names), list(row.pair.plans)
     if row.pair.kinds_differ:
@@ -88,9 +89,8 @@ _OTHER: dict[str | None, str] = {"custom": "generic", "generic": "custom"}
 
 
 def _caption(data: StudyData, row: _Row) -> str:
-    """Returns the caption of two plans, such as `Plans of q07, 3.1 times as long in dropped` for a query of a suite
-    with its verdict.
-    """
+    """Returns the caption of the plans of a statement, such as `Plans of q07, 3.1 times as long in dropped` for a query
+    of a suite with a verdict."""
     claims = (claim for claim in data.result.queries if (claim.query, claim.arm) == (row.text, row.arm))
     claim = next(claims, None)
     if claim is None or claim.within_margin or claim.verdict not in ("better", "worse"):
@@ -99,12 +99,12 @@ def _caption(data: StudyData, row: _Row) -> str:
 
 
 def side_by_side(caption: str, arms: Sequence[str], plans: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
-    """Returns the plans of a statement on two arms, line by line."""
+    """Returns a table with the plans of a statement on several arms side by side, line by line."""
     lines = [[_indented(line) for line in plan] for plan in plans]
     return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms), is_text=True)
 
 
 def _indented(line: str) -> str:
-    """Returns a line whose leading spaces survive in a page."""
+    """Returns a line in which the leading spaces are replaced by no-break spaces, so that a page shows them."""
     bare = line.lstrip(" ")
     return _INDENT * (len(line) - len(bare)) + bare

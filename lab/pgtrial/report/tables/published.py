@@ -1,4 +1,5 @@
-"""The tables of the section beside the published figures: source, contrasts, claims, and the figures as published."""
+"""The tables of the section that compares published figures with this study: the source, the contrasts, the claims, and
+the figures as published."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pgtrial.report.table import NONE, Column, Table, by_place, number
 
 
 def published_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns all tables on published figures; none when the study names no published figures."""
+    """Returns all tables on published figures. The result is empty if the study names no published figures."""
     both = beside(data)
     if both is None:
         return []

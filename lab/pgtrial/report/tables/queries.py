@@ -1,4 +1,4 @@
-"""The table of a suite: each query with both arms' times, its verdict, and what went wrong."""
+"""The table of a suite, with a row for each query: its times on both arms, its verdict, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgtrial.report.words import query_times_as_long, signed
 
 
 def query_tables(data: StudyData) -> list[Table[QueryClaim]]:
-    """Returns a table for each comparison; none for a study without a suite."""
+    """Returns one table for each comparison. The result is empty if the study has no suite."""
     suite = data.plan.load_points[0].suite
     if suite is None:
         return []

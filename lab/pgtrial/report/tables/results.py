@@ -1,4 +1,4 @@
-"""The tables of the result: differences, levels, latency, regimes, blocks, and the looks of the rule."""
+"""The tables of the result: differences, levels, latencies, regimes, blocks, and the looks at the verdict."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pgtrial.verdict.units import is_fixed
 
 
 def ratio_table(data: StudyData) -> Table[Claim]:
-    """Returns the table of every claim with its interval, the primary claims first."""
+    """Returns the table of all claims with their intervals. The primary claims come first."""
     several = len(data.plan.load_points) > 1
     claims = [
         part
@@ -59,7 +59,7 @@ def ratio_table(data: StudyData) -> Table[Claim]:
         claims,
         [
             Column("arms", lambda claim: f"{claim.arm} / {claim.baseline}"),
-            # before the wide columns: a phone shows the first ones
+            # the verdict comes before the wide columns, because a phone shows only the first columns
             Column("verdict", verdict_text),
             Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
             number("difference", lambda claim: estimate_text(claim, "(running)")),
@@ -106,9 +106,8 @@ _COMPARED: dict[str, str] = {
 
 
 def verdict_text(claim: Claim | StatementClaim | QueryClaim | MetricClaim) -> str:
-    """Returns text such as `better, within the margin`; `not worse` where a study that asks only for a loss has
-    excluded one.
-    """
+    """Returns the verdict as text, such as `better, within the margin`. If the study only asks whether the arm is worse
+    and has excluded this, returns `not worse`."""
     if isinstance(claim, Claim) and claim.not_worse and claim.verdict == "undecided":
         return "not worse"
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
@@ -119,7 +118,7 @@ def _mean(mean: Estimate) -> str:
 
 
 def level_table(data: StudyData) -> Table[Level]:
-    """Returns the table of the tps of each arm at each load point."""
+    """Returns the table of the throughput of each arm at each load point."""
     return Table(
         f"{_level_of(data.plan)} of each arm: the median trial with a distribution-free interval of at least 95%. It "
         "describes an arm; arms are compared within blocks, so overlapping intervals here say nothing.",
@@ -142,7 +141,7 @@ def _level_of(plan: Plan) -> str:
 
 
 def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str | None]]:
-    """Returns the table of the throughput of each arm at each load point of either of two studies."""
+    """Returns a table that compares two studies: the throughput of each arm at each load point that one of them has."""
     levels = [
         {(data.labels[level.load_point], level.arm): median_tps(level) for level in data.result.levels}
         for data in (one, other)
@@ -154,7 +153,7 @@ def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> T
 
 
 def _quality(data: StudyData) -> list[Column[Level]]:
-    """Returns a column for each quality that packs of the study measure."""
+    """Returns a column for each quality of the answers that the packs of the study measure."""
     packs = [point.pack for point in data.plan.load_points]
     names = [pack.quality.name if pack and pack.quality else None for pack in packs]
 
@@ -165,13 +164,14 @@ def _quality(data: StudyData) -> list[Column[Level]]:
 
 
 def median_tps(level: Level) -> str | None:
-    """Returns the tps of the median trial; where the regime changes, the levels that followed each other."""
+    """Returns the throughput of the median trial as text. If the regime changes within trials, returns the levels
+    before and after the change."""
     spreads = [level.tps] if level.tps else [level.tps_before, level.tps_after]
     return levels_text([spread.median for spread in spreads if spread is not None]) or None
 
 
 def levels_text(levels: list[float]) -> str:
-    """Returns the tps of levels that followed each other as text: `1,070 then 250`."""
+    """Returns the throughput on consecutive levels as text, such as `1,070 then 250`."""
     return " then ".join(f"{level:,.0f}" for level in levels)
 
 
@@ -225,20 +225,20 @@ def _spread_ms(spread: Spread) -> str:
 
 
 def milliseconds(microseconds: float) -> str:
-    """Returns a time with three significant digits, or in whole milliseconds."""
+    """Returns a time in milliseconds as text, with at least three significant digits."""
     return digits(microseconds / 1000)
 
 
 def digits(value: float, most: int = 3) -> str:
-    """Returns a number with three significant digits; a larger one with all digits before the point, one below one with
-    `most` decimals.
-    """
+    """Returns a number as text, with three significant digits. Numbers from 100 on have all digits before the decimal
+    point, and numbers below one have `most` decimals."""
     places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
     return f"{value:,.{places}f}"
 
 
 def regime_table(data: StudyData) -> Table[CellRegimes]:
-    """Returns the table of the classes of trials, the levels before and after the change, and its time."""
+    """Returns the table of the regimes: how the speed of the trials changed, the levels before and after the change,
+    and its time."""
     return Table(
         "The levels that the trials kept, each as the median second, and the time of the change: the "
         "median trial, and in brackets the lowest and highest trial. If more than one in four trials of "
@@ -294,7 +294,8 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 
 
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
-    """Returns the table of every block's log-ratios, the unit of analysis, with the order that was drawn for it."""
+    """Returns the table of the log-ratios of all blocks, which are the units of the analysis, with the random order of
+    the arms in each block."""
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
     measure = measure_text(data.plan).removesuffix(" of tasks")
     declared = data.plan.primary_metric
@@ -329,7 +330,7 @@ def _remark(ratio: BlockRatio) -> str:
 
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
-    """Returns the table of the planned looks and the error that each may spend."""
+    """Returns the table of the planned looks, with the error that each look may spend."""
     claims, unit = primary_sharing(data.plan), data.unit
     too_few = f"too few {unit}s"
     by_p8 = data.plan.spending is None and not is_fixed(data.plan)
@@ -368,7 +369,7 @@ def _caption_of_looks(data: StudyData, claims: int) -> str:
 
 
 def steadiness_table(data: StudyData) -> Table[Steadiness]:
-    """Returns the table of the trends of tps within the measured part."""
+    """Returns the table of the trends of the throughput within the measured part."""
     return Table(
         f"Trend of {rate_unit(data.plan.load_points)} from start to end of the measured part (Theil-Sen slope per "
         "trial, averaged within a block; sign test over blocks). Trends below 1% are not called trends.",

@@ -1,4 +1,5 @@
-"""The tables of what each arm runs by itself: its script and the plans of that, or the SQL before each trial."""
+"""The tables of what each arm runs that other arms do not: its script with the plans of its statements, or the SQL
+before each trial."""
 
 from __future__ import annotations
 
@@ -15,16 +16,15 @@ from pgtrial.verdict.plans import load_statements, own_statements
 
 
 def script_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the SQL that arms run before each trial, then their scripts line by line, and the plans of the statements
-    that not all arms send; none of these if it is the same in all arms.
-    """
+    """Returns the SQL that arms run before each trial, the scripts of the arms line by line, and the plans of the
+    statements that not all arms send. What is the same in all arms is left out."""
     return [*_setups(data), *_scripts(data)]
 
 
 def _setups(data: StudyData) -> list[Table[Any]]:
     if not have_own_setup(data.spec):
         return []
-    shown, _ = cut(data.spec)  # a statement may have a password
+    shown, _ = cut(data.spec)  # cut, because a statement may contain a password
     texts = [
         [line for sql in shown.resolved(arm).setup_sql for line in sql.strip().splitlines()] or ["nothing"]
         for arm in data.plan.arms
@@ -47,7 +47,7 @@ def _scripts(data: StudyData) -> list[Table[Any]]:
 
 
 def lead_of_scripts(data: StudyData) -> str:
-    """Returns a paragraph that tells what differs, and whether the arms find the same rows."""
+    """Returns a paragraph that says in what the arms differ, and whether they find the same rows."""
     told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
     by_setup = " in the SQL that runs on their data before each trial" if have_own_setup(data.spec) else ""
     point = data.plan.load_points[0]
@@ -56,9 +56,8 @@ def lead_of_scripts(data: StudyData) -> str:
 
 
 def _answer(data: StudyData, arm: str) -> str | None:
-    """Returns a sentence on the comparison of an arm's rows with the baseline's before the first trial; None: one of
-    their scripts returns no rows, or the study does not compare them.
-    """
+    """Returns a sentence that compares the rows of an arm with the rows of the baseline before the first trial. Returns
+    None if one of their scripts returns no rows, or if the study does not compare them."""
     facts = data.facts[arm].facts.get("answers") if arm in data.facts else None
     if facts is None:
         return None

@@ -1,4 +1,4 @@
-"""The tables of what servers did: sessions by wait event, the host, statements, the provider's metrics, and costs."""
+"""The tables about the servers: sessions by wait event, the host, statements, the provider's metrics, and costs."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from pgtrial.verdict.metrics.costs import clearly
 
 _STATEMENTS = "pg_stat_statements"
 _SHOWN = 5
-"""Statements of an arm at a load point, those that took longest."""
+"""The number of statements that are shown for an arm at a load point, those that took longest."""
 
 Load = tuple[LoadPoint, str, dict[str, float]]
-"""A load point, an arm, and mean active sessions by wait event."""
+"""A load point, an arm, and the mean number of active sessions by wait event."""
 
 
 _digits = partial(digits, most=4)
 
 
 def server_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the tables of sessions and the sampler, then of the host and statements, without those that were not
-    observed."""
+    """Returns the tables of sessions, of the cost of observing, of the host, and of statements. Tables about what was
+    not observed are left out."""
     waits: list[Table[Any]] = [wait_table(data), sampler_table(data)]
     host: list[Table[Any]] = [host_table(data), statement_table(data)]
     return [*(waits if data.waits else []), *(host if data.observed else [])]
@@ -76,7 +76,7 @@ def wait_table(data: StudyData) -> Table[Load]:
 
 
 def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
-    """Returns the table of the CPU and the time that the sampler took, by arm."""
+    """Returns the table of the CPU time and the time that observing the server took, by arm."""
     sampled = [
         (arm, [t for t in data.trials if t.arm == arm and "sampler" in t.server_deltas]) for arm in data.plan.arms
     ]
@@ -105,11 +105,13 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
 
 
 Host = tuple[LoadPoint, str, dict[str, dict[str, float]]]
-"""A load point, an arm, and the host's work: by source and name the mean over the measured part; {} if not observed."""
+"""A load point, an arm, and the activity of the host: the mean over the measured part, by source and name. A source
+that was not observed is empty."""
 
 
 def host_table(data: StudyData) -> Table[Host]:
-    """Returns the table of the CPUs, the device of the data, memory to be written, and stalls."""
+    """Returns the table of the host's CPUs, of the device with the data, of the memory that had still to be written,
+    and of the time in which processes waited."""
     span = max(1, math.ceil(data.observed_s))
 
     def means(point: LoadPoint, arm: str, source: str) -> dict[str, float]:
@@ -156,10 +158,10 @@ class Statement:
     counters: dict[str, float]
     """The columns of pg_stat_statements, summed over the trials."""
     all_ms: float
-    """The time of all statements of the arm there, milliseconds."""
+    """The time in milliseconds that all statements of the arm took at this load point."""
 
     def each(self, name: str) -> float | None:
-        """Returns a counter per call; None where the server has no such counter."""
+        """Returns the value of a counter per call; None if the server does not have the counter."""
         return self.counters[name] / self.counters["calls"] if name in self.counters else None
 
 
@@ -200,13 +202,11 @@ def _statements(data: StudyData, point: LoadPoint, arm: str) -> Iterator[Stateme
 
 
 Metric = tuple[str, LoadPoint, dict[str, dict[str, float]]]
-"""A metric of the provider, a load point, and by arm the means of all metrics there."""
+"""A metric of the provider, a load point, and the means of all metrics at this load point by arm."""
 
 
 def provider_table(data: StudyData) -> Table[Metric]:
-    """Returns the table of the metrics that a provider measured of its servers; without rows if the study imported
-    none.
-    """
+    """Returns the table of the metrics that a cloud provider measured. It has no rows if the study imported none."""
 
     def mean(arm: str) -> Callable[[Metric], float | None]:
         return lambda row: row[2][arm].get(row[0])
@@ -229,9 +229,8 @@ def provider_table(data: StudyData) -> Table[Metric]:
 
 
 def cost_table(data: StudyData) -> Table[Cost]:
-    """Returns the table of the costs of a committed transaction by load point and arm; rows that differ clearly stand
-    out.
-    """
+    """Returns the table of the costs of a committed transaction, by load point and arm. Rows that differ clearly from
+    the baseline are marked."""
     is_clear = partial(clearly, margin=data.plan.margin)
 
     def point(cost: Cost) -> str:

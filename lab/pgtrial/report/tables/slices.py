@@ -1,4 +1,5 @@
-"""The tables of interleaved trials: one block's slices, their carry-over, and the precision reached over time."""
+"""The tables of interleaved trials: the slices of one block, carry-over between slices, and the precision that the
+study had reached over time."""
 
 from __future__ import annotations
 
@@ -17,16 +18,15 @@ from pgtrial.verdict.pace import Reached
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns all tables; none for a study that is not interleaved."""
+    """Returns all tables about slices. The result is empty if the study is not interleaved."""
     if data.plan.interleaving is None:
         return []
     return [_precision_table(data), _carry_over_table(data), _shift_table(data), _block_table(data)]
 
 
 def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRow]]:
-    """Returns the measured slices of the middle block among the complete ones, with their trials, in the order of
-    time.
-    """
+    """Returns the slices in the measured part of one block, with their trials, in the order of time. The block is the
+    one in the middle of the stored blocks."""
     known = [trial for trial in data.trials if trial.load_point == point and trial.index in data.slices]
     blocks = sorted({trial.block for trial in known})
     shown = [trial for trial in known if trial.block == blocks[len(blocks) // 2]] if blocks else []
@@ -35,12 +35,13 @@ def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRo
 
 
 def slice_tps(trial: Trial, row: SliceRow) -> float | None:
-    """Returns the committed transactions per second of the time that clients were active; None: no client was."""
+    """Returns the committed transactions per second in a slice, over the time in which its clients were active; None if
+    no client was active."""
     return row.transactions / row.client_s * trial.load_point.clients if row.client_s else None
 
 
 def comparison(claim: Claim) -> str:
-    """Returns text such as `off / on`, with the regime of which the claim speaks."""
+    """Returns the arms of a claim as text, such as `off / on`, followed by the regime that the claim is about."""
     return f"{claim.arm} / {claim.baseline}{in_regime(claim)}"
 
 

@@ -1,4 +1,4 @@
-"""The tables of a replay: the statement templates with their claims, and the plans of those that got slower."""
+"""The tables of a replay: the statement templates with their claims, and the plans of statements that became slower."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
 
 
 def statement_tables(data: StudyData) -> list[Table[StatementClaim]]:
-    """Returns a table for each comparison; none for a study without a replay, or before there are trials of both
-    arms.
-    """
+    """Returns one table for each comparison. The result is empty if the study has no replay, and before there are
+    trials of both arms."""
     arms = dict.fromkeys(claim.arm for claim in data.result.statements)
     return [_statements(data, arm) for arm in arms]
 
@@ -68,7 +67,8 @@ def _verdict(claim: StatementClaim) -> str:
 
 
 def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:
-    """Returns the numbers of rows and of unexpected errors of the template in each completed trial of an arm."""
+    """Returns the numbers of rows and of errors of a template, in each completed trial of an arm. Errors that also
+    occurred in the recording do not count."""
     return [
         (template.rows, sum(template.failures.values()))
         for trial in data.trials
@@ -79,9 +79,7 @@ def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int
 
 
 def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
-    """Returns the table of the statements that failed, or that had failed when they were recorded; none if there are no
-    such statements.
-    """
+    """Returns the table of the statements that failed in the replay or in the recording."""
     return [
         Table(
             "Errors of statements in comparison with the recorded ones, over all trials of an arm: new ones, "
@@ -105,9 +103,8 @@ def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
 
 
 def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns for each statement that got slower its plans on both arms side by side; none if EXPLAIN rejects it on
-    both.
-    """
+    """Returns, for each statement that became slower, its plans on both arms side by side. If EXPLAIN rejects the
+    statement on both arms, it is left out."""
     if data.statement_plans is None:
         return []
     known = {(plan.arm, plan.template): plan for plan in data.statement_plans.plans}

@@ -1,4 +1,4 @@
-"""Tables over clients and sizes: the scalability law of each arm, and its cliffs."""
+"""Tables over numbers of clients and sizes of the data: the scalability law of each arm, and its cliffs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgtrial.report.words import signed
 
 
 def law_table(data: StudyData) -> Table[Scaling]:
-    """Returns the table of the parameters of each arm's law, its misfit, and the peaks."""
+    """Returns the table of the laws: the parameters of each arm's law, how well it fits, and the peaks."""
     points = data.plan.load_points
     unit = rate_unit(points)
     return Table(
@@ -49,7 +49,8 @@ def _believed(row: Scaling) -> Law | None:
 
 
 def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], str | None]:
-    """Returns a function that returns a parameter with its interval; None where the law does not fit."""
+    """Returns a function that returns a parameter of the law with its interval as text, or None if the law does not
+    fit."""
 
     def text(row: Scaling) -> str | None:
         law = _believed(row)
@@ -79,7 +80,7 @@ def _most_measured(row: Scaling) -> str | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row: a cliff of an arm, or None for an arm without a cliff."""
+    """A row of the table: a cliff of an arm, or None for an arm without a cliff."""
 
     curve: SizeCurve
     cliff: Cliff | None
@@ -90,7 +91,7 @@ def _rows(curve: SizeCurve) -> list[_Row]:
 
 
 def cliff_table(data: StudyData) -> Table[_Row]:
-    """Returns the table of the cliffs of each arm, with a line for an arm without one."""
+    """Returns the table of the cliffs of each arm, with a row for an arm without a cliff."""
     points = data.plan.load_points
     rows = [row for curve in data.result.cliffs for row in _rows(curve)]
     return Table(

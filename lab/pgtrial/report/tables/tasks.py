@@ -1,6 +1,5 @@
-"""The tables of applications: the criteria of a study on tasks, with the published figures beside them, the parts of a
-task's time, and the transactions of order entry by kind.
-"""
+"""The tables of applications: the criteria of a study of tasks, with published figures next to them; the parts of a
+task's time; and the transactions of order entry by kind."""
 
 from __future__ import annotations
 
@@ -29,11 +28,12 @@ _PUBLISHED_AT = {
     "under 5 s": "under 5 s",
     _CREATION: "1,000,000 rows",
 }
-"""The names that the published study gives to our criteria."""
+"""For each criterion, the name that the published study gives to it."""
 
 
 def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns one table for each comparison, and one of the parts of a task's time; none for a study without tasks."""
+    """Returns one table for each comparison, and a table of the parts of a task's time. The result is empty if the
+    study has no tasks."""
     rows = data.result.criteria
     if not rows:
         return []
@@ -76,7 +76,7 @@ _WON = ("better", "worse")
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
-    """Returns text such as `0.8281 s`, `14,926`, or a dash."""
+    """Returns the value of a criterion as text, such as `0.8281 s` or `14,926`, or a dash if it is not known."""
     value = row.values.get(arm)
     if value is None:
         return NONE
@@ -94,16 +94,15 @@ def _value(data: StudyData, row: Criterion, arm: str) -> str:
 
 
 def _difference(data: StudyData, row: Criterion) -> str:
-    """Returns text such as `+4.1% (+0.7..+7.7%)` of speed, `+13 tasks (-20..+45)`; a dash before the first look that
-    could decide.
-    """
+    """Returns a difference as text: of speeds such as `+4.1% (+0.7..+7.7%)`, of numbers of tasks such as `+13 tasks
+    (-20..+45)`. Returns a dash before the first look that could decide."""
     difference = row.difference
     if difference is None:
         return NONE
     if row.by == "ratio":
         return f"{signed(difference.value)} ({difference.text()})"
     planned = next((trial.tasks.planned for trial in data.trials if trial.tasks is not None), 0)
-    # a positive difference is the better one; it is written as the number of tasks
+    # a positive difference means better, so its sign is changed for criteria of which less is better
     tasks = planned if row.better == "more" else -planned
     ends = sorted(round(share * tasks) for share in difference.known)
     bounds = f"{ends[0]:+,}..{ends[-1]:+,}" if len(ends) == 3 else "not bounded yet"
@@ -116,7 +115,8 @@ def _created(data: StudyData, arm: str) -> str:
 
 
 def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
-    """Returns the published values of each arm, by statistic; of several figures the first counts."""
+    """Returns the published values of each arm, by statistic. If several figures have the same statistic, the first one
+    counts."""
     texts: dict[str, dict[object, str]] = {}
     figures = read_published(name).figures if name is not None else []
     for figure in (figure for figure in figures if figure.over == "statistic"):
@@ -128,7 +128,7 @@ def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
 
 
 def _parts(data: StudyData) -> Table[Sequence[str]]:
-    """Returns the table of a task's time in the queue, on the server and both together."""
+    """Returns the table of a task's time: in the queue, on the server, and in total."""
     rows = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
@@ -160,9 +160,8 @@ _BY_KIND = (
 
 
 def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns the numbers and the response times of each kind of transaction, for each load point whose trials know
-    kinds.
-    """
+    """Returns one table with the numbers and response times of each kind of transaction, for each load point whose
+    trials distinguish kinds."""
     heads = [
         f"{arm}: {figure}" for arm in data.plan.arms for figure in ("per minute", "mean, ms", "p90, ms", "p99, ms")
     ]
@@ -178,7 +177,7 @@ def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 
 def _cells(trials: Sequence[Trial], name: str) -> list[str]:
-    """Returns the figures of one kind in an arm."""
+    """Returns the figures of one kind of transaction in an arm, as text."""
     kinds = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
     speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in kinds if trial.measured]
     latencies = [kind.latency_us for _, kind in kinds if kind.latency_us is not None]

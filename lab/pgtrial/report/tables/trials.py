@@ -1,4 +1,4 @@
-"""The tables of trials: all trials, the failed ones, the client's use of CPU, and the phases."""
+"""The tables of trials: all trials, the failed trials, the CPU time of the load engine, and the phases."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from pgtrial.report.tables.results import levels_text, milliseconds
 
 
 def trial_table(data: StudyData) -> Table[Trial]:
-    """Returns the table of every trial in the order of execution; the client's CPU time and round trips only where they
-    were recorded.
-    """
+    """Returns the table of all trials in the order of execution. The CPU time of the load engine and the round trips
+    have columns only if they were recorded."""
     timed = any(t.round_trip_us is not None for t in data.trials)
     costed = any(t.client and t.client.cpu_per_transaction_us is not None for t in data.trials)
     levels = {t.index: t.regime.segments for cell in data.result.regimes for t in cell.not_flat}
@@ -67,7 +66,8 @@ def _remarks(trial: Trial) -> str:
 
 
 def failure_tables(data: StudyData) -> list[Table[Any]]:
-    """Failures by arm and by trial, then the trials that failed or whose server went, in their own words."""
+    """Returns the failures by arm, the failed trials, the interrupted trials, the times at which transactions failed,
+    and the last messages in the servers' logs."""
     failures = Table(
         "Failures over all trials. Failed transactions are not part of the throughput.",
         data.result.failures,
@@ -112,7 +112,8 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]]:
-    """Returns the table of the trials that a person ended, beside the usual values of their arm."""
+    """Returns the table of the trials that a person interrupted, each with the median value of its arm for
+    comparison."""
 
     def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:
         ended = row[1]
@@ -168,9 +169,8 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def client_table(data: StudyData) -> Table[Sequence[str]]:
-    """Returns the table of the CPU time that the client used; without rows for trials older than the engine's
-    self-check.
-    """
+    """Returns the table of the CPU time that the load engine used. It has no rows for trials of older versions, which
+    did not measure it."""
     rows = []
     for point, arm in data.cells:
         uses = [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client]
@@ -193,5 +193,5 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
 
 
 def _by_arm(counts: dict[str, int]) -> str | None:
-    """Returns text such as `off: 1,200, on: 3`; None for none."""
+    """Returns counts as text, such as `off: 1,200, on: 3`; None if there are none."""
     return ", ".join(f"{name}: {number:,}" for name, number in counts.items()) or None

@@ -1,4 +1,5 @@
-"""The tables of what was compared and where: facts, the machine of each piece, the ways to the servers, the fleet."""
+"""The tables about what was compared and on which machines: the facts, the machine of each part of the study, the
+network paths to the servers, and the fleet."""
 
 from __future__ import annotations
 
@@ -18,17 +19,15 @@ _Facts = Mapping[str, Mapping[str, Any]]
 """The facts by group and name."""
 
 _NOT_COMPARED = ("probes", "sources", "answers")
-"""The groups of facts that are not compared: those that differ whenever they are collected, and those that describe an
-arm relative to the baseline, which `scripts.py` shows.
-"""
+"""Groups of facts that are not compared: those that differ each time they are collected, and those that describe an arm
+relative to the baseline, which `scripts.py` shows."""
 
 _MOST_UNFOLDED = 20
 
 
 def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns first the facts in which the arms differ, side by side; then, group by group, those that are the same in
-    all.
-    """
+    """Returns first a table of the facts in which the arms differ, side by side, and then, for each group, the facts
+    that are the same in all arms."""
     known = {arm: data.facts[arm].facts for arm in data.plan.arms if arm in data.facts}
     declared = {key for keys in data.plan.declared.values() for key in keys}
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
@@ -58,7 +57,7 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     compared = Table(caption, differing, by_place("fact", *known, "declared"), lambda row: True)
     probes = {arm: facts.get("probes", {}) for arm, facts in known.items()}
     names = dict.fromkeys(name for facts in probes.values() for name in facts)
-    # side by side, for no two measurements are the same
+    # these are always shown side by side, because two measurements are never exactly the same
     measured = Table(
         "Measured once for each arm, with noise: flushes of the volume, round trips.",
         [[name, *(_fact(facts.get(name)) for facts in probes.values())] for name in names],
@@ -68,26 +67,28 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 
 def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str]]:
-    """Returns the facts in which the baselines of two studies differ; no rows where either study has none."""
+    """Returns a table of the facts in which the baselines of two studies differ. It has no rows if one of the studies
+    has no facts."""
     known = [facts.facts for data in (one, other) if (facts := data.facts.get(data.plan.baseline)) and facts.facts]
     rows: list[Sequence[str]] = [
         [f"{group}.{name}", *values]
         for group, name, values in _side_by_side(known)
-        if group not in ("defaults", "data") and len(set(values)) > 1  # digests have a key of each machine
+        # the digests of data are computed with a key of the machine, so they cannot be compared
+        if group not in ("defaults", "data") and len(set(values)) > 1
     ]
     caption = f"Facts that differ between the baselines, {one.plan.baseline} and {other.plan.baseline}."
     return Table(caption, rows, by_place("fact", *names))
 
 
 def _side_by_side(known: Sequence[_Facts]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yields the group, the name and the values of every fact that is compared."""
+    """Yields the group, the name and the values (as text) of every fact that is compared."""
     for group in dict.fromkeys(group for facts in known for group in facts if group not in _NOT_COMPARED):
         for name in dict.fromkeys(name for facts in known for name in facts.get(group, {})):
             yield group, name, [_fact_text(facts, group, name) for facts in known]
 
 
 def _fact_text(facts: _Facts, group: str, name: str) -> str:
-    """Returns a fact of an arm; for a setting that is set in another arm only, its default."""
+    """Returns a fact of an arm as text. For a setting that is set in another arm only, returns the default value."""
     known = facts.get(group, {})
     if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
         return f"{_fact(defaults[name])} (default)"
@@ -108,9 +109,8 @@ def _fact(value: Any) -> str:
 
 
 def where_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the tables of the machines that the lab, the load and the servers ran on, of the network paths, and of
-    the fleet; none if everything ran on the lab's machine.
-    """
+    """Returns the tables of the machines on which pgtrial, the load and the servers ran, of the network paths, and of
+    the fleet. The result is empty if everything ran on the machine of pgtrial."""
     where = data.result.where
     if where is None:
         return []

@@ -1,5 +1,5 @@
 "use strict";
-// Searches while the reader types, and follows a study that is running. Without this script forms and reloads do both.
+// Searches while the reader types, and updates the page of a running study. Without this script, the reader submits the form and reloads the page.
 (() => {
   const form = document.getElementById("search");
   let latest = null;
