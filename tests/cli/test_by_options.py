@@ -254,6 +254,6 @@ def test_data_for_a_pack_is_answered_with_what_takes_data(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         main(["compare", "jit=on", "jit=off", "--data", "schema.sql", "--workload", "pack:queue"])
     assert capsys.readouterr().err.endswith(
-        "the pack queue makes tables of its own; leave --data out, or name scripts on your data as --workload in place "
+        "the pack queue makes tables of its own; remove --data, or name scripts on your data as --workload in place "
         "of the pack\n"
     )

@@ -159,9 +159,12 @@ def test_a_load_beside_a_job_is_run_at_its_rate_until_it_is_ended(folder):
         ({"job": {"beside": "select-only"}}, "job.beside is a load at a rate; set [load] rate"),
         (
             {"job": {"beside": "orders.lua"}, "rate": 5},
-            "[load.job] beside: orders.lua is no script of pgbench; write",
+            "[load.job] beside: orders.lua is not a script of pgbench; write",
         ),
-        ({"job": {"beside": "index.sql"}, "rate": 5}, "[load.job] beside: index.sql is called as the job's file is"),
+        (
+            {"job": {"beside": "index.sql"}, "rate": 5},
+            "[load.job] beside: index.sql has the same name as the file of the job",
+        ),
         ({"job": {"beside": "select-only"}, "rate": 5, "warmup": "1s"}, "warmup is not for a job"),
     ],
 )

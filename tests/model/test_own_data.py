@@ -103,7 +103,7 @@ def test_a_query_is_a_script(shop, query):
         ({"data": "schema.sql", "scale": 5}, "scale is not for data of your own: it is the size of tables"),
         ({"data": "schema.sql", "fillfactor": 90}, "fillfactor is not for data of your own"),
         ({"data": "schema.sql", "workload": "order-entry"}, "order-entry has tables of its own; leave data out"),
-        ({"data": "schema.sql", "workload": "pack:queue"}, "the pack queue makes tables of its own; leave"),
+        ({"data": "schema.sql", "workload": "pack:queue"}, "the pack queue makes tables of its own; remove"),
         ({"query": "select 1", "workload": "a.sql"}, "query stands in place of workload"),
         ({"workload": ["pack:queue", "b.sql=3"]}, "pack:queue cannot be mixed"),
         ({"workload": ["tpcb-like", "b.sql=3"]}, "tpcb-like cannot be mixed with scripts that have weights"),
@@ -112,8 +112,8 @@ def test_a_query_is_a_script(shop, query):
         ({"workload": "a.sql", "values": {"id": "a.b.c.d"}}, "'a.b.c.d' is not a column"),
         ({"workload": "a.sql", "values": {"id": "t.x; drop table t"}}, "is not a column"),
         ({"workload": "a.sql", "values": {"i d": "t.x"}}, "'i d' is not the name of a variable"),
-        ({"values": {"id": "t.x"}}, "values are for a query or scripts of pgbench"),
-        ({"workload": "t.lua", "values": {"id": "t.x"}}, "values are for a query or scripts of pgbench"),
+        ({"values": {"id": "t.x"}}, "values are only for queries and pgbench scripts"),
+        ({"workload": "t.lua", "values": {"id": "t.x"}}, "values are only for queries and pgbench scripts"),
     ],
 )
 def test_what_does_not_go_together_is_refused(shop, load, message):

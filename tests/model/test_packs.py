@@ -144,8 +144,8 @@ WRONG_WORKLOADS = {
     "unknown mix": ("pack:kv/G", "the pack kv has no mix 'G'; it has A, B"),
     "mix of a pack without": ("pack:queue/A", "the pack queue has no mix 'A'; it has none"),
     "twice": (["pack:kv", "pack:kv/A"], "lists the pack kv/A more than once"),
-    "two of one name": (["pack:queue", "./queue"], "another workload is called queue"),
-    "script of its name": (["pack:queue", "./own/queue"], "own/queue is called as a pack of the study is"),
+    "two of one name": (["pack:queue", "./queue"], "another workload has the same name as the pack queue"),
+    "script of its name": (["pack:queue", "./own/queue"], "own/queue has the same name as a pack of the study"),
     "name": ("./my pack", "'my pack' cannot be the name of a pack"),
     "folder without": ("./own", r"own is a folder without a pack\.toml"),
     "no text": ("./latin", r"the file data\.sql of the pack latin is not a text in UTF-8"),
@@ -166,7 +166,7 @@ def test_a_workload_that_is_no_pack_to_be_had_is_refused(tmp_path, workload, exp
 WRONG_SECTIONS = {
     "unknown variable": ("pack:queue", {"variables": {"batches": 3}}, "no variable 'batches'; did you mean 'batch'"),
     "no quality": ("pack:queue", {"at_least": 0.9}, "are for packs that measure a quality"),
-    "no pack": ("select-only", {"variables": {"batch": 3}}, r"\[load\] pack is for workloads that are packs"),
+    "no pack": ("select-only", {"variables": {"batch": 3}}, r"\[load\] pack is only for packs"),
     "unknown key": ("pack:queue", {"variable": {}}, r"unknown key 'variable' in \[load\.pack\]; did you mean"),
 }
 

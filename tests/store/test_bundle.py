@@ -366,12 +366,12 @@ def test_a_table_that_ends_its_reader_is_named(study, tmp_path):
     for place in places:
         tables.append(tmp_path / f"{place}.parquet")
         tables[-1].write_bytes(whole[:place] + BELOW_ZERO + whole[place + 1 :])
-    with pytest.raises(StoreError, match=r"parquet cannot be read: it ends the process") as refusal:
+    with pytest.raises(StoreError, match=r"parquet cannot be read: it makes the process") as refusal:
         refuse_hostile(tables)  # else this version of polars reads them all: the check can go
     table.write_bytes(Path(str(refusal.value).split()[0]).read_bytes())
     write_bundle(StudyDirectory.open(made), tmp_path / "forged.tar.xz", everything=False)
     with (
-        pytest.raises(StoreError, match=rf"forged\.tar\.xz/.*{table.name} cannot be read: it ends the process"),
+        pytest.raises(StoreError, match=rf"forged\.tar\.xz/.*{table.name} cannot be read: it makes the process"),
         open_study(tmp_path / "forged.tar.xz"),
     ):
         pass
@@ -429,7 +429,7 @@ def test_more_rows_than_a_trial_can_have_are_refused_before_they_are_read(study,
     pl.DataFrame(columns).write_parquet(table)
     assert len(table.getvalue()) < 200_000
     refusal = refusal_of(bundled_with(study, tmp_path, "timeline.parquet", table.getvalue()))
-    assert "has 5,000,001 rows, and at most 5,000,000 are read" in refusal
+    assert "has 5,000,001 rows, but pgtrial reads at most 5,000,000" in refusal
 
 
 def test_a_histogram_is_not_inflated_beyond_the_longest_there_is(study, tmp_path):

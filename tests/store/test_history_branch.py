@@ -103,7 +103,7 @@ def test_a_branch_that_always_moves_is_left_to_its_other_writer(repository, tmp_
     program.chmod(0o755)
     place_of("git:project@speed").add("s", [entry(0, 0.1)])
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    sentence = r"nothing was added, since the branch could not be moved \(.* but expected .*\); try again"
+    sentence = r"pgtrial added nothing, because git could not update the branch \(.* but expected .*\); try again"
     with pytest.raises(StoreError, match=sentence):
         place_of("git:project@speed").add("s", [entry(1, 0.1)])
     assert int(repository.git("rev-list", "--count", "speed")) > 2
@@ -113,16 +113,19 @@ def test_a_branch_that_always_moves_is_left_to_its_other_writer(repository, tmp_
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("git:nothing@speed", "there is no directory nothing; name one that is a repository of git"),
+        ("git:nothing@speed", "there is no directory nothing; name a directory that is a git repository"),
         ("git:plain@speed", r"not a git repository .*; name a directory that is a git repository"),
-        ("git:project@main", "the branch is checked out, and its files would not follow; name a branch that is not"),
+        ("git:project@main", "the branch is checked out, and a new commit would not change its files"),
         ("git:project@tree", "the branch is checked out"),
-        ("git:project@code", "the branch has other files and no history; name a new one, which pgtrial begins"),
-        ("git:project@a..b", "'a..b' is no name of a branch; write git:PATH@BRANCH"),
-        ("git:project@" + "1" * 40, "is no name of a branch"),
+        ("git:project@code", "the branch has files but no history; name a branch that does not exist yet"),
+        ("git:project@a..b", "'a..b' is not a valid name of a branch; write git:PATH@BRANCH"),
+        ("git:project@" + "1" * 40, "is not a valid name of a branch"),
         ("git:project", "names no commit"),
-        ("git:https://example.org/project@speed", "is not on this machine; fetch its branch into a repository here"),
-        ("source:project", "holds no histories; write the path of a directory, or git:PATH@BRANCH"),
+        (
+            "git:https://example.org/project@speed",
+            "is not on this machine; fetch its branch into a repository on this machine",
+        ),
+        ("source:project", "cannot contain histories; write the path of a directory, or git:PATH@BRANCH"),
     ],
 )
 def test_what_cannot_be_added_to_is_one_sentence(repository, tmp_path, text, words):
@@ -137,7 +140,7 @@ def test_what_cannot_be_added_to_is_one_sentence(repository, tmp_path, text, wor
 
 def test_a_branch_that_is_not_there_is_answered_with_what_begins_it(repository):
     with pytest.raises(
-        StudyError, match="no branch 'speed'; `pgtrial history add BUNDLE --in git:project@speed` begins"
+        StudyError, match="no branch 'speed'; `pgtrial history add BUNDLE --in git:project@speed` creates"
     ):
         place_of("git:project@speed").names()
 
@@ -166,7 +169,7 @@ def test_git_may_be_missing(repository, tmp_path, monkeypatch):
             r"speed:s.jsonl, line 1 is damaged \(study: Field required\); remove",
         ),
         ("100644", b"\xff\n", r"git:project@speed:s.jsonl, line 1 is damaged \(it is not JSON\)"),
-        ("120000", b"elsewhere", "git:project@speed:s.jsonl is not a file; correct the branch"),
+        ("120000", b"elsewhere", "git:project@speed:s.jsonl is not a regular file; correct the branch"),
     ],
 )
 def test_a_file_that_was_edited_is_named(repository, kind, text, words):

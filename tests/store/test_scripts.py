@@ -98,7 +98,7 @@ WRONG = {
     "directory": ("own/", r"own is a folder without a pack\.toml"),
     "two of one name": (["own/orders.sql", "./own/../own/orders.sql"], "two scripts are called orders.sql"),
     "no text": ("latin1.sql", "latin1.sql is not a text file in UTF-8"),
-    "name of a built-in": ("./select-only", "is called as a built-in workload is"),
+    "name of a built-in": ("./select-only", "has the same name as a built-in workload"),
 }
 
 

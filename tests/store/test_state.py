@@ -102,7 +102,7 @@ DAMAGED = {
 def test_a_damaged_record_is_told_in_one_sentence_and_begun_anew(record, text):
     record.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(
-        StoreError, match=r"noise\.json is ignored: it is damaged \(.+\); the next study begins a new one$"
+        StoreError, match=r"noise\.json is ignored: it is damaged \(.+\); the next study will replace it$"
     ):
         read_noise(record)
     keep_noise(record, noise())

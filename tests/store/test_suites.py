@@ -101,14 +101,14 @@ def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
         ({"workload": ["suite:queries", "select-only"]}, "give it a study of its own"),
         ({"clients": 4}, "clients is not for a suite: its queries run one after the other"),
         ({"duration": "10s"}, "duration is not for a suite"),
-        ({"scale": 5}, "[load] scale is not for the suite queries, whose data pgtrial does not make"),
+        ({"scale": 5}, "[load] scale has no effect for the suite queries, whose data pgtrial does not make"),
         ({"scale": [1, 2]}, "a suite has one scale"),
         ({"workload": "suite:joins", "scale": 0.005}, "a suite's scale is 0.01 to 100 with at most two decimals, and"),
         ({"workload": "suite:joins", "scale": 101}, "not 101; change it"),
         ({"workload": "suite:joins", "scale": "small"}, "[load] scale: 'small' is not a scale factor; write a"),
         ({"workload": "suite:joins", "scale": -1}, "[load] scale: -1 is not a scale factor; write a number above"),
         ({"workload": "tpcb-like", "scale": 0.5}, "scale is 0.5, and for tpcb-like it has to be a whole number; round"),
-        ({"values": {"id": "orders.id"}}, "values are for a query or scripts of pgbench"),
+        ({"values": {"id": "orders.id"}}, "values are only for queries and pgbench scripts"),
         ({"suite": {"unchecked": ["q3"]}}, "[load.suite] unchecked: there is no query 'q3' in queries; there are q01"),
         ({"suite": {"cache": "hot"}}, "[load] suite.cache must be 'warm', 'os' or 'cold'"),
         ({"suite": {"limits": 3}}, "unknown key 'limits' in [load.suite]; did you mean 'limit'?"),
@@ -154,7 +154,9 @@ def test_files_that_are_no_queries_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("cache", ["os", "cold"])
 def test_a_given_server_keeps_its_caches(folder: Path, cache: str) -> None:
     given = {"here": {"dsn": "host=/tmp"}, "there": {"dsn": "host=/var"}}
-    with pytest.raises(StudyError, match=rf'arms.here\] \[load.suite\] cache = "{cache}" restarts the server before'):
+    with pytest.raises(
+        StudyError, match=rf'arms.here\] \[load.suite\] cache = "{cache}" needs a restart of the server before'
+    ):
         study(folder, given, suite={"cache": cache})
     assert load_points(study(folder, given))
 

@@ -122,5 +122,7 @@ def test_without_a_state_directory_a_folder_lies_where_tmpdir_says(tmp_path, mon
         assert folder.parent == tmp_path
     assert leftovers() == []
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
-    with pytest.raises(StoreError, match=r"no temporary folder can be made in .*file/state, nor in .*; set PGTRIAL_"):
+    with pytest.raises(
+        StoreError, match=r"pgtrial cannot create a temporary folder in .*file/state, nor in .*; set PGTRIAL_"
+    ):
         temporary_folder().__enter__()

@@ -43,8 +43,8 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if len(without) == len(servers):
         if PROGRAMS in spec.load.workload:
             raise StudyError(
-                f"{source}: {marks.arm(without[0])} has no command, but the load {PROGRAMS} consists of the arms' commands; "
-                'write for example command = "node bench.js" in each arm'
+                f"{source}: {marks.arm(without[0])} has no command, but the load {PROGRAMS} consists of the arms' "
+                'commands; write for example command = "node bench.js" in each arm'
             )
         for arm, server in servers.items():
             if server.command_directory is not None:

@@ -15,10 +15,11 @@ _EXAMPLE = "write for example --set load.interleave=250ms"
 
 
 def with_keys(texts: Sequence[str]) -> Change:
-    """Returns a function that adds these keys to those of a study file. Each text is `PATH=VALUE`. The path names
-    section and key as TOML writes dotted keys; the value is written as in TOML, or is a text without quotes.
+    """Returns a function that adds keys to those of a study file. Each text is `PATH=VALUE`. PATH names the section and
+    the key like a dotted key of TOML. VALUE is written as in TOML, or is a text without quotes.
 
-    Raises StudyError for a text of another form. The function raises StudyError for a key that is already there.
+    Raises StudyError for a text that is not of this form. The returned function raises StudyError if the study file
+    already has the key.
     """
     given = [_read(text) for text in texts]
     paths = [path for path, _ in given]
@@ -35,7 +36,8 @@ def with_keys(texts: Sequence[str]) -> Change:
 
 
 def toml_or_text(value: str) -> Any:
-    """Returns the value of a TOML text such as `8`, `true`, `[1, 2]` or `"a"`; any other text is returned itself."""
+    """Returns the value of a text that is a TOML value, such as `8`, `true`, `[1, 2]` or `"a"`; any other text is
+    returned unchanged."""
     try:
         read = tomllib.loads(f"value = {value}")
     except tomllib.TOMLDecodeError:
@@ -44,24 +46,27 @@ def toml_or_text(value: str) -> Any:
 
 
 def _read(text: str) -> tuple[tuple[str, ...], Any]:
-    """Returns the path and the value of `load.interleave=250ms`."""
+    """Returns the path and the value in a text such as `load.interleave=250ms`."""
     for key, value in _divisions(text):
         if (path := _path_of(key)) is not None:
             if len(path) < 2:
-                raise StudyError(f"--set {key.strip()}: name the key by its section and itself; {_EXAMPLE}")
+                raise StudyError(
+                    f"--set {key.strip()}: write the section and the key, with a period between them; {_EXAMPLE}"
+                )
             return path, toml_or_text(value.strip())
-    raise StudyError(f"--set {text!r} is no KEY=VALUE; {_EXAMPLE}")
+    raise StudyError(f"--set {text!r} is not of the form SECTION.KEY=VALUE; {_EXAMPLE}")
 
 
 def _divisions(text: str) -> Iterator[tuple[str, str]]:
-    """Yields both sides of each equals sign, since the name of an arm in quotes may contain some."""
+    """Yields the texts before and after each equals sign. A quoted name of an arm may contain equals signs, so the
+    first sign need not be the right one."""
     for place, sign in enumerate(text):
         if sign == "=":
             yield text[:place], text[place + 1 :]
 
 
 def _path_of(key: str) -> tuple[str, ...] | None:
-    """Returns the parts of a dotted key of TOML; None if the text is no such key."""
+    """Returns the parts of a dotted key of TOML; None if the text is not such a key."""
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
@@ -79,7 +84,7 @@ def _check_arm(path: Sequence[str], arms: Mapping[str, Any]) -> None:
 
 
 def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: Sequence[str]) -> dict[str, Any]:
-    """Returns a copy of the table with a key that it did not have. Raises StudyError if it has the key."""
+    """Returns a copy of the table with a new key. Raises StudyError if the table already has the key."""
     first, *rest = path
     within = table.get(first, {}) if rest else None
     if not isinstance(within, Mapping) if rest else first in table:

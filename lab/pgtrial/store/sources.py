@@ -1,5 +1,5 @@
-"""Fixes the sources of servers and extensions in a study: refs become commits, and directories get the digest of their
-files."""
+"""Fixes the sources from which servers and extensions are built: when a study is planned, refs are replaced by commits,
+and directories get the digest of their files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store import repositories
 
 _BUILD_FILES = ("meson.build", "configure", "configure.ac")
-"""The files of which a directory with the source of PostgreSQL has one."""
+"""The files by which a directory with the source of PostgreSQL is recognised. It has at least one of them."""
 
 
 def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the study with every source fixed; relative paths are relative to `folder`. Raises StudyError.
+    """Returns the study with all sources fixed. Relative paths are relative to `folder`. Raises StudyError.
 
-    `source` is the name in errors: a file, or the command line.
+    In error messages, `source` is the name of the study: a file, or the command line.
     """
-    # a ref that several arms name is looked up once, and cannot move in between
+    # a ref that several arms name is looked up only once, since it could move in between
     known: dict[str, str] = {}
     server = _fixed_table(spec.server, folder, f"{source}: {marks.heading('server')}", known)
     arms = {
@@ -41,7 +41,8 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
-    """Writes the files of a fixed source into a new directory. Raises StudyError, also if they have changed."""
+    """Writes the files of a fixed source into a new directory. Raises StudyError, also if the files have changed since
+    the source was fixed."""
     if isinstance(source, GitSource):
         repositories.export(repositories.local_of(source, say), source.ref, directory)
         return
@@ -53,12 +54,12 @@ def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
         shutil.copy2(origin / name, copy, follow_symlinks=False)
     if source.digest != digest_of(directory, _all_files(directory)):
         raise StudyError(
-            f"{source.text}: its files have changed since the study was planned; restore them, or begin a new study"
+            f"{source.text}: its files have changed since the study was planned; restore them, or start a new study"
         )
 
 
 def described(source: Source) -> str:
-    """Returns the description of a fixed source for the facts of an arm: the subject of its commit, or the state of its
+    """Returns a description of a fixed source for the facts of an arm: the subject of its commit, or the state of its
     work tree."""
     if isinstance(source, GitSource):
         return repositories.commit_of(repositories.local_of(source), source.ref).subject
@@ -66,7 +67,7 @@ def described(source: Source) -> str:
 
 
 def fixed_source(source: Source, folder: Path) -> Source:
-    """Returns the source with an absolute path, and with its commit or digest. Raises StudyError."""
+    """Returns the source with an absolute path, and with its commit or the digest of its files. Raises StudyError."""
     if isinstance(source, GitSource):
         if source.is_remote:
             return repositories.fixed(source)
@@ -76,23 +77,26 @@ def fixed_source(source: Source, folder: Path) -> Source:
         return source
     path = Path(os.path.normpath(Path(folder, Path(source.directory).expanduser()).absolute()))
     if not path.is_dir():
-        raise StudyError(f"source:{source.directory}: there is no directory {path}; name the one that has the source")
+        raise StudyError(
+            f"source:{source.directory}: there is no directory {path}; name the directory with the source code"
+        )
     _check_runnable(path)
     return DirectorySource(str(path), digest_of(path, _files_of(path)))
 
 
 def _check_runnable(directory: Path) -> None:
-    """Raises StudyError if pgtrial runs as root and refuses to build this source, whose build runs the source's own
+    """Raises StudyError if pgtrial runs as root and does not trust this source. Building it would run the source's own
     programs."""
     if (why := refusal_to_run(directory)) is not None:
         raise StudyError(f"source:{directory}: {why}")
 
 
 def absolute(text: str, folder: Path) -> str:
-    """Returns a value of `postgres` (a version, a directory or a source) in which a path relative to `folder` has been
-    made absolute.
+    """Returns a value of the key `postgres` (a version, a directory or a source) in which a path relative to `folder`
+    has been made absolute.
 
-    A text that is no valid source is returned unchanged: the code that parses it later has a better error message.
+    A text that is not a valid source is returned unchanged, because the code that parses it later has a better error
+    message.
     """
     if not is_source(text):
         return str(Path(folder, Path(text).expanduser()).absolute()) if "/" in text or text.startswith("~") else text
@@ -108,8 +112,8 @@ def absolute(text: str, folder: Path) -> str:
 
 
 def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any]:
-    """Returns a set-up that was written on another machine, for use on this one. Where it names a git repository by a
-    directory that does not exist here, `repository` is put in its place; the commit stays the same."""
+    """Returns a set-up from another machine for use on this machine. If it names a git repository by a directory that
+    does not exist here, the directory is replaced by `repository`, while the commit stays the same."""
 
     def moved(text: str) -> str:
         try:
@@ -129,8 +133,8 @@ def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any
 
 
 def digest_of(directory: Path, names: list[str]) -> str:
-    """Returns the first 16 hexadecimal digits of the SHA-256 over files: their names, whether they are programs, and
-    their contents."""
+    """Returns the first 16 hexadecimal digits of a SHA-256 over files: their names, their executable bits and their
+    contents."""
     digest = hashlib.sha256()
     for name in sorted(names):
         path = directory / name
@@ -162,8 +166,8 @@ def _fixed_text(text: str, folder: Path, known: dict[str, str]) -> str:
 
 
 def _as_source(postgres: str, folder: Path) -> str | None:
-    """Returns the source that `postgres` names. A directory that has source code may be named without `source:`. None
-    if it is no source."""
+    """Returns the source that a value of the key `postgres` names; None if it does not name a source. A directory with
+    source code may be named without `source:`."""
     if is_source(postgres):
         return postgres
     if "/" not in postgres and not postgres.startswith("~"):
@@ -175,16 +179,17 @@ def _as_source(postgres: str, folder: Path) -> str | None:
 
 
 def _files_of(directory: Path) -> list[str]:
-    """Returns the files of a directory, without those that git ignores."""
+    """Returns the files of a directory, without those that git ignores. Raises StudyError if there are none."""
     listed = repositories.listed_files(directory) if shutil.which("git") else None
     names = _all_files(directory) if listed is None else [name for name in listed if _is_file(directory / name)]
     if not names:
-        raise StudyError(f"source:{directory}: there are no files; name the directory that has the source")
+        raise StudyError(f"source:{directory}: the directory has no files; name the directory with the source code")
     return names
 
 
 def _is_file(path: Path) -> bool:
-    """True if the path is a file or a link. A submodule is a directory, and a file may have been removed."""
+    """True if the path is a file or a link. git also lists submodules, which are directories, and files that were
+    removed."""
     return path.is_symlink() or path.is_file()
 
 

@@ -1,7 +1,7 @@
-"""The state directory: its path, and the records in it that all studies of a machine share.
+"""Finds and checks the state directory, and reads and writes the records in it that all studies on a machine share.
 
-noise.json has the noise of the machine's studies. certificates.json has the certificates of its self-tests, of which
-each study keeps a copy (`certificates.py`). Neither has passwords.
+noise.json records the noise of the studies that ran on the machine. certificates.json has the certificates of its
+self-tests, of which each study stores a copy (`certificates.py`). Neither file contains passwords.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _Shared = TypeVar("_Shared", NoiseRecord, Certificates)
 
 
 def state_root() -> Path:
-    """Returns the state directory: $PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state
-    directory."""
+    """Returns the path of the state directory: $PGTRIAL_STATE, or else /var/lib/pgtrial for root, or else `pgtrial` in
+    the user's XDG state directory."""
     if chosen := os.environ.get("PGTRIAL_STATE"):
         return Path(chosen).expanduser()
     if os.geteuid() == 0:
@@ -41,13 +41,14 @@ def state_root() -> Path:
 
 
 _LIMIT_SHARE = 0.1
-"""The share of its file system that the templates in a state directory may take, unless the user sets a limit."""
+"""The share of its file system that the templates in a state directory may use, unless the user sets a limit."""
 
 
 def state_limit(state: Path) -> int:
-    """Returns how much the templates in a state directory may take on the disk together, bytes.
+    """Returns how many bytes of disk space the templates in a state directory may use together.
 
-    The limit is $PGTRIAL_STATE_LIMIT, else a tenth of the file system. Raises StudyError.
+    The limit is $PGTRIAL_STATE_LIMIT, or else a tenth of the file system. Raises StudyError if the variable is not a
+    size.
     """
     if chosen := os.environ.get("PGTRIAL_STATE_LIMIT"):
         try:
@@ -76,15 +77,16 @@ _OWN_ENTRIES = frozenset(
         "machine.key",
     }
 )
-"""The names of the files and directories that pgtrial makes in the state directory."""
+"""The names of the files and directories that pgtrial creates in the state directory."""
 _RUNS = "runs"
 
 
 def own_directory(path: Path) -> None:
-    """Makes a directory, and those missing above it, that no other account can list, whatever the umask is.
+    """Creates a directory, with all missing directories above it, that no other account can list, whatever the umask
+    is.
 
-    Other accounts can pass through the directories of root, so that the account of root's servers reaches what it owns
-    below them. Raises OSError.
+    If pgtrial runs as root, other accounts can pass through the directories, since the account that runs the servers
+    needs access to its own files below them. Raises OSError.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -95,21 +97,24 @@ def own_directory(path: Path) -> None:
 
 
 def check_state(root: Path) -> None:
-    """Checks that no other account can write what pgtrial reads, obeys and removes in a state directory.
+    """Checks that no other account can write the files in a state directory that pgtrial reads or removes, or whose
+    contents it obeys.
 
-    Wrong modes of what this account owns are corrected. Raises StoreError, whose message is one sentence, and OSError.
+    Wrong modes of files and directories that belong to this account are corrected. Raises StoreError, whose message is
+    one sentence, and OSError.
     """
     _check_own(root, mend=not os.listdir(root) or (root / _RUNS).is_dir())
     for path in sorted(root.iterdir()):
         if path.name in _OWN_ENTRIES:
             _check_own(path)
-            if path.is_dir() and path.name != _RUNS:  # runs are looked at one by one
+            if path.is_dir() and path.name != _RUNS:  # directories of runs are checked one by one elsewhere
                 for inner in sorted(path.iterdir()):
                     _check_own(inner)
 
 
 def is_own(path: Path) -> bool:
-    """True if the path exists, is no link, belongs to this account or root, and cannot be written by other accounts."""
+    """True if the path exists, is not a link, belongs to this account or root, and cannot be written by other
+    accounts."""
     with suppress(FileNotFoundError):
         there = path.lstat()
         return not stat.S_ISLNK(there.st_mode) and not _is_others(there) and not _is_loose(there)
@@ -132,8 +137,8 @@ def _check_own(path: Path, *, mend: bool = True) -> None:
         return
     if there.st_uid != os.geteuid() or there.st_mode & stat.S_ISVTX or not mend:
         raise StoreError(
-            f"{path} can be written by other accounts, so pgtrial does not use it; take that right away (chmod go-w), "
-            "or set PGTRIAL_STATE to a directory of your own"
+            f"{path} can be written by other accounts, so pgtrial does not use it; remove that right (chmod go-w), or "
+            "set PGTRIAL_STATE to a directory that you own"
         )
     path.chmod(stat.S_IMODE(there.st_mode) & ~0o022)
 
@@ -147,10 +152,10 @@ def _is_loose(there: os.stat_result) -> bool:
 
 
 def kept(name: str, make: Callable[[], str]) -> str:
-    """Returns the text that `make` makes, which takes long and always gives the same text. The text is made once and
-    kept in the state directory under `name`; without a state directory it is made again at each call.
+    """Returns the text that `make` returns, which takes long to compute and is always the same. It is computed once and
+    kept in the state directory under `name`; if there is no state directory, it is computed at each call.
 
-    If the text depends on a version, `name` must contain the version.
+    If the text depends on the version of a program, `name` must contain the version.
     """
     path = state_root() / "kept" / name
     with suppress(OSError, UnicodeDecodeError):
@@ -160,7 +165,7 @@ def kept(name: str, make: Callable[[], str]) -> str:
     if state_root().is_dir():
         with suppress(OSError, StoreError):
             own_directory(path.parent)
-            temporary = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may make it at the same time
+            temporary = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may write it at the same time
             write_atomically(temporary, text)
             temporary.chmod(0o644)
             temporary.replace(path)
@@ -168,39 +173,44 @@ def kept(name: str, make: Callable[[], str]) -> str:
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
-    """Returns the latest certificate in the record for servers on these hosts; None if there is none. Raises
+    """Returns the latest certificate in the record at `path` for servers on these hosts; None if there is none. Raises
     StoreError."""
     kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
     return next((certificate for certificate in kept if certificate.servers == servers), None)
 
 
 def keep_certificate(path: Path, certificate: Certificate) -> None:
-    """Puts a certificate into the record, in place of the one for the same servers. A damaged record is replaced by a
-    new one.
+    """Adds a certificate to the record at `path`, and removes the earlier certificate for the same servers. A damaged
+    record is replaced by a new one.
 
-    Raises StoreError if the record is newer or cannot be written. The caller makes sure that no other lab writes.
+    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that
+    no other lab writes at the same time.
     """
     others = [other for other in _to_change(path, Certificates).certificates if other.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
 
 
 _KEPT = 100
-"""The number of studies in the noise record. Older ones are dropped."""
+"""The largest number of studies in the noise record. Older studies are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
-"""The factor up to which two lengths of trials count as alike. Longer trials are less noisy. How much less can be
-computed only for studies that recorded the noise within trials apart from the noise between blocks."""
+"""Two lengths of trials count as similar if they differ by at most this factor. Longer trials are less noisy, and by
+how much can be computed only for studies that recorded the noise within trials separately from the noise between
+blocks."""
 
 
 def read_noise(path: Path) -> list[Noise]:
-    """Returns the studies of the record; none if there is no record. Raises StoreError if it is damaged or newer."""
+    """Returns the studies in the noise record at `path`; an empty list if there is no record. Raises StoreError if the
+    record is damaged or was written by a newer pgtrial."""
     return _read_shared(path, NoiseRecord, "the next study").studies
 
 
 def keep_noise(path: Path, noise: Noise) -> None:
-    """Puts a study's noise into the record, in place of its earlier entry. A damaged record is replaced by a new one.
+    """Adds the noise of a study to the record at `path`, and removes the study's earlier entry. A damaged record is
+    replaced by a new one.
 
-    Raises StoreError if the record is newer or cannot be written. The caller makes sure that no other lab writes.
+    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that
+    no other lab writes at the same time.
     """
     studies = _to_change(path, NoiseRecord).studies
     others = [study for study in studies if (study.study, study.created) != (noise.study, noise.created)]
@@ -208,10 +218,12 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
-    """Returns the latest study under these conditions with eight blocks or more, else the one with the most blocks.
+    """Returns the latest study under the same conditions that has at least eight blocks, or else the one with the most
+    blocks; None if there is none.
 
-    A study whose trials have another length is considered only if it recorded the noise within its trials apart, and is
-    returned only if no study with trials of like length has as many blocks (more than eight count as eight).
+    A study whose trials have a different length is considered only if it recorded the noise within its trials
+    separately. It is returned only if no study with trials of similar length has as many blocks, where more than eight
+    count as eight.
     """
     same = [
         study
@@ -228,8 +240,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
 
 
 def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None:
-    """Returns the wall time, in seconds, that a block takes for everything but running its loads. It is taken from the
-    latest study under these conditions, whatever the length of its trials; None if none has recorded it."""
+    """Returns the wall time, in seconds, that a block needs apart from running its loads, as the latest study under the
+    same conditions recorded it, whatever the length of its trials; None if no study recorded it."""
     return next(
         (
             study.overhead_s
@@ -242,12 +254,12 @@ def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None
 
 
 class _Damaged(StoreError):
-    """The error for a record that cannot be read, and may be replaced."""
+    """The error for a record that is damaged, and that may therefore be replaced."""
 
 
 def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
-    """Returns the record; an empty one if there is none. Raises StoreError if it is damaged or newer. `writer` names,
-    for the message, the command or study that replaces a damaged record."""
+    """Returns the record at `path`; an empty record if there is none. Raises StoreError if it is damaged or was written
+    by a newer pgtrial. In the message, `writer` names the command or study that will replace a damaged record."""
     try:
         data = from_json(read_bytes(path))
         version = data.get("format") if isinstance(data, dict) else None
@@ -260,11 +272,12 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
         raise _Damaged(f"{path} is ignored: it cannot be read ({error.strerror})") from error
     except ValueError as error:
         why = first_line(error)
-        raise _Damaged(f"{path} is ignored: it is damaged ({why}); {writer} begins a new one") from error
+        raise _Damaged(f"{path} is ignored: it is damaged ({why}); {writer} will replace it") from error
 
 
 def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
-    """Returns the record for a change, or an empty one in place of a damaged one. Raises StoreError if it is newer."""
+    """Returns the record at `path` to be changed, or an empty record in place of a damaged one. Raises StoreError if a
+    newer pgtrial wrote it."""
     try:
         return _read_shared(path, kind, "this")
     except _Damaged:
@@ -272,7 +285,7 @@ def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
 
 
 def _replace(path: Path, record: Record) -> None:
-    """Writes a record. Raises StoreError."""
+    """Writes a record to `path`. Raises StoreError."""
     try:
         write_atomically(path, record.model_dump_json(indent=1))
     except StoreError as error:

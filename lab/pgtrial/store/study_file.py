@@ -1,4 +1,4 @@
-"""Makes a checked spec of a study file, with errors that name the file, the key and the nearest known key."""
+"""Makes a checked `StudySpec` from a study file. Errors name the file, the line, the key and the nearest known key."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _NESTED: dict[str, type[BaseModel]] = {
     "wal": Volume,
     "monitoring": ProviderMetrics,
 }
-"""The types of tables that stand within other tables, by name."""
+"""The types of the tables that occur within other tables, by name."""
 
 
 _PASSED = "study"
-"""The name of a study whose file is a pipe, since a name such as /dev/fd/63 says nothing."""
+"""The name of a study whose file is a pipe, since the name of a pipe, such as /dev/fd/63, says nothing."""
 
 Change = Callable[[dict[str, Any]], Mapping[str, Any]]
 """A function that changes the keys of a study file before they are checked."""
@@ -85,11 +85,11 @@ def read_study(
     builds: Callable[[], Sequence[Build]] = tuple,
     change: Change = dict,
 ) -> StudySpec:
-    """Returns the spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
+    """Returns the spec in a TOML file, or that of a bundled study if `source` is `@name`. Raises StudyError.
 
-    If the study has profiles, the spec is that of the profile called `profile`, or of the first. `builds` finds the
-    servers of this machine, for an arm that stands for every one of them. `change` is applied to the keys of the
-    profile.
+    If the study has profiles, the spec is that of the profile `profile`, or of the first one. `builds` finds the
+    PostgreSQL installations on this machine, for an arm that stands for each of them. `change` is applied to the keys
+    of the profile.
     """
     name, text, data, folder = _parsed(source)
     section = data.setdefault("study", {})
@@ -105,15 +105,15 @@ def read_study(
 
 
 def profiles_of(source: str | Path) -> list[str]:
-    """Returns the profiles of a study file or a bundled study, in its order. Raises StudyError."""
+    """Returns the names of the profiles in a study file or a bundled study, in their order. Raises StudyError."""
     return profile_names(_parsed(source)[2], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
-    """Returns a checked spec from parsed keys. Raises StudyError.
+    """Returns a checked spec for the parsed keys of a study file. Raises StudyError.
 
-    `source` is the name in errors: a file, or the command line. Paths of scripts are relative to `folder`. `text` is
-    the text of the file, for the lines in errors.
+    In error messages, `source` is the name of the study: a file, or the command line. Paths of scripts are relative to
+    `folder`. `text` is the text of the file, in which the line numbers for messages are looked up.
     """
     keys = with_job_workload(with_program_workload(data))
     try:
@@ -121,7 +121,8 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     except ValidationError as error:
         raise StudyError(all_errors(error, _sentence, source, text, keys)) from None
     _check_arms(spec, source, text)
-    # a connection string that cannot be parsed is an error here, not at the first trial
+    # this call raises an error for an invalid connection string, which would otherwise be noticed only at the first
+    # trial
     without_secrets(spec)
     for read_files in (with_sources, with_programs, with_replay, with_data, with_arm_data, take_in):
         spec = read_files(spec, folder, source)
@@ -129,8 +130,8 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
-    """Returns the study with a fleet that has these keys. Keys that are None keep the values of the fleet that the
-    study has. Raises StudyError."""
+    """Returns the study with a fleet that has these keys. For keys that are None, the study's own fleet keeps its
+    values. Raises StudyError."""
     keys = {} if spec.fleet is None else spec.fleet.model_dump()
     try:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
@@ -143,12 +144,12 @@ def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
 
 
 def bundled_studies() -> dict[str, str]:
-    """Returns the questions of the studies that come with pgtrial, by name."""
+    """Returns the questions of the studies that come with pgtrial, by the name of the study."""
     return {name: _parsed(f"@{name}")[2]["study"]["question"] for name in _bundled_names()}
 
 
 def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
-    """Returns the study's name, the text and its keys, and the folder that paths of scripts are relative to."""
+    """Returns the study's name, its text, its keys, and the folder to which paths of scripts are relative."""
     if isinstance(source, str) and source.startswith("@"):
         name, text, folder = source[1:], _bundled_text(source[1:]), Path()
     elif is_passed(Path(source)):
@@ -157,12 +158,14 @@ def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
         name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
     data = parsed(text, str(source))
     if any("\0" in one for one in _texts(data)):
-        raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
+        raise StudyError(
+            f"{source} has a text with the character \\u0000, which no program accepts; remove the character"
+        )
     return name, text, data, folder
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields all keys and texts of a TOML value."""
+    """Yields all keys and all texts within a TOML value."""
     match value:
         case str():
             yield value
@@ -191,7 +194,7 @@ def _text(path: Path) -> str:
         raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
     except IsADirectoryError:
         raise StudyError(
-            f"{path} is the directory of a study, and a study file is needed here; name {path / 'study.toml'}"
+            f"{path} is the directory of a study, but a study file is needed here; name {path / 'study.toml'}"
             if (path / "study.toml").is_file()
             else f"{path} is a directory without a study.toml; name a study file or a study's directory"
         ) from None
@@ -201,7 +204,7 @@ def _text(path: Path) -> str:
         raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
 
 
-_TWO_ARMS = f"a study needs at least two arms; write {marks.arm('NAME')} once for each, the baseline first"
+_TWO_ARMS = f"a study needs at least two arms; write {marks.arm('NAME')} for each of them, the baseline first"
 
 
 def _check_arms(spec: StudySpec, source: str, text: str) -> None:
@@ -211,8 +214,8 @@ def _check_arms(spec: StudySpec, source: str, text: str) -> None:
 
 
 def _objections(design: Design) -> Iterator[tuple[Location, str]]:
-    """Yields the contradictions between keys that are right each by itself: where the contradiction is written, and a
-    sentence."""
+    """Yields contradictions between keys that are valid each by itself: the location of the contradiction in the file,
+    and a sentence."""
     spec = design.spec
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
@@ -232,7 +235,7 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
         yield ("server",), f"{marks.heading('server')}{objection}"
     for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
-            yield ("arms",), f"{marks.arm(repr(arm))} is no name for an arm; use 1 to 60 printable characters"
+            yield ("arms",), f"{marks.arm(repr(arm))} is not a valid name for an arm; use 1 to 60 printable characters"
         objection = objection_to_table(table) or objection_to_arm(table, design.servers[arm])
         if objection is not None:
             place = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
@@ -260,8 +263,8 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
     if (name := name_of_today(path, key)) is not None:
         return f"it is called {name} now"
     if (why := why_gone(path, key)) is not None:
-        return f"it is gone, since {why}; remove it"
-    # an arm may have the name of a table
+        return f"the key does not exist any more, since {why}; remove it"
+    # the name of an arm may be the same as that of a nested table
     nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
     if tuple(path[:-1]) == ("load", "job", "reads"):
         nested = JobRead
@@ -275,7 +278,7 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
 
 
 def _where(location: Sequence[int | str]) -> str:
-    """Returns the mark of a location: for `("load", "clients", 1)` it becomes `[load] clients, item 2`."""
+    """Returns the name of a location for messages: `("load", "clients", 1)` becomes `[load] clients, item 2`."""
     depth = 2 if location and location[0] in ("arms", "metrics") else 1
     section, rest = location[:depth], location[depth:]
     keys = ".".join(str(part) for part in rest if isinstance(part, str))
@@ -288,6 +291,6 @@ def _where(location: Sequence[int | str]) -> str:
 
 
 def _table(path: Sequence[int | str]) -> str:
-    """Returns the mark of a table within a sentence."""
+    """Returns the name of a table for messages."""
     first, *rest = map(str, path)
     return marks.arm(".".join(rest)) if first == "arms" and rest else marks.section(".".join((first, *rest)))

@@ -1,4 +1,4 @@
-"""Finds the files of suites: those that come with pgtrial, and folders of the user's."""
+"""Finds the files of suites: of those that come with pgtrial, and of folders of the user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgtrial.model.units import nearest
 from pgtrial.store.files import texts_of
 
 _SUITES = files("pgtrial") / "suites"
-"""The folder of the suites that come with pgtrial. Each is a folder with suite.toml."""
+"""The folder of the suites that come with pgtrial. Each suite is a folder in it with a file suite.toml."""
 
 _KEPT = (QUERY_ENDING, SUITE_FILE)
 
@@ -36,7 +36,7 @@ _SCALE = 1
 
 @dataclass(frozen=True)
 class FoundSuite:
-    """A suite that was found, with the files of its folder."""
+    """A suite, with the files of its folder."""
 
     name: str
     files: dict[str, str]
@@ -45,12 +45,12 @@ class FoundSuite:
 
     @property
     def scripts(self) -> dict[str, str]:
-        """Returns the files of the suite as a study has them among its scripts."""
+        """The files of the suite under the names that they have among the scripts of a study."""
         return {f"{self.name}/{file}": text for file, text in self.files.items()}
 
     @property
     def queries(self) -> list[str]:
-        """Returns the names of the suite's queries."""
+        """The names of the suite's queries."""
         return queries_of(self.name, self.scripts)
 
 
@@ -62,12 +62,12 @@ def bundled_suites() -> list[str]:
 
 
 def described_suites() -> dict[str, Suite]:
-    """Returns the suites that come with pgtrial, by name."""
+    """Returns the suites that come with pgtrial, by their names."""
     return {name: _read(_SUITES / name, name, name).suite for name in bundled_suites()}
 
 
 def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
-    """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or a path relative to
+    """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`.
 
     Raises StudyError, which begins with `source`.
@@ -88,8 +88,8 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
 
 
 def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadSection:
-    """Returns the load with those values that the suite's files decide: the number of queries, the limit, and the
-    scale. Raises StudyError for keys of the load that contradict the files."""
+    """Returns the load with the values that the suite's files determine: the number of queries, the time limit and the
+    scale. Raises StudyError if keys of the load contradict the files."""
     _check(load, found, source)
     update = {"queries": len(found.queries), "limit": load.suite.limit or found.suite.limit}
     scale = {"scale": [_SCALE]} if found.suite.data is not None and not load.scale_is_set else {}
@@ -97,24 +97,27 @@ def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadS
 
 
 def check_suite_servers(spec: StudySpec, source: str) -> None:
-    """Raises StudyError for servers on which the suite cannot run as the study asks."""
+    """Raises StudyError if the study asks for something that cannot be done on its servers, such as a restart of a
+    server of the user."""
     if not spec.load.suite.drops_caches:
         return
     for arm in spec.arms:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
-                f"{source}: {marks.at_arm(arm)}{marks.key('load.suite', 'cache', spec.load.suite.cache)} restarts the "
-                "server before each query, and a given server is not restarted; write "
-                f"{marks.short_key('load.suite', 'cache', 'warm')}, or have pgtrial make the server"
+                f"{source}: {marks.at_arm(arm)}{marks.key('load.suite', 'cache', spec.load.suite.cache)} needs a "
+                "restart of the server before each query, and pgtrial does not restart a server of yours; write "
+                f"{marks.short_key('load.suite', 'cache', 'warm')}, or let pgtrial start a server"
             )
 
 
 def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
     queries = found.queries
     if not queries:
-        raise StudyError(f"{source}: the suite {found.name} has no query; write one or more files *{QUERY_ENDING}")
+        raise StudyError(f"{source}: the suite {found.name} has no queries; write at least one file *{QUERY_ENDING}")
     if len(queries) > MOST_QUERIES:
-        raise StudyError(f"{source}: the suite {found.name} has {len(queries):,} queries; the most are {MOST_QUERIES}")
+        raise StudyError(
+            f"{source}: the suite {found.name} has {len(queries):,} queries; at most {MOST_QUERIES} are allowed"
+        )
     for name in load.suite.unchecked:
         if name not in queries:
             hint = nearest(name, queries, "there are")
@@ -124,12 +127,12 @@ def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
     if found.suite.data is not None and load.data:
         raise StudyError(
             f"{source}: {marks.key('load', 'data')}: the suite {found.name} has data of its own ({found.suite.data}); "
-            f"leave {marks.short_key('load', 'data')} out"
+            f"remove {marks.short_key('load', 'data')}"
         )
     if found.suite.data is None and load.scale != LoadSection.model_fields["scale"].default:
         raise StudyError(
-            f"{source}: {marks.key('load', 'scale')} is not for the suite {found.name}, whose data pgtrial does not "
-            "make; remove it"
+            f"{source}: {marks.key('load', 'scale')} has no effect for the suite {found.name}, whose data pgtrial does "
+            "not make; remove it"
         )
 
 

@@ -1,4 +1,4 @@
-"""The tables of a trial, which are a Parquet file each: their columns, and functions that read them."""
+"""Defines the tables of a trial, each of which is a Parquet file, and reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | 
 
 
 def _columns(row: type[Record]) -> dict[str, pl.DataType]:
-    """Returns the columns of a table whose rows are instances of a record type: numbers and texts."""
+    """Returns the columns of a table whose rows are records of a type with numbers and texts."""
     return {name: _KINDS.get(field.annotation, pl.String()) for name, field in row.model_fields.items()}
 
 
@@ -37,10 +37,10 @@ WAITS_SCHEMA: dict[str, pl.DataType] = {
     "state": pl.String(),
     "sessions": pl.Float64(),
 }
-"""The columns of waits.parquet: the mean number of sessions that the samples of pg_stat_activity in a second found in
-this state.
+"""The columns of waits.parquet. A row has the mean number of sessions that were in this state, over the samples of
+pg_stat_activity in this second.
 
-The measured part begins with second 0; seconds of the warm-up are negative.
+The measured phase begins with second 0; seconds of the warm-up are negative.
 """
 
 OBSERVED_SCHEMA: dict[str, pl.DataType] = {
@@ -49,15 +49,15 @@ OBSERVED_SCHEMA: dict[str, pl.DataType] = {
     "name": pl.String(),
     "value": pl.Float64(),
 }
-"""The columns of observed.parquet: the changes per second of counters of the server's views and of the host; gauges
-have their value.
+"""The columns of observed.parquet. A row has the increase per second of a counter of the server's views or of the host,
+or the value of a gauge.
 
-Seconds count as in waits.parquet. A value that was counted over the whole load has no second.
+Seconds are counted as in waits.parquet. A value that covers the whole load has no second.
 """
 
 PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
-"""The columns of provider.parquet: the mean in the provider's monitoring over the `span_s` seconds that begin with a
-second."""
+"""The columns of provider.parquet. A row has the mean of a metric in the provider's monitoring, over the `span_s`
+seconds that begin with this second."""
 
 
 SCHEMAS = {
@@ -67,18 +67,18 @@ SCHEMAS = {
     "observed": OBSERVED_SCHEMA,
     "provider": PROVIDER_SCHEMA,
 }
-"""The tables that a trial may have, by the names of their files."""
+"""The columns of the tables that a trial may have, by the names of their files."""
 
 
 _MOST_ROWS = 5_000_000
-"""The most rows of one table, which is what observing every second gives in 14 hours."""
+"""The largest number of rows of one table. Observing every second gives this number in 14 hours."""
 
 _MOST_ROWS_OF_A_BUNDLE = 50_000_000
 
 
 def read_frame(path: Path) -> pl.DataFrame:
-    """Returns a table of a trial. Raises StoreError, also for seconds beyond the longest trial, since readers take
-    memory for each second."""
+    """Returns a table of a trial. Raises StoreError if it is damaged, and also if it has seconds beyond the longest
+    possible trial, since readers use memory for each second."""
     try:
         check_regular(path)
         frame = pl.read_parquet(path, glob=False)
@@ -106,19 +106,19 @@ for line in sys.stdin:
         pass
     print(rows, flush=True)
 """
-"""The text of a Python program that tries whether tables can be read. It reads the paths of the tables from its
-standard input, one a line. Of a table with too many rows it reads only the number of rows, else the whole table. It
-prints the number of rows of each table, one a line, until a table makes it crash."""
+"""A Python program that tries to read tables. It reads the paths of the tables from standard input, one per line. It
+reads a table completely, unless the table has too many rows. It prints the number of rows of each table, one per line,
+until a table makes it crash."""
 
 
 def refuse_hostile(paths: Sequence[Path]) -> None:
-    """Raises StoreError if reading one of the tables crashes the process that reads it, as a crafted file can, or takes
-    too much memory. Tables that are damaged in other ways raise ordinary errors when they are read, and pass here."""
+    """Raises StoreError if one of the tables has too many rows, or makes the process that reads it crash, as a crafted
+    file can. Tables that are damaged in other ways are accepted here; reading them later raises an ordinary error."""
     if not paths:
         return
     names = "".join(f"{path}\n" for path in paths)
     done = subprocess.run(
-        # -P: no module of the current directory, which may be another account's
+        # -P: do not import modules from the current directory, which may belong to another account
         [sys.executable, "-P", "-c", _READ_EACH, str(_MOST_ROWS)],
         input=names,
         stdout=subprocess.PIPE,
@@ -129,16 +129,18 @@ def refuse_hostile(paths: Sequence[Path]) -> None:
     rows = list(map(int, done.stdout.split()))
     if done.returncode:
         fatal = paths[min(len(rows), len(paths) - 1)]
-        raise StoreError(f"{fatal} cannot be read: it ends the process that reads it; do not trust this bundle")
+        raise StoreError(f"{fatal} cannot be read: it makes the process that reads it crash; do not trust this bundle")
     largest = max(range(len(paths)), key=rows.__getitem__)
     if rows[largest] > _MOST_ROWS:
-        raise StoreError(f"{paths[largest]} has {rows[largest]:,} rows, and at most {_MOST_ROWS:,} are read")
+        raise StoreError(f"{paths[largest]} has {rows[largest]:,} rows, but pgtrial reads at most {_MOST_ROWS:,}")
     if sum(rows) > _MOST_ROWS_OF_A_BUNDLE:
-        raise StoreError(f"the tables have {sum(rows):,} rows, and at most {_MOST_ROWS_OF_A_BUNDLE:,} are read")
+        raise StoreError(
+            f"the tables have {sum(rows):,} rows in total, but pgtrial reads at most {_MOST_ROWS_OF_A_BUNDLE:,}"
+        )
 
 
 def again(trial: Path) -> str:
-    """Returns what to do about a damaged trial, a clause of a message."""
+    """Returns the remedy for a damaged trial, as the last clause of a message."""
     return f"delete the directory {trial} and run the study again: only that trial is repeated"
 
 
@@ -147,15 +149,16 @@ _COMMITTED = pl.col("transactions").sum()
 
 
 def committed_per_second(timeline: pl.DataFrame) -> list[int]:
-    """Returns the committed transactions of each second of the measured part; a second without a row had none."""
+    """Returns the number of committed transactions in each second of the measured phase. A second without a row had
+    none."""
     return _without_gaps(dict(timeline.filter(_MEASURED).group_by("second").agg(_COMMITTED).iter_rows()))
 
 
 def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
-    """Returns for many timelines what committed_per_second returns for one, by the indices of their trials. Raises
+    """Returns for several timelines, by the index of the trial, what committed_per_second returns for one. Raises
     StoreError.
 
-    All are read in one pass, in a fifth of the time that they take one by one.
+    All files are read in one pass, which takes a fifth of the time that reading them one by one takes.
     """
     indices = {str(path): index for index, path in timelines.items()}
     seconds: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -170,7 +173,7 @@ def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
                 raise ValueError(name)
             seconds[indices[name]][second] = committed
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        # read one by one, so that the error names the table that is damaged
+        # reading the files one by one raises an error that names the damaged table
         return {index: committed_per_second(read_frame(path)) for index, path in timelines.items()}
     return {index: _without_gaps(seconds[index]) for index in timelines}
 

@@ -1,7 +1,7 @@
-"""Temporary folders of this process, and those that killed processes have left.
+"""Creates temporary folders, and removes those that killed processes have left.
 
-They lie in the state directory and not in /tmp, so that the next study and `pgtrial cleanup` find what a killed process
-has left: server logs, scripts and statements with values from the users' data.
+The folders are in the state directory and not in /tmp, so that the next study and `pgtrial cleanup` find what a killed
+process has left: server logs, scripts, and statements with values from the users' data.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _FOLDER = "temporary"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Makes a new folder that only this account can enter, and removes it at the end of the context.
+    """Creates a folder that only this account can access, and removes it at the end of the context.
 
-    If the state directory cannot be written, the folder lies in TMPDIR, and stays if this process is killed. Raises
-    StoreError if that cannot be written either.
+    If the state directory cannot be written, the folder is created in TMPDIR, and stays if this process is killed.
+    Raises StoreError if TMPDIR cannot be written either.
     """
     with ExitStack() as stack:
         try:
@@ -35,14 +35,14 @@ def temporary_folder() -> Iterator[Path]:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-")))
             except OSError as error:
                 raise StoreError(
-                    f"no temporary folder can be made in {state_root()}, nor in {error.filename or 'TMPDIR'} "
+                    f"pgtrial cannot create a temporary folder in {state_root()}, nor in {error.filename or 'TMPDIR'} "
                     f"({error.strerror}); set PGTRIAL_STATE to a directory that you own, on a disk with free space"
                 ) from error
         yield folder
 
 
 def _made() -> Path:
-    """Returns the folder of all temporary folders, and makes it if it does not exist. Raises OSError."""
+    """Returns the folder that contains all temporary folders, and creates it if it does not exist. Raises OSError."""
     path = state_root().absolute() / _FOLDER
     own_directory(path)
     if not is_own(path):
@@ -57,7 +57,8 @@ def abandoned(state: Path) -> list[Path]:
 
 
 def remove_abandoned(state: Path) -> list[Path]:
-    """Removes such folders, and returns those that were removed."""
+    """Removes the temporary folders in a state directory whose processes were killed, and returns those that were
+    removed."""
     removed = []
     for folder in _abandoned(state):
         shutil.rmtree(folder, ignore_errors=True)

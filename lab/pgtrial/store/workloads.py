@@ -1,7 +1,7 @@
-"""Workloads that are files: scripts of pgbench and Lua, and packs, which come with pgtrial or are folders of the
-user's.
+"""Reads workloads that are files: pgbench scripts, Lua scripts, and packs, which come with pgtrial or are folders of
+the user.
 
-They are read at planning and kept with the study.
+The files are read when a study is planned, and are copied into the study.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _PACKS = files("pgtrial.store") / "packs"
 """The folder of the packs that come with pgtrial."""
 
 _SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
-"""Matches the commands of pgbench that run a program."""
+"""Matches the backslash commands of pgbench that run a program."""
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises
+    """Returns the spec with the texts of its scripts, packs or suite, whose paths are relative to `folder`. Raises
     StudyError."""
     check_arm_scripts(spec, source)
     read = _OF_A_KIND.get(spec.load.kind.stored.key, _with_scripts)
@@ -91,11 +91,13 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             )
         if any(name == pack.name for pack in packs.values()):
             raise StudyError(
-                f"{source}: {marks.key('load', 'workload')}: {path} is called as a pack of the study is; rename it"
+                f"{source}: {marks.key('load', 'workload')}: the script {path} has the same name as a pack of the "
+                "study; rename it"
             )
         if name in BUILT_IN:
             raise StudyError(
-                f"{source}: {marks.key('load', 'workload')}: {path} is called as a built-in workload is; rename it"
+                f"{source}: {marks.key('load', 'workload')}: the script {path} has the same name as a built-in "
+                "workload; rename it"
             )
         texts[name] = _read(folder / path, source)
         origins[name] = path
@@ -126,11 +128,11 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 _OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
-"""The functions that read the files of a load that are not scripts, by the key of the kind of load."""
+"""The functions that read the files of a load, by the key of the kind of load, if these files are not scripts."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
-    """Returns the spec with a script in place of its query; adds the text of the script to `texts`."""
+    """Returns the spec in which the query is replaced by a script. Adds the text of the script to `texts`."""
     texts[QUERY] = as_script(spec.load.query or "")
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
@@ -147,13 +149,14 @@ def _with_beside(
         return load
     if not path.endswith(".sql"):
         raise StudyError(
-            f"{source}: {marks.key('load.job', 'beside')}: {path} is no script of pgbench; write "
+            f"{source}: {marks.key('load.job', 'beside')}: {path} is not a script of pgbench; write "
             f"{', '.join(WORKLOADS)}, or the path of a .sql file"
         )
     name = PurePosixPath(path).name
     if name in texts:
         raise StudyError(
-            f"{source}: {marks.key('load.job', 'beside')}: {name} is called as the job's file is; rename one of the two"
+            f"{source}: {marks.key('load.job', 'beside')}: {name} has the same name as the file of the job; rename one "
+            "of the two"
         )
     texts[name] = _read(folder / path, source)
     origins[name] = path
@@ -173,12 +176,12 @@ def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], orig
 
 
 def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -> None:
-    """Raises StudyError for keys about the user's own data that contradict the workloads."""
+    """Raises StudyError if keys about the user's own data (`data`, `values`) contradict the workloads."""
     for pack in packs.values():
         if load.data:
             raise StudyError(
-                f"{source}: {marks.key('load', 'data')}: the pack {pack.name} makes tables of its own; leave "
-                f"{marks.key('load', 'data')} out, or name scripts on your data as {marks.key('load', 'workload')} in "
+                f"{source}: {marks.key('load', 'data')}: the pack {pack.name} makes tables of its own; remove "
+                f"{marks.key('load', 'data')}, or name scripts on your data as {marks.key('load', 'workload')} in "
                 "place of the pack"
             )
         if load.is_mixed:
@@ -188,36 +191,37 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
     for workload in load.workload:
         if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
             raise StudyError(
-                f"{source}: {marks.key('load', 'values')} are for a query or scripts of pgbench (.sql), and "
-                f"{workload} is none; leave {marks.short_key('load', 'values')} out"
+                f"{source}: {marks.key('load', 'values')} are only for queries and pgbench scripts (.sql), but the "
+                f"workload is {workload}; remove {marks.short_key('load', 'values')}"
             )
 
 
 def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:
-    """Raises StudyError for a pack that the study has already, or that has the name of another workload."""
+    """Raises StudyError if the study already has this pack, or another workload with its name."""
     alike = [other for other in packs.values() if other.name == pack.name and other.files != pack.files]
     if alike or pack.name in texts or pack.name in BUILT_IN:
         raise StudyError(
-            f"{source}: {marks.key('load', 'workload')}: another workload is called {pack.name} as this pack is; "
-            "rename its folder"
+            f"{source}: {marks.key('load', 'workload')}: another workload has the same name as the pack {pack.name}; "
+            "rename the folder of the pack"
         )
     if pack.path in packs:
         raise StudyError(
-            f"{source}: {marks.key('load', 'workload')}: lists the pack {pack.path} more than once; remove one"
+            f"{source}: {marks.key('load', 'workload')}: the pack {pack.path} is listed more than once; remove one of "
+            "them"
         )
 
 
 def _with_packs(
     load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
 ) -> LoadSection:
-    """Returns the load, with the defaults of its pack filled in if that pack is the only workload. Raises
+    """Returns the load. If a single pack is its only workload, the defaults of the pack are filled in. Raises
     StudyError."""
     distinct = {pack.name: pack.pack for pack in packs.values()}
     if packs:
         check_section(load.pack, distinct.values(), source)
     elif load.pack != PackSection():
         raise StudyError(
-            f"{source}: {marks.key('load', 'pack')} is for workloads that are packs, and none of these is; remove it"
+            f"{source}: {marks.key('load', 'pack')} is only for packs, but no workload is a pack; remove it"
         )
     for workload in load.workload:
         pack_load(workload, texts, load.pack)
@@ -228,13 +232,13 @@ def _with_packs(
 
 
 def digest(text: str) -> str:
-    """Returns the SHA-256 of a script's text, as the plan has it."""
+    """Returns the SHA-256 of a text in hexadecimal, as the plan stores it for each script."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str, str]:
-    """Returns the modules beside a Lua script that it requires, and those that they require. Other modules come from
-    elsewhere."""
+    """Returns the modules in the folder of a Lua script that the script requires, directly or through other modules.
+    Modules in other places are not included."""
     modules: dict[str, str] = {}
     for module in _REQUIRE.findall(text):
         name = f"{module}.lua"
@@ -245,18 +249,18 @@ def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str
 
 
 def _read_script(path: Path, source: str) -> str:
-    """Returns the text of the script of an arm."""
+    """Returns the text of an arm's script. Raises StudyError."""
     if path.is_dir():
         raise StudyError(
-            f"{source}: {marks.heading('arms')}workload: {path} is a folder; arms differ in scripts alone, so name a "
-            ".sql file"
+            f"{source}: {marks.heading('arms')}workload: {path} is a folder; arms can only have scripts of their own, "
+            "so name a .sql file"
         )
     return _read(path, source)
 
 
 def _read(path: Path, source: str) -> str:
     try:
-        # bytes, since reading text would change the line ends
+        # the bytes are decoded here, since reading the file as text would change line ends
         text = read_bytes(path).decode()
     except UnicodeDecodeError:
         raise StudyError(
@@ -272,26 +276,27 @@ def _read(path: Path, source: str) -> str:
 
 
 def _check_runnable(path: Path, text: str, source: str) -> None:
-    """Raises StudyError for a script that can run programs, if pgtrial runs as root and another account could exchange
-    the file."""
+    """Raises StudyError if a script can run programs, pgtrial runs as root, and another account could replace the
+    file."""
     if (path.suffix == ".lua" or _SHELL.search(text)) and (why := refusal_to_run(path)) is not None:
         raise StudyError(f"{source}: {marks.key('load', 'workload')}: the script can run programs: {why}")
 
 
 @dataclass(frozen=True)
 class FoundPack:
-    """A pack that was found, with the files of its folder."""
+    """A pack, with the files of its folder."""
 
     name: str
     mix: str | None
-    """The mix of the pack that the study names; None for the pack's first mix."""
+    """The mix of the pack that the study names; None if it names none, which means the first mix."""
     files: dict[str, str]
     """The text of each file, by its name in the folder."""
     pack: Pack
 
     @property
     def path(self) -> str:
-        """Returns the names of pack and mix, `queue` or `kv/A`. The first mix is written out, too."""
+        """The name of the pack with that of its mix, such as `queue` or `kv/A`. The mix is included even if it is the
+        first one."""
         mix = self.mix or next(iter(self.pack.by_mix))
         return self.name if mix is None else f"{self.name}/{mix}"
 
@@ -302,13 +307,13 @@ def bundled_packs() -> list[str]:
 
 
 def described_packs() -> dict[str, Pack]:
-    """Returns the packs that come with pgtrial, by name."""
+    """Returns the packs that come with pgtrial, by their names."""
     return {name: _read_pack(_PACKS / name, name, None, name).pack for name in bundled_packs()}
 
 
 def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
-    """Returns the pack that a workload names: `pack:NAME`, or a path relative to `folder`; None if the workload is a
-    script.
+    """Returns the pack that a workload names: `pack:NAME` for one that comes with pgtrial, or else a path relative to
+    `folder`; None if the workload is a script.
 
     Raises StudyError, which begins with `source`.
     """

@@ -1,5 +1,5 @@
-"""Histories on a branch of git. They are read without a checkout, and added to by commits that touch no work tree or
-index."""
+"""Keeps histories on a branch of git. They are read without a checkout, and are changed by commits that do not touch
+the work tree or the index."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pgtrial.store.histories.lines import SUFFIX, Joined, joined, read_lines
 
 _TRIES = 20
 _PAUSE_S = 0.05
-"""The most tries to make a commit while other writers move the branch, and the pause between two tries, seconds."""
+"""The largest number of attempts to add a commit while other writers move the branch, and the pause between two
+attempts in seconds."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """An entry of a tree in git."""
+    """An entry of a tree object in git."""
 
     kind: str
     """The mode and the type of the entry, as git writes them."""
@@ -29,12 +30,12 @@ class _File:
 
     @property
     def is_text(self) -> bool:
-        """True if the entry is a file, and no link or folder."""
+        """True if the entry is a regular file, and not a link or a folder."""
         return self.kind.startswith("100")
 
 
 class HistoryBranch:
-    """A branch with a file for each history in its root. Other files on the branch are kept."""
+    """A branch of git whose root has a file for each history. Other files on the branch are kept."""
 
     def __init__(self, source: GitSource) -> None:
         self._where = source.text
@@ -42,26 +43,28 @@ class HistoryBranch:
         self._branch = source.ref
         if source.is_remote:
             raise StudyError(
-                f"{self._where} is not on this machine; fetch its branch into a repository here, and name that one"
+                f"{self._where} is not on this machine; fetch its branch into a repository on this machine, and name "
+                "that repository"
             )
 
     def file(self, name: str) -> str:
-        """Returns the place of a history for messages."""
+        """Returns the name of a history's file in messages."""
         return f"{self._where}:{name}{SUFFIX}"
 
     def names(self) -> list[str]:
-        """Returns the names of all histories, sorted. Raises StudyError if there is no such branch."""
+        """Returns the sorted names of all histories on the branch. Raises StudyError if the branch does not exist."""
         files = self._files(self._tip_to_read())
         return sorted(name.removesuffix(SUFFIX) for name in files if _is_history(name))
 
     def read(self, name: str) -> bytes:
-        """Returns the text of a history. Raises StoreError."""
+        """Returns the content of a history's file. Raises StoreError."""
         return self._text(self._files(self._tip_to_read()), name)
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
-        """Adds entries to a history by a commit. If the branch is missing, its first commit has no parent.
+        """Adds entries to a history by a commit on the branch. If the branch does not exist, it is created with this
+        commit.
 
-        The commit is made again if another writer has moved the branch meanwhile. Raises StoreError and StudyError.
+        If another writer has moved the branch meanwhile, the commit is made again. Raises StoreError and StudyError.
         """
         self._check_writable()
         words = ""
@@ -75,19 +78,21 @@ class HistoryBranch:
                 return result
             subject = f"{name}: {', '.join(entry.commit[:10] for entry in entries)}"
             commit = self._commit(tip, {**files, f"{name}{SUFFIX}": self._file(result.text)}, subject)
-            # the old value as a condition: a commit of another writer is never lost
+            # update-ref checks the old value, so that a commit of another writer is never lost
             arguments = ("-m", "pgtrial history add", f"refs/heads/{self._branch}", commit, tip or "0" * len(commit))
             done = git.run(self.repository, "update-ref", *arguments)
             if done.returncode == 0:
                 return result
             words = git.words_of(done.stderr)
             time.sleep(_PAUSE_S)
-        raise StoreError(f"{self._where}: nothing was added, since the branch could not be moved ({words}); try again")
+        raise StoreError(
+            f"{self._where}: pgtrial added nothing, because git could not update the branch ({words}); try again"
+        )
 
     # ---- reading
 
     def _tip_to_read(self) -> str:
-        """Returns the commit of the branch, or of the branch as it was fetched from another repository:
+        """Returns the commit of the branch. If there is no such local branch, it is that of a remote-tracking branch,
         `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
@@ -96,10 +101,10 @@ class HistoryBranch:
         raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
 
     def _cure(self) -> str:
-        """Returns the command with which the user makes the missing branch, as a clause of a message."""
+        """Returns the command that creates the missing branch, as the last clause of a message."""
         if (remote := self._remote_that_has_it()) is not None:
             return f"{remote} has it: run git fetch {remote} {self._branch}:{self._branch}"
-        return f"`pgtrial history add BUNDLE --in {self._where}` begins one"
+        return f"`pgtrial history add BUNDLE --in {self._where}` creates it"
 
     def _remote_that_has_it(self) -> str | None:
         pattern = f"refs/remotes/*/{self._branch}"
@@ -108,7 +113,8 @@ class HistoryBranch:
         return remotes[0] if remotes else None
 
     def _files(self, commit: str) -> dict[str, _File]:
-        """Returns the entries in the root of a commit, by name. A name that is not UTF-8 has lone surrogates."""
+        """Returns the entries in the root directory of a commit, by name. Names that are not UTF-8 contain surrogate
+        escapes."""
         listed = git.content(self.repository, self._where, "ls-tree", "-z", commit)
         rows = [row.partition("\t") for row in listed.decode(errors="surrogateescape").split("\0") if row]
         return {name: _File(*entry.rsplit(" ", 1)) for entry, _, name in rows}
@@ -116,7 +122,7 @@ class HistoryBranch:
     def _text(self, files: Mapping[str, _File], name: str) -> bytes:
         file = files.get(f"{name}{SUFFIX}")
         if file is None or not file.is_text:
-            raise StoreError(f"{self.file(name)} is not a file; correct the branch")
+            raise StoreError(f"{self.file(name)} is not a regular file; correct the branch")
         return git.content(self.repository, self._where, "cat-file", "blob", file.id)
 
     # ---- writing
@@ -125,7 +131,7 @@ class HistoryBranch:
         return _File("100644 blob", self._made("hash-object", "-w", "--stdin", data=text))
 
     def _commit(self, tip: str | None, files: Mapping[str, _File], subject: str) -> str:
-        """Makes a commit of these files, and returns its id."""
+        """Makes a commit with these files and the parent `tip`, and returns its id."""
         rows = "".join(f"{file.kind} {file.id}\t{name}\0" for name, file in files.items())
         tree = self._made("mktree", "-z", data=rows.encode(errors="surrogateescape"))
         parent = ("-p", tip) if tip is not None else ()
@@ -137,20 +143,21 @@ class HistoryBranch:
     def _check_names(self) -> None:
         if not self.repository.is_dir():
             raise StudyError(
-                f"{self._where}: there is no directory {self.repository}; name one that is a repository of git"
+                f"{self._where}: there is no directory {self.repository}; name a directory that is a git repository"
             )
         git.output(self.repository, self._where, "rev-parse", "--git-dir")
         named = git.run(self.repository, "check-ref-format", "--branch", self._branch)
         if named.stdout.strip() != self._branch or is_commit(self._branch):
-            raise StudyError(f"{self._where}: {self._branch!r} is no name of a branch; write git:PATH@BRANCH")
+            raise StudyError(f"{self._where}: {self._branch!r} is not a valid name of a branch; write git:PATH@BRANCH")
 
     def _check_writable(self) -> None:
-        """Raises StudyError if no commit of an entry can be made."""
+        """Raises StudyError if pgtrial cannot add a commit to the branch."""
         self._check_names()
         listed = git.output(self.repository, self._where, "worktree", "list", "--porcelain")
         if f"branch refs/heads/{self._branch}" in listed.splitlines():
             raise StudyError(
-                f"{self._where}: the branch is checked out, and its files would not follow; name a branch that is not"
+                f"{self._where}: the branch is checked out, and a new commit would not change its files in the work "
+                "tree; name a branch that is not checked out"
             )
         if (
             git.commit_named(self.repository, f"refs/heads/{self._branch}") is None
@@ -165,10 +172,11 @@ class HistoryBranch:
                 )
 
     def _check_is_of_histories(self, files: Mapping[str, _File]) -> None:
-        """Raises StudyError for a branch that has other contents, such as the source of a project."""
+        """Raises StudyError if the branch has files but no history, such as the source code of a project."""
         if files and not any(map(_is_history, files)):
             raise StudyError(
-                f"{self._where}: the branch has other files and no history; name a new one, which pgtrial begins"
+                f"{self._where}: the branch has files but no history; name a branch that does not exist yet, which "
+                "pgtrial will create"
             )
 
 

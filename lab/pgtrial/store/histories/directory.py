@@ -1,4 +1,4 @@
-"""Histories in a directory."""
+"""Keeps histories in a directory."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ class HistoryDirectory:
 
     @property
     def repository(self) -> Path:
-        """Returns a directory in the git repository to which the histories belong, if there is one."""
+        """A directory that may be in the git repository to which the histories belong."""
         return self._path
 
     def file(self, name: str) -> str:
-        """Returns the path of a history for messages."""
+        """Returns the path of a history's file for messages."""
         return str(self._of(name))
 
     def names(self) -> list[str]:
-        """Returns the names of all histories, sorted. Raises StoreError if the directory is missing."""
+        """Returns the sorted names of all histories in the directory. Raises StoreError if the directory does not
+        exist."""
         if not self._path.is_dir():
-            raise StoreError(f"there is no history in {self._path}; `pgtrial history add BUNDLE` begins one")
+            raise StoreError(f"there is no history in {self._path}; `pgtrial history add BUNDLE` starts one")
         check_listed(self._path)
         paths = (path for path in self._path.iterdir() if path.suffix == SUFFIX and not path.name.startswith("."))
         return sorted(path.stem for path in paths)
 
     def read(self, name: str) -> bytes:
-        """Returns the text of a history. Raises StoreError."""
+        """Returns the content of a history's file. Raises StoreError."""
         with reading(self._of(name)):
             return read_bytes(self._of(name))
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
-        """Adds entries to a history, whose file is made if it is missing. A crash leaves the file as it was.
+        """Adds entries to a history, whose file is created if it does not exist. A crash leaves the file as it was.
 
         Raises StoreError.
         """
@@ -63,7 +64,7 @@ class HistoryDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Makes sure that no other pgtrial adds to the directory until the block ends."""
+        """A context in which no other pgtrial can add entries to the directory."""
         with writing(self._path, "--in"):
             make_directory(self._path)
             with open(self._path / _LOCK, "a", opener=open_own) as file:

@@ -1,4 +1,4 @@
-"""The lines of a history's file: reads and checks them, and adds further entries."""
+"""Reads and checks the lines of a history's file, and adds further entries."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FORMAT = 1
 
 
 class Joined(NamedTuple):
-    """The entries of a file after others were added, with how many of them are new and how many replaced an older
-    one."""
+    """All entries of a history after some were added, with the numbers of entries that are new and that replaced an
+    older one."""
 
     entries: list[Entry]
     new: int
@@ -27,25 +27,25 @@ class Joined(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """Returns the bytes of the whole file."""
+        """The content of the whole file."""
         return "".join(f"{entry.model_dump_json()}\n" for entry in self.entries).encode()
 
     @property
     def changes(self) -> bool:
-        """True if the file changes."""
+        """True if the added entries change the file."""
         return bool(self.new or self.replaced)
 
 
 def read_lines(text: bytes, file: str) -> list[Entry]:
-    """Returns the entries of a file, the earliest first; entries of the same moment stay in the order in which they
-    were added. Raises StoreError."""
+    """Returns the entries in a history's file, the earliest first. Entries of the same time stay in the order in which
+    they were added. `file` is the name of the file in messages. Raises StoreError."""
     lines = text.splitlines()
     entries = [_entry(line, f"{file}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     return sorted(entries, key=_moment)
 
 
 def joined(known: Sequence[Entry], entries: Sequence[Entry]) -> Joined:
-    """Adds entries to those of a file. An entry replaces that of the same arm of the same study."""
+    """Adds entries to the known ones of a history. An entry replaces an earlier entry with the same study and arm."""
     by_key = {_key(entry): entry for entry in known}
     new = sum(_key(entry) not in by_key for entry in entries)
     replaced = sum(by_key.get(_key(entry), entry) != entry for entry in entries)
@@ -70,4 +70,6 @@ def _entry(line: bytes, where: str) -> Entry:
         return Entry.model_validate(content)
     except ValueError as error:
         why = first_line(error) if isinstance(error, ValidationError) else "it is not JSON"
-        raise StoreError(f"{where} is damaged ({why}); remove the line, and add its bundle again") from error
+        raise StoreError(
+            f"{where} is damaged ({why}); remove the line, and add its bundle again with `pgtrial history add`"
+        ) from error

@@ -1,4 +1,4 @@
-"""The places of histories: a directory, or a branch of git as `git:PATH@BRANCH`."""
+"""Finds out where histories are kept: in a directory, or on a branch of git (`git:PATH@BRANCH`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pgtrial.store.histories.directory import HistoryDirectory
 from pgtrial.store.histories.lines import read_lines
 
 HISTORY = "history"
-"""The directory of the histories if the user names none."""
+"""The default directory for histories."""
 
 HistoryPlace = HistoryDirectory | HistoryBranch
 
 
 def place_of(text: str) -> HistoryPlace:
-    """Returns the place of histories that a text names. Raises StudyError."""
+    """Returns the directory or branch with histories that a text names. Raises StudyError."""
     if not is_source(text):
         return HistoryDirectory(Path(text))
     try:
@@ -26,7 +26,7 @@ def place_of(text: str) -> HistoryPlace:
     except ValueError as error:
         raise StudyError(f"{text} {error}") from None
     if not isinstance(source, GitSource):
-        raise StudyError(f"{text} holds no histories; write the path of a directory, or git:PATH@BRANCH")
+        raise StudyError(f"{text} cannot contain histories; write the path of a directory, or git:PATH@BRANCH")
     return HistoryBranch(source)
 
 
