@@ -226,7 +226,7 @@ def test_several_arms_have_an_entry_each(example):
         ("add", ["a", "b"], {"commit": "v1"}, "--commit takes the name of one commit"),
         ("add", ["a"], {"date": "soon"}, "--date 'soon' is not a time"),
         ("show", [], {"commit": "v1"}, "--commit and --date apply only to `pgtrial history add`"),
-        ("show", ["x"], {}, "there is no history x; there are s"),
+        ("show", ["x"], {}, "there is no history with the name x; the names are s"),
         ("add", [str(EXAMPLES / "huge-pages-1gb.tar.xz")], {"commit": "v1"}, "so that --commit would name all of them"),
     ],
 )

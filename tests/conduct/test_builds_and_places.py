@@ -98,7 +98,7 @@ def test_what_differs_between_the_places_is_no_difference_of_the_arms(study):
     found = audit(study.plan, facts, study.design).findings
     [finding] = [each for each in found if each.rule == "swapped_places"]
     assert (finding.severity, finding.arms) == ("info", ["master", "patch"])
-    assert "at different ones, and differed in storage.source" in finding.message
+    assert "at different ones, and so differed in storage.source" in finding.message
     assert {each.rule for each in found}.isdisjoint({"undeclared_difference", "unequal_flush"})
     fixed: StudySpec = study.spec.model_copy(update={"server": study.spec.server.model_copy(update={"storage": None})})
     named = {each.rule for each in audit(study.plan, facts, Design(fixed)).findings}

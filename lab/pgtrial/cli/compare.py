@@ -156,9 +156,9 @@ def compare_command(
     reads: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --command: a number that the program prints, to compare in place of its time, and the regular "
-            r"expression that finds it, e.g. 'NOPM=achieved (\d+) NOPM'; more is better, unless --set "
-            "load.job.reads.NOPM.better=less says otherwise; repeatable.",
+            help="With --command: a name, and a regular expression that finds a number in the output of the program, "
+            r"e.g. 'NOPM=achieved (\d+) NOPM'. The arms are then compared by this number and not by the time of the "
+            "program. More counts as better, unless you add --set load.job.reads.NOPM.better=less. Repeatable.",
             metavar="NAME=PATTERN",
             show_default=False,
         ),

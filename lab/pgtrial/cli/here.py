@@ -221,7 +221,7 @@ def cleanup_command(
     ] = False,
 ) -> int:
     """Remove what interrupted studies have left: stop their servers and Ray clusters, remove their directories, undo
-    their changes of hosts and given servers, and drop the tables that pgtrial has made on given servers.
+    their changes of hosts and of servers that studies named, and drop the tables that pgtrial has made on such servers.
 
     Templates and builds that a running study uses are kept, and so are tables on a server on which a study runs. The
     exit status is 3 if something could not be removed or undone.

@@ -111,7 +111,7 @@ def history_command(
     is not worse, 2 no verdict. If the repository of the commits is not on this machine, pgtrial uses the repository of
     the history. The set-ups come from the history, which somebody else may have written. pgtrial therefore shows what
     they do first, and runs them only after you answer yes at the terminal or give --trust. Programs, connections to
-    given servers, changes of this machine and builds from another repository need --allow as well.
+    servers that the set-ups name, changes of this machine and builds from another repository need --allow as well.
 
     If PLACE is a branch, pgtrial reads the branch without a checkout. `add` makes a commit on the branch, and creates
     the branch if it does not exist. The work tree and the index of the repository are not changed.
@@ -290,7 +290,7 @@ def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str
         raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` starts one")
     for name in map(str, names):
         if name not in known:
-            raise StudyError(f"there is no history {name}; there are {', '.join(known)}")
+            raise StudyError(f"there is no history with the name {name}; the names are {', '.join(known)}")
     return [str(name) for name in names] or list(known)
 
 

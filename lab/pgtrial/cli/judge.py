@@ -128,7 +128,7 @@ def _share(text: str) -> float:
 def _draw(arms: str, blocks: int, seed: int | None, *, json: bool) -> None:
     drawn = draw(arms.split(","), blocks, secrets.randbelow(2**32) if seed is None else seed)
     if blocks < (fewest := p9.first_look(len(drawn.arms) - 1)):
-        warn(f"a verdict on these arms takes at least {fewest} blocks")
+        warn(f"a verdict on these arms takes at least {fewest} blocks; draw more of them with --blocks")
     if json:
         json_line({"arms": drawn.arms, "seed": drawn.seed, "blocks": drawn.blocks})
         return

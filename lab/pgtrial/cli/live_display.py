@@ -134,7 +134,7 @@ class LiveDisplay:
             if reach := by_the_end(self._block):
                 rows.add_row("by the end", reach)
         bar = ProgressBar(total=begun.planned, completed=begun.number - 1, width=60)
-        return Group(Padding(bar, 0), rows)  # the bar alone would not end its line
+        return Group(Padding(bar, 0), rows)  # in a Padding, because the bar alone does not end its line
 
     def _add_now(self, rows: Table, begun: TrialBegins | None) -> None:
         unit = rate_unit([begun.load_point]) if begun is not None else "tps"

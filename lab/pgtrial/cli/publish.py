@@ -14,7 +14,7 @@ from pgtrial.model.units import slug
 from pgtrial.store.files import make_folder, write_atomically
 from pgtrial.store.replaceable import PAGE, check_replaceable
 
-if TYPE_CHECKING:  # not imported when pgtrial runs, since other commands start sooner without its libraries
+if TYPE_CHECKING:  # only type checkers import this module; commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import Glance
 
 _INDEX = "index.html"

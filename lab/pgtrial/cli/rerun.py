@@ -77,8 +77,8 @@ def rerun_command(
 
     A study that was not made by this account on this machine counts as somebody else's. pgtrial first shows what the
     study does, and runs it only after you answer yes at the terminal or give --trust. If the study starts programs,
-    connects to given servers, changes this machine, builds from source or reads files, it needs --allow as well; the
-    message names the words for --allow.
+    connects to servers that it names, changes this machine, builds from source or reads files, it needs --allow as
+    well; the message names the words for --allow.
     """
     with open_study(bundle) as opened, values_of(bundle):
         then, spec = read_measured(opened), opened.spec

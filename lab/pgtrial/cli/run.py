@@ -67,8 +67,8 @@ def run_command(
     A study file that you name counts as yours, and pgtrial runs it without asking. The directory of a study that was
     not made by this account on this machine, such as an unpacked bundle, counts as somebody else's. pgtrial first shows
     what such a study does, and runs it only after you answer yes at the terminal or give --trust. If the study starts
-    programs, connects to given servers, changes this machine, builds from source or reads files, it needs --allow as
-    well.
+    programs, connects to servers that it names, changes this machine, builds from source or reads files, it needs
+    --allow as well.
 
     The exit status is 0 if the study is complete, whatever the verdict, and 2 if all trials of an arm failed, so that
     the arm was not measured. With --fail-on-regression the status is 1 if an arm is worse than the baseline, as for

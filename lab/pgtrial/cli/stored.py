@@ -226,8 +226,8 @@ def metrics_command(
     study = StudyDirectory.open(directory)
     if not measured_arms(study):
         raise StudyError(
-            f'{directory}: no arm of this study has monitoring; give one monitoring = {{ cloudwatch = "..." }} and run '
-            "it"
+            f"no arm of the study in {directory} names the metrics of a cloud provider; write for example "
+            'monitoring = { cloudwatch = "..." } into an arm, and run the study again'
         )
     if not study.made_here:
         asked = [effect for effect in effects_of(study.spec) if effect.kind == "servers"]

@@ -26,8 +26,8 @@ Allow = Annotated[
     str | None,
     typer.Option(
         help="What a study of somebody else is allowed to do, besides SQL on servers that pgtrial starts itself. One "
-        "or more of these words, separated by commas: commands (start programs), servers (connect to given "
-        "servers), machine (change this machine), sources (build from source), files (read files).",
+        "or more of these words, separated by commas: commands (start programs), servers (connect to servers that "
+        "the study names), machine (change this machine), sources (build from source), files (read files).",
         metavar="KINDS",
         show_default=False,
     ),

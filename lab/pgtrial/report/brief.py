@@ -305,7 +305,7 @@ def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
 def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
     reasons = [trial.reason for trial in trials if trial.arm == failures.arm and trial.reason]
     if not 0 < failures.failed_trials < failures.trials or not reasons:
-        return ""  # `missing` has the reasons of an arm whose trials all failed
+        return ""  # if all trials of an arm failed, the line `missing` has the reasons
     first = "the first: " if len(set(reasons)) > 1 else ""
     return f" ({first}{shortened(' '.join(reasons[0].split()), LONGEST_REASON)})"
 

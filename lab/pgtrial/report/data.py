@@ -69,7 +69,7 @@ class StudyData:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The name of each load point."""
+        """The label of each load point, such as `tpcb-like, scale 10, 8 clients`."""
         return [point.label for point in self.plan.load_points]
 
     @property

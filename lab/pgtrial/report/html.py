@@ -38,7 +38,7 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
-    """Returns the whole page."""
+    """Returns the report of a study as an HTML page with these sections."""
     short = brief(data.result, data.plan, trials=data.trials)
     return _page().render(
         data=data,

@@ -284,7 +284,7 @@ _TOPICS = (
 
 
 def draw(key: str, data: StudyData) -> list[Figure]:
-    """Returns all charts of a section."""
+    """Returns all charts of the section with this key."""
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 

@@ -23,7 +23,7 @@ Form = str | Callable[[Any], str]
 
 
 def written(value: Any, form: Form) -> str:
-    """Returns the value as text."""
+    """Returns the value as text in the given form."""
     return format(value, form) if isinstance(form, str) else form(value)
 
 

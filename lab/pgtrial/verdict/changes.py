@@ -45,7 +45,7 @@ _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", 
 its first speed, so that its mean describes it."""
 
 _NEGLIGIBLE = 0.01
-"""The change of tps within a trial, as a share, up to which it does not count as a trend."""
+"""A change of the throughput within a trial up to this share does not count as a trend."""
 
 _FEWEST_SECONDS = 4
 """A slope is computed only for trials with at least this number of whole seconds."""

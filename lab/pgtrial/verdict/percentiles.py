@@ -55,5 +55,5 @@ def slower(name: str, measured: Phase) -> float:
 
 
 def stands(name: str, measured: Phase) -> bool:
-    """True if enough transactions of a trial lie beyond a percentile to know the percentile."""
+    """True if enough transactions of a trial lie beyond the percentile, so that its value is reliable."""
     return slower(name, measured) >= FEWEST_SLOWER - 1e-6

@@ -61,7 +61,7 @@ class Series:
     """The state of a claim after the looks so far."""
 
     asked: Question
-    """The question of the last look."""
+    """The claim in the form in which the last look read it."""
     decision: p8.Decision
     used: Sequence[int]
     """The units with a value on which the shown reading rests. Before the first look these are all complete units with

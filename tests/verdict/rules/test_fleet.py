@@ -44,9 +44,10 @@ def test_the_labs_ways_are_not_those_of_a_fleet_elsewhere_but_for_the_encryption
     assert "mtu 9000 and 1500, tls none and TLSv1.3 and a round trip of 100 us and 900 us" in alone.message
     loads, labs = of_facts(*ways, fleet={"address": "auto"})
     assert (loads.severity, labs.severity) == ("warning", "info")
-    assert "by unequal ways: tls none and TLSv1.3." in loads.message
+    assert "by unequal network paths: tls none and TLSv1.3." in loads.message
     assert (
-        "The lab, which makes no load, reaches A and B by unequal ways: mtu 9000 and 1500 and a round" in labs.message
+        "The lab, which makes no load, reaches A and B by unequal network paths: mtu 9000 and 1500 and a round"
+        in labs.message
     )
 
 

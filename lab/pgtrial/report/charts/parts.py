@@ -23,7 +23,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart of the page."""
+    """A chart in the report, with its title, its alternative text and its specification."""
 
     title: str
     alt: str

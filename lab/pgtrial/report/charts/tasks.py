@@ -16,7 +16,7 @@ _STEP = 0.005
 """The curve is drawn only at steps of at least this share, which keeps the page small."""
 
 _LIMITS_S = (0.1, 1.0, 10.0)
-"""Nielsen's limits of response times."""
+"""Nielsen's limits of response times in seconds, which the chart marks."""
 
 _PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
 """The parts of a task's time, each with the field of a task's times that holds it."""

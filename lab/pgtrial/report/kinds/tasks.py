@@ -1,4 +1,4 @@
-"""Describes app-tasks in plans and reports."""
+"""Describes the tasks of an application (the workload app-tasks) in plans and reports."""
 
 from __future__ import annotations
 

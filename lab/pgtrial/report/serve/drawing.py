@@ -38,7 +38,8 @@ class Band:
     """The number of the arm's colour, counted from 1."""
     area: str
     line: str
-    """The points of an SVG polygon and of a polyline."""
+    """`area` has the points of an SVG polygon that covers the intervals, and `line` the points of an SVG polyline
+    through the estimates."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rule:
-    """A named function that finds concerns in a case."""
+    """A rule of the audit: a function with a name, which returns the concerns that it finds in a case."""
 
     name: str
     title: str
@@ -140,7 +140,7 @@ class Case:
     def design(self) -> Design:
         """Returns the design of the study, for rules over facts. Raises RuntimeError if the case has no design."""
         if self.study is None:
-            raise RuntimeError("this case has no study")
+            raise RuntimeError("this case has no design; only rules over facts may read it")
         return self.study
 
     @property

@@ -29,8 +29,8 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
         clocks = listed(f"{_ahead(offset)} on the host of {arm}" for arm, offset in wrong.items())
         yield Concern(
             list(wrong),
-            f"The clock is {clocks}: the server's log and what else has its host's time do not lie beside the "
-            "trials, and certificates may seem to have expired. Durations are not concerned.",
+            f"The clock is {clocks}: timestamps of the server's log and of its host do not match those of the trials, "
+            "and certificates may seem to have expired. Durations are not affected.",
             f"{_SYNCHRONISE} before the study.",
         )
     errors = case.known("probes", "clock_offset_error_us")
@@ -39,8 +39,8 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
         clocks = listed(f"{_milliseconds(error)} on the host of {arm}" for arm, error in unsure.items())
         yield Concern(
             list(unsure),
-            f"How far the clock is off is known to {clocks} only: events of its log are that much before or "
-            "after what the lab saw. Durations are not concerned.",
+            f"How far the clock is off is known to {clocks} only: timestamps of its log may be wrong by as much in "
+            "comparison with those of the trials. Durations are not affected.",
             "Nothing to do for the verdict; a shorter way to the host makes it exact.",
             "info",
         )

@@ -55,7 +55,8 @@ def following_differences(case: Case) -> Iterator[Concern]:
         yield Concern(
             [case.baseline, arm],
             f"From the declared {origin} of {arm} follow differences in {_keys(of_origin)}.",
-            "Nothing to do: they are part of what is compared; set those that should not be in [server].",
+            "Nothing to do: these differences are part of what is compared; to exclude one of them, set it for all "
+            "arms in [server].",
             "info",
         )
 
@@ -70,9 +71,9 @@ def swapped_places(case: Case) -> Iterator[Concern]:
     for arm, of_arm in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
-            f"{case.baseline} and {arm} take turns on {listed(case.design.listed_places(arm))} by the "
-            f"coin; when the facts were collected they were at different ones, and differed in {_keys(of_arm)}.",
-            "Nothing to do: over the blocks both arms are at each place.",
+            f"{case.baseline} and {arm} exchange {listed(case.design.listed_places(arm))} at random from block to "
+            f"block; when the facts were collected they were at different ones, and so differed in {_keys(of_arm)}.",
+            "Nothing to do: over all blocks both arms are at each place.",
             "info",
         )
 

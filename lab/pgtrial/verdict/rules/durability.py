@@ -145,7 +145,7 @@ def not_durable(case: Case) -> Iterator[Concern]:
             yield Concern(
                 case.arms,
                 f"No arm keeps its data safe: {aspect.what} is {aspect.value} in {listed(case.arms)}.",
-                f"Set {aspect.what} as a server that must not lose data has it, unless none of yours must.",
+                f"Set {aspect.what} to a value with which no data are lost, unless your servers may lose data.",
             )
 
 
@@ -158,7 +158,7 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
         yield Concern(
             arms,
             f"The volume of {listed(arms)} flushes suspiciously fast, {rate:,.0f} times a second "
-            f"({time_us:,.0f} us): without protection against loss of power no device does.",
+            f"({time_us:,.0f} us): no device without protection against loss of power is that fast.",
             "Look for a volatile cache that answers for the device: the host's cache mode of a virtual disk, a "
             "RAID controller, hdparm -W, mount options, zfs sync; a device with a protected cache is what it seems.",
         )

@@ -33,8 +33,8 @@ def unequal_hosts(case: Case) -> Iterator[Concern]:
             yield Concern(
                 [case.baseline, arm],
                 f"The hosts of {case.baseline} and {arm} are not equal: {listed(unlike_parts)}.",
-                "Use equal machines, or one machine with one system after the other as its guest; as it is, the "
-                "hardware is a part of what is compared.",
+                "Use equal machines, or run both systems as guests of the same machine, one after the other; as it is, "
+                "the hardware is a part of what is compared.",
             )
 
 
@@ -59,8 +59,8 @@ def another_host(case: Case) -> Iterator[Concern]:
             [arm],
             f"{login}, which the study names as the host of {arm}, has no process of PostgreSQL "
             "that serves pgtrial's connection: its facts and counters may be those of another machine.",
-            "Name the host that the server runs on. One in a container, or behind a pool of connections, is "
-            "not recognised; and the login has to see the processes of others.",
+            "Name the host that the server runs on. A server in a container, or behind a connection pooler, is not "
+            "recognised, and the login must be allowed to see the processes of other accounts.",
         )
 
 
@@ -78,8 +78,8 @@ def emulated_machine(case: Case) -> Iterator[Concern]:
             f"The machine of {listed(arms)} is emulated in software"
             + (f" (its CPU is a {model})" if model else "")
             + ": times, and ratios of times, tell nothing of hardware.",
-            "Take from this study that the arms work and what was in force; measure on a real machine, or on a "
-            "virtual one whose hypervisor uses the processor (KVM).",
+            "Use this study only to see that the arms work and which settings were in force; measure on a real "
+            "machine, or on a virtual one whose hypervisor uses the processor (KVM).",
         )
 
 

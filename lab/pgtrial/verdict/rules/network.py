@@ -44,15 +44,15 @@ def unequal_network_path(case: Case) -> Iterator[Concern]:
         if ways:
             yield Concern(
                 [case.baseline, arm],
-                f"The load reaches {case.baseline} and {arm} by unequal ways: {listed(ways)}.",
+                f"The load reaches {case.baseline} and {arm} by unequal network paths: {listed(ways)}.",
                 "Run the load from a machine that is equally far from all servers, over the same kind of "
                 "connection; as it is, the way is a part of what is compared.",
             )
         if elsewhere and (ways := [*_differences(case, arm, _ROUTE), *measured]):
             yield Concern(
                 [case.baseline, arm],
-                f"The lab, which makes no load, reaches {case.baseline} and {arm} by unequal ways: "
-                f"{listed(ways)}. The load's ways are those from the fleet.",
+                f"The lab, which makes no load, reaches {case.baseline} and {arm} by unequal network paths: "
+                f"{listed(ways)}. The load uses the paths from the fleet.",
                 "Look at the round trips from the fleet's machines (Where it ran); where those are equal there is "
                 "nothing to do.",
                 "info",
