@@ -75,7 +75,7 @@ def test_a_drawn_order_is_filled_in_and_judged(judge, tmp_path):
     status, told, _ = judge("runs.csv", "--order", "drawn", "--baseline", "old")
     assert (status, told.split()[0]) == (0, "BETTER")
     table(tmp_path, out)
-    assert "line 4, column value: it is empty; write the number that was measured" in judge("runs.csv")[2]
+    assert "line 4, column value: the field is empty; write the number that was measured" in judge("runs.csv")[2]
 
 
 def test_a_drawn_order_says_its_seed_and_warns_of_too_few_blocks(judge):
@@ -95,7 +95,7 @@ def test_a_drawn_order_says_its_seed_and_warns_of_too_few_blocks(judge):
             "--draw prints an order of runs and does not read a file; leave out either runs.csv or --draw",
         ),
         (["runs.csv", "--seed", "1"], "--seed applies only to the order that --draw prints"),
-        (["--draw", "a"], "names no two arms; write them with a comma, such as --draw old,new"),
+        (["--draw", "a"], "does not name two arms; separate their names by commas, as in --draw old,new"),
         (["absent.csv"], "absent.csv cannot be read (No such file or directory)"),
         (["runs.csv", "--margin", "wide"], "--margin: 'wide' is not a share; write for example 1% or 0.01"),
         (["runs.csv", "--margin", "2"], "--margin '2' is out of range; write a share above 0% and below 100%"),

@@ -90,7 +90,7 @@ def test_one_setup_split_in_two_arms_is_not_told_apart(tmp_path):
         assert [claim.verdict for claim in judgement.primary] == ["withheld"]
         assert judgement.drift is not None
         assert judgement.drift.each_run == pytest.approx(0.12, abs=0.02)
-        assert "but they did drift, and that alone makes" in line_of(judgement, "interval")
+        assert "but the runs did drift, and the drift alone makes" in line_of(judgement, "interval")
     drift = judged(tmp_path, text_of(split["one after the other"])).drift
     assert drift.by_arm["b"] > 0.35
 
@@ -142,7 +142,7 @@ def test_before_and_after_is_never_better_however_large_the_difference(tmp_path)
     assert claim.difference.low < 0.5 < claim.difference.high
     assert "The arms ran one after the other (old, then new)" in line_of(judgement, "because")
     assert "only if nothing drifted" in line_of(judgement, "interval")
-    assert "something made it: the arms, or what changed beside them" in line_of(judgement, "interval")
+    assert "something caused it: the arms, or another change between the runs" in line_of(judgement, "interval")
     assert "pgtrial judge --draw old,new --blocks 6" in line_of(judgement, "next")
     with pytest.raises(StudyError, match="without a column block"):
         judged(tmp_path, text_of(rows), drawn=True)
@@ -203,14 +203,14 @@ def test_six_numbers_of_one_arm_show_their_spread_and_what_they_could_tell(tmp_p
     assert judgement.scatter == pytest.approx(np.std(np.log(ONE_SETUP), ddof=1))
     assert told(judgement).headlines[0].text == "a alone: 6 runs, which compare nothing"
     assert "6 blocks in a drawn order find a difference of 75%" in line_of(judgement, "noise")
-    assert "these runs keep no level" in line_of(judgement, "drift")
+    assert "these runs have no constant level" in line_of(judgement, "drift")
     assert judged(tmp_path, text_of(("a", value) for value in ONE_SETUP[:5])).exit_status == 2
 
 
 def test_single_runs_say_nothing_of_the_noise(tmp_path):
     judgement = judged(tmp_path, text_of([("a", 1), ("b", 2)]))
     assert (judgement.primary[0].verdict, judgement.scatter) == ("withheld", None)
-    assert "one run of an arm says nothing of its noise" in line_of(judgement, "interval")
+    assert "a single run of an arm does not show its noise" in line_of(judgement, "interval")
     alone = judged(tmp_path, text_of([("a", 1)]))
     assert (alone.exit_status, told(alone).headlines[0].text) == (2, "a alone: 1 run, which compare nothing")
 
@@ -231,7 +231,9 @@ def test_questions_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(StudyError, match="has the single arm 'old', and --order drawn is about the order of two"):
         judged(tmp_path, one, drawn=True)
     many = text_of([("old", 1), ("new", 2)] * (MOST_BLOCKS + 1))
-    with pytest.raises(StudyError, match="has 1,001 blocks, and at most 1,000 are judged; if its values are those of"):
+    with pytest.raises(
+        StudyError, match="has 1,001 blocks, and pgtrial judges at most 1,000; if each value stands for"
+    ):
         judged(tmp_path, many, drawn=True)
     assert "give one value for each run" in line_of(judged(tmp_path, many), "watch out")
 
@@ -240,7 +242,8 @@ def test_a_gap_is_refused_whatever_the_order_is(tmp_path):
     text = text_of([(1, "a", 5), (1, "b", 6), (2, "a", 5)], BLOCKS)
     for drawn in (True, False):
         with pytest.raises(
-            StudyError, match="line 4: block 2 has 1 value, 1 of a, 0 of b; a block takes as many of each"
+            StudyError,
+            match="line 4: block 2 has 1 value, 1 of a, 0 of b; a block must have equally many values of each",
         ):
             judged(tmp_path, text, drawn=drawn)
 
@@ -250,6 +253,10 @@ def test_a_drawn_order_has_each_arm_once_in_each_block_and_is_that_of_its_seed()
     assert all(sorted(order) == ["a", "b", "c"] for order in drawn.blocks)
     assert len({tuple(order) for order in drawn.blocks}) == math.factorial(3)
     assert drawn == draw(["a", "b", "c"], 600, 7) != draw(["a", "b", "c"], 600, 8)
-    for arms, why in ((["a"], "names no two arms"), (["a", ""], "names no two arms"), (["a", "a"], "names 'a' twice")):
+    for arms, why in (
+        (["a"], "does not name two arms"),
+        (["a", ""], "does not name two arms"),
+        (["a", "a"], "names 'a' twice"),
+    ):
         with pytest.raises(StudyError, match=why):
             draw(arms, 6, 1)

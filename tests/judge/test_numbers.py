@@ -61,38 +61,38 @@ def test_times_order_the_runs(tmp_path):
 
 
 BAD = {
-    "": "is empty; it takes a first line with the names of its columns, such as arm,value",
+    "": "is empty; write a first line with the names of the columns, such as arm,value",
     "\n# only a comment\n": "is empty",
     "arm,value\n": "has the names of its columns and no numbers",
     "arm,tps\nold,1\n": "has no column 'value' in its first line, which has 'arm', 'tps'; rename the column "
     "that has the measured numbers, or name it by --value",
     "name,value\nold,1\n": "has no column 'arm' in its first line, which has 'name', 'value'",
     "old,1\nnew,2\n": "has no column 'arm' in its first line, which has 'old', '1'",
-    "arm,value,Value\nold,1,2\n": "line of the columns' names: 'value' stands there twice",
-    "arm,value\nold,fast\n": "line 2, column value: 'fast' is no number; write it without a unit",
+    "arm,value,Value\nold,1,2\n": "the line with the column names has 'value' twice",
+    "arm,value\nold,fast\n": "line 2, column value: 'fast' is not a number; write it without a unit",
     "arm,value\nold,1\nold,123k\n": "line 3, column value: '123k' is no number",
     "arm,value\nold,1_000\n": "line 2, column value: '1_000' is no number",
-    "arm,value\nold,\n": "line 2, column value: it is empty; write the number that was measured",
-    "arm,value\nold,nan\n": "line 2, column value: 'nan' cannot be compared; if that run failed, mend what made it",
+    "arm,value\nold,\n": "line 2, column value: the field is empty; write the number that was measured",
+    "arm,value\nold,nan\n": "line 2, column value: 'nan' cannot be compared; if this run failed, mend the cause",
     "arm,value\nold,-inf\n": "line 2, column value: '-inf' cannot be compared",
     "arm,value\nold,1e999\n": "line 2, column value: '1e999' cannot be compared",
     "arm,value\nold,1e200\n": "line 2, column value: '1e200' is out of range; write it in another unit",
-    "arm,value\nold,0\n": "line 2, column value: '0' is not above zero, and arms are compared by a ratio; if that run",
+    "arm,value\nold,0\n": "line 2, column value: '0' is not above zero, and arms are compared by a ratio; if this run",
     "arm,value\nold,-3\n": "line 2, column value: '-3' is not above zero",
     "arm;value\nold;12,5\n": "line 2, column value: '12,5' has a comma; write decimals after a point",
     'arm,value\nold,"1,234.5"\n': "line 2, column value: '1,234.5' has a comma",
-    "arm,value\nold,12,5\n": "line 2 has 3 fields and the line of the columns' names has 2; give each line as many; "
-    "write decimals after a point",
-    "arm,value\n\nold\n": "line 3 has 1 field and the line of the columns' names has 2; give each line as many",
-    "arm,value\n,12\n": "line 2, column arm: it is empty; fill it in",
-    "arm,value,block\nold,12,\n": "line 2, column block: it is empty; fill it in",
-    "arm,value,time\nold,12,noon\n": "line 2, column time: 'noon' is no time; write seconds, or ISO 8601",
+    "arm,value\nold,12,5\n": "line 2 has 3 fields and the line with the column names has 2; give each line "
+    "as many fields; write decimals after a point",
+    "arm,value\n\nold\n": "line 3 has 1 field and the line with the column names has 2; give each line as many fields",
+    "arm,value\n,12\n": "line 2, column arm: the field is empty; fill it in",
+    "arm,value,block\nold,12,\n": "line 2, column block: the field is empty; fill it in",
+    "arm,value,time\nold,12,noon\n": "line 2, column time: 'noon' is not a time; write seconds, or ISO 8601",
     "arm,value,time\nold,12,nan\n": "line 2, column time: 'nan' is no time",
     "arm,value,time\nold,1,5\nold,2,2026-11-29\n": "line 3, column time: this time is a date without an offset from "
     "UTC, and that of line 2 is a number of seconds",
     'arm,value\n"old,12\nnew,13\n': "this line cannot be read (unexpected end of data); look for a quotation mark",
     "arm,value\n" + "".join(f"{number},5\n" for number in range(MOST_ARMS + 1)): "has 51 names in its column arm",
-    b"arm,value\nold,1\ncaf\xe9,2\n": "line 3: this is no text in UTF-8; save the file as CSV in UTF-8",
+    b"arm,value\nold,1\ncaf\xe9,2\n": "line 3: this line is not text in UTF-8; save the file as CSV in UTF-8",
     "arm,value\nold,1\n".encode("utf-16"): "is text in UTF-16; save it as CSV in UTF-8",
 }
 
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 def test_a_gap_in_a_block_is_refused_with_its_lines(tmp_path):
     text = "block,arm,value\n1,old,1\n1,new,2\n2,old,3\n2,old,4\n2,new,5\n"
     with pytest.raises(
-        StudyError, match=r"lines 4 to 6: block 2 has 3 values, 2 of old, 1 of new; a block takes as many"
+        StudyError, match=r"lines 4 to 6: block 2 has 3 values, 2 of old, 1 of new; a block must have equally many"
     ):
         blocks_of(numbers_in(tmp_path, text))
     with pytest.raises(StudyError, match="line 4: block 2 has 1 value, 1 of old, 0 of new"):

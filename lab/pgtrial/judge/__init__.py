@@ -1,1 +1,2 @@
-"""Judges numbers that were measured without pgtrial: reads a table of them, and says what they can and cannot tell."""
+"""Judges numbers that the user measured without pgtrial: reads a table of them, and says what they show and what they
+do not show."""

@@ -1,4 +1,4 @@
-"""The blocks of a table of numbers, and by which rule the arms followed each other in them."""
+"""Divides the runs of a table into blocks, and finds the rule by which the arms followed each other in them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.units import grouped, plural
 
 MOST_BLOCKS = 1000
-"""The number of blocks up to which they are judged; the rule keeps the means of all pairs of blocks in memory."""
+"""The largest number of blocks that are judged. The statistical rule keeps the means of all pairs of blocks in
+memory."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """The values of the runs that belong together."""
+    """The values of the runs that belong together, because they ran under the same conditions."""
 
     name: str
     values: dict[str, list[float]]
-    """The values of each arm; the arms are in the order of their first runs."""
+    """The values of each arm. The arms are in the order of their first runs."""
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Returns the arms in the order of their first runs."""
+        """Returns the arms in the order of their first runs in this block."""
         return tuple(self.values)
 
 
 def blocks_of(numbers: Numbers) -> list[Block]:
-    """Returns the blocks in the order of their first runs: those of the column `block`, else as many consecutive runs
-    as there are arms.
+    """Returns the blocks in the order of their first runs. The column `block` says which runs belong together. If the
+    table has no such column, the runs are divided in their order, with as many runs in each block as there are arms.
 
-    Raises StudyError if a block does not have as many values of each arm.
+    Raises StudyError if a block does not have equally many values of each arm.
     """
     arms = numbers.names
     if numbers.blocks is None:
@@ -54,21 +55,23 @@ def _block(numbers: Numbers, name: str, places: Sequence[int], arms: Sequence[st
         found = ", ".join(f"{counts[arm]} of {arm}" for arm in arms)
         if numbers.blocks is None:
             cure = (
-                f"without a column block each {len(arms)} runs that follow each other are a block, with one of each "
-                "arm; add the column, or leave --order drawn out if there were no blocks"
+                f"without a column block, each {len(arms)} consecutive runs are a block, which must have one run of "
+                "each arm; add the column, or leave --order drawn out if there were no blocks"
             )
         else:
             cure = (
-                "a block takes as many of each arm; add what is missing, or give the blocks of these runs other names"
+                "a block must have equally many values of each arm; add the missing ones, or give the blocks of these "
+                "runs other names"
             )
         raise StudyError(f"{numbers.source}, {lines}: block {name} has {plural(len(places), 'value')}, {found}; {cure}")
     return Block(name, grouped((numbers.arms[place], numbers.values[place]) for place in places))
 
 
 def consecutive_blocks(numbers: Numbers) -> list[Block] | None:
-    """Returns the blocks of the column `block`, or of consecutive runs; None if consecutive runs are no blocks.
+    """Returns the blocks of the column `block` or, without this column, the blocks that consecutive runs form; None if
+    consecutive runs do not form blocks.
 
-    Raises StudyError if a block of the column does not have as many values of each arm.
+    Raises StudyError if a block of the column does not have equally many values of each arm.
     """
     if numbers.blocks is not None:
         return blocks_of(numbers)
@@ -78,7 +81,7 @@ def consecutive_blocks(numbers: Numbers) -> list[Block] | None:
 
 
 def pattern_of(numbers: Numbers, blocks: Sequence[Block] | None) -> Pattern:
-    """Returns the rule that the arms follow in the order of the runs."""
+    """Returns the rule that the arms follow in the order of the runs, such as `in turn`."""
     if len(numbers.names) == 1:
         return "one arm"
     if len(list(groupby(numbers.arms))) == len(numbers.names):
@@ -94,5 +97,6 @@ def pattern_of(numbers: Numbers, blocks: Sequence[Block] | None) -> Pattern:
 
 
 def chance_of(pattern: Pattern, arms: int, blocks: int) -> float:
-    """Returns the probability with which drawn orders follow such a rule: it fixes all blocks but the first."""
+    """Returns the probability with which randomly drawn orders would follow this rule by chance. Given the order of the
+    first block, the rule determines the order of all other blocks."""
     return 1.0 if pattern == "no rule" else float(factorial(arms)) ** (1 - blocks)

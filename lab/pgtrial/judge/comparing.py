@@ -1,9 +1,10 @@
-"""Compares the arms of a table of numbers: by the rule of studies where a coin ordered the runs, and never with a
-verdict elsewhere.
+"""Compares the arms of a table of numbers. If a coin ordered the runs, the comparison uses the statistical rule of
+studies; otherwise it gives no verdict.
 
-The rule P9 assumes nothing of the noise but that a coin gave each block its order. Numbers of another harness have that
-only if their user says so. Without it a drift of the machine looks like a difference of the arms, so that the
-comparison is withheld; its interval then holds only if nothing but the arms changed between the runs.
+The rule P9 assumes nothing about the noise except that a coin decided the order of the arms in each block. For numbers
+of another benchmark program, pgtrial knows that only from the user. Without it, a drift of the machine looks like a
+difference between the arms, so the verdict is withheld. The interval of a withheld comparison is valid only if nothing
+but the arms changed between the runs.
 """
 
 from __future__ import annotations
@@ -30,48 +31,50 @@ from pgtrial.verdict.metric import RATIO, REDUCTION, Scale
 from pgtrial.verdict.series import as_difference, read_values
 
 _TOO_REGULAR = 0.01
-"""The probability of an order below which it is not taken for one that was drawn."""
+"""If randomly drawn orders would follow a rule with a probability below this, pgtrial does not believe that the order
+was drawn."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The options with which the user describes the numbers and chooses the comparison."""
+    """The options with which the user describes the numbers and chooses what to compare."""
 
     drawn: bool = False
-    """True if the order of the arms was drawn at random in each block before it ran."""
+    """True if the user states that the order of the arms in each block was drawn at random before the block ran."""
     better: Better = "more"
     margin: float = 0.01
-    """The share below which a difference counts as equivalent."""
+    """The margin, as a share: differences that are smaller count as equivalent."""
     baseline: str | None = None
-    """The arm that the others are compared with; None: the first one in the file."""
+    """The arm with which the others are compared; None for the first arm in the file."""
     planned: int | None = None
-    """The number of blocks that were planned before the first run; None: those of the file."""
+    """The number of blocks that the user planned before the first run; None for the number of blocks in the file."""
 
     @property
     def scale(self) -> Scale:
-        """Returns the scale on which two values are compared."""
+        """Returns the scale on which two values are compared: their ratio, or the inverse ratio if less is better."""
         return RATIO if self.better == "more" else REDUCTION
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs, and the order in which they were made."""
+    """The runs of a table, their blocks, and the order in which they were made."""
 
     numbers: Numbers
     asked: Asked
     arms: Sequence[str]
-    """The arms, the baseline first."""
+    """The arms. The baseline is the first one."""
     blocks: Sequence[Block] | None
-    """The blocks; None if the runs form none."""
+    """The blocks; None if the runs do not form blocks."""
     pattern: Pattern
 
     @property
     def claims(self) -> int:
-        """Returns how many claims share the error: one for each arm beside the baseline, and at least one."""
+        """Returns how many claims share the error: one for each arm except the baseline, and at least one."""
         return max(1, len(self.arms) - 1)
 
     def gains(self, arm: str) -> list[float]:
-        """Returns by how much the mean value of an arm is better than the baseline's in each block, as a log-ratio."""
+        """Returns, for each block, by how much the mean value of an arm is better than that of the baseline, as a
+        log-ratio."""
         asked, gains = self.asked, []
         for block in self.blocks or ():
             mean, base = (fmean(block.values[name]) for name in (arm, self.arms[0]))
@@ -81,22 +84,23 @@ class Runs:
 
 
 def runs_of(numbers: Numbers, asked: Asked) -> Runs:
-    """Returns the runs in their blocks. Raises StudyError if a block lacks an arm, or if the question does not fit."""
+    """Returns the runs of a table with their blocks. Raises StudyError if a block lacks an arm, or if the options of
+    the user do not fit the table."""
     arms = _arms(numbers, asked)
     blocks = None
     if len(arms) > 1:
         blocks = blocks_of(numbers) if asked.drawn else consecutive_blocks(numbers)
     if asked.drawn and blocks is not None and len(blocks) > MOST_BLOCKS:
         raise StudyError(
-            f"{numbers.source} has {len(blocks):,} blocks, and at most {MOST_BLOCKS:,} are judged; if its values are "
-            "those of seconds or transactions, write one value for each run, or name by a column block which of them "
-            "belong together"
+            f"{numbers.source} has {len(blocks):,} blocks, and pgtrial judges at most {MOST_BLOCKS:,}; if each value "
+            "stands for a second or a transaction, write one value for each run instead, or add a column block that "
+            "says which values belong together"
         )
     return Runs(numbers, asked, arms, blocks, pattern_of(numbers, blocks))
 
 
 def withheld_of(runs: Runs) -> list[str]:
-    """Returns why the order of the runs gives no verdict; nothing if it may."""
+    """Returns the reasons why the order of the runs allows no verdict, as sentences; empty if it allows a verdict."""
     names, order, number = runs.numbers.names, runs.numbers.arms, len(runs.blocks or ())
     if len(names) == 1:
         return []
@@ -109,7 +113,7 @@ def withheld_of(runs: Runs) -> list[str]:
 
 
 def claims_of(runs: Runs) -> list[Claim]:
-    """Returns the comparison of each arm with the baseline."""
+    """Returns the comparisons of each arm with the baseline."""
     withheld = bool(withheld_of(runs))
     if runs.asked.drawn and runs.blocks is not None:
         return [_by_the_rule(runs, arm, runs.blocks, withheld=withheld) for arm in runs.arms[1:]]
@@ -117,7 +121,8 @@ def claims_of(runs: Runs) -> list[Claim]:
 
 
 def _arms(numbers: Numbers, asked: Asked) -> list[str]:
-    """Returns the arms, the baseline first. Raises StudyError if there is none of its name, or nothing to order."""
+    """Returns the arms, with the baseline first. Raises StudyError if the file has no arm with the name of the
+    baseline, or if it has a single arm although the user says that the order was drawn."""
     names = numbers.names
     if asked.baseline is not None and asked.baseline not in names:
         cure = nearest(asked.baseline, names, "its arms are")
@@ -125,14 +130,14 @@ def _arms(numbers: Numbers, asked: Asked) -> list[str]:
     if len(names) == 1 and asked.drawn:
         raise StudyError(
             f"{numbers.source} has the single arm {names[0]!r}, and --order drawn is about the order of two or more; "
-            "add the runs of the other arm, or leave --order out to see how the runs of one scatter"
+            "add the runs of the other arm, or leave --order out to see how the runs of this arm scatter"
         )
     baseline = asked.baseline or names[0]
     return [baseline, *(name for name in names if name != baseline)]
 
 
 def _by_the_rule(runs: Runs, arm: str, blocks: Sequence[Block], *, withheld: bool) -> Claim:
-    """Returns the claim on an arm by the rule of studies."""
+    """Returns the claim on an arm, by the statistical rule of studies."""
     asked, claims, gains = runs.asked, runs.claims, runs.gains(arm)
     plan = planned(asked.planned or len(blocks), claims)
     looks = Looks(plan.rule, tuple(plan.until(len(blocks))))
@@ -153,10 +158,11 @@ def _by_the_rule(runs: Runs, arm: str, blocks: Sequence[Block], *, withheld: boo
 
 
 def _if_nothing_drifts(runs: Runs, arm: str) -> Claim:
-    """Returns the withheld claim on an arm, with an interval that holds if only the arms changed between the runs.
+    """Returns the withheld claim on an arm. Its interval is valid only if nothing but the arms changed between the
+    runs.
 
-    It is the t interval of the log-ratios of blocks. Without blocks, or if the arms ran one after the other, it is that
-    of the difference of mean logarithms.
+    It is the t interval of the blocks' log-ratios. If there are no blocks, or if the arms ran one after the other, it
+    is the interval of the difference between mean logarithms.
     """
     asked, alpha, gains = runs.asked, ALPHA / runs.claims, runs.gains(arm)
     if len(gains) > 1 and runs.pattern != "one after the other":

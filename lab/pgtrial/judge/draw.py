@@ -1,4 +1,4 @@
-"""Draws the order in which runs are made, so that their numbers can be judged."""
+"""Draws a random order in which the user should make the runs, so that pgtrial can give a verdict on their numbers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from pgtrial.model.units import numbered
 
 @dataclass(frozen=True)
 class Drawn:
-    """An order of runs, block after block."""
+    """A random order of runs, block by block."""
 
     arms: list[str]
-    """The arms as they were named; the first one is the baseline."""
+    """The arms in the order in which the user named them. The first one is the baseline."""
     seed: int
     blocks: list[list[str]]
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of a table that is filled in as the runs are made, and then judged."""
+        """Yields the lines of a table in the drawn order. The user fills in the values while making the runs, and then
+        has the table judged."""
         arms = shlex.quote(",".join(self.arms))
         yield f"# pgtrial judge --draw {arms} --blocks {len(self.blocks)} --seed {self.seed}"
         yield "# Run from top to bottom, fill in the values, then: " + (
@@ -34,14 +35,15 @@ class Drawn:
 
 
 def draw(arms: Sequence[str], blocks: int, seed: int) -> Drawn:
-    """Returns an order in which each block has each arm once, by NumPy's Philox generator as in a study.
+    """Returns a random order in which each block has each arm once. The random numbers come from NumPy's Philox
+    generator, as in a study.
 
-    Raises StudyError for fewer than two arms, and for one that is named twice.
+    Raises StudyError if fewer than two arms are named, or if an arm is named twice.
     """
     names = [arm.strip() for arm in arms]
     if len(names) < 2 or not all(names):
         raise StudyError(
-            f"--draw {','.join(arms)!r} names no two arms; write them with a comma, such as --draw old,new"
+            f"--draw {','.join(arms)!r} does not name two arms; separate their names by commas, as in --draw old,new"
         )
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -52,7 +54,7 @@ def draw(arms: Sequence[str], blocks: int, seed: int) -> Drawn:
 
 
 def can_be_drawn(name: str) -> bool:
-    """True if `--draw`, which separates its arms by commas, can name an arm."""
+    """True if an arm with this name can be passed to `--draw`, which separates names by commas."""
     return "," not in name
 
 

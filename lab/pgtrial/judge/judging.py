@@ -1,4 +1,4 @@
-"""Judges a table of numbers: its comparisons, and what its noise and its drift say of them."""
+"""Judges a table of numbers: compares the arms, and finds out how large the noise and the drift of the runs are."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from pgtrial.statistics.rules import planned
 from pgtrial.statistics.shamos import spread
 
 _FEWEST_FOR_SPREAD = 4
-"""The number of blocks from which their own spread is the noise; with fewer it is that of the runs."""
+"""The smallest number of blocks from whose spread the noise is computed. With fewer blocks, the noise is computed from
+the scatter of the runs."""
 
 
 def judge(numbers: Numbers, asked: Asked) -> Judgement:
-    """Returns what the numbers tell. Raises StudyError if a block lacks an arm, or if the question does not fit."""
+    """Returns the judgement of the numbers. Raises StudyError if a block lacks an arm, or if the options of the user do
+    not fit the numbers."""
     runs = runs_of(numbers, asked)
     arms, blocks, pattern, claims = list(runs.arms), runs.blocks, runs.pattern, claims_of(runs)
     scatter = _scatter(numbers)
@@ -77,7 +79,7 @@ def _runs_in_block(blocks: Sequence[Block]) -> int | None:
 
 
 def _scatter(numbers: Numbers) -> float | None:
-    """Returns the standard deviation of the logarithms of the runs about the mean of their arm; None if each arm has
+    """Returns the standard deviation of the logarithms of the values about the mean of their arm; None if each arm has
     a single run."""
     freedom = len(numbers.values) - len(numbers.names)
     if freedom < 1:
@@ -87,8 +89,9 @@ def _scatter(numbers: Numbers) -> float | None:
 
 
 def _noise(runs: Runs, scatter: float | None) -> float | None:
-    """Returns the standard deviation of a block's log-ratio: that of the blocks, the largest of all arms, or of two
-    runs where there are too few blocks, or too many for the distances of all their pairs."""
+    """Returns the standard deviation of a block's log-ratio, for the arm in which it is largest. If there are too few
+    blocks, or too many for comparing all their pairs, it is computed from the scatter of single runs. None if that is
+    not known either."""
     number = len(runs.blocks or ())
     if runs.pattern != "one after the other" and _FEWEST_FOR_SPREAD <= number <= MOST_BLOCKS:
         return max(spread(runs.gains(arm)) for arm in runs.arms[1:])
@@ -105,8 +108,8 @@ def _drift(numbers: Numbers, arms: Sequence[str]) -> Drift | None:
 
 
 def _blocks_to_tell(claims: Sequence[Claim], noise: float, margin: float) -> int | None:
-    """Returns the blocks of a plan that finds a difference as large as the largest one seen, or that establishes the
-    margin if none is larger."""
+    """Returns the number of blocks of a plan that finds a difference as large as the largest one in the numbers or, if
+    that is smaller than the margin, establishes the margin."""
     seen = [claim.difference.value if claim.difference is not None else claim.running or 0.0 for claim in claims]
     largest = max((math.expm1(abs(math.log1p(difference))) for difference in seen), default=0.0)
     if largest > margin:

@@ -1,8 +1,9 @@
-"""Reads the numbers of another harness: a table as text, with a line for each run.
+"""Reads the numbers of another benchmark program: a table as text, with a line for each run.
 
-The first line names the columns. `arm` and a column of values are needed; `block` says which runs belong together, and
-`time` in which order the runs were made, which otherwise is the order of the lines. Other columns are left alone. What
-cannot be read is refused with its line and column, because a run that is left out without a word changes the result.
+The first line names the columns. The table needs the column `arm` and a column of values. The column `block` says which
+runs belong together, and `time` in which order the runs were made; without `time` it is the order of the lines. Other
+columns are ignored. A table with a line that cannot be read is refused, with the number of the line and the name of the
+column, because a run that is silently left out would change the result.
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ STDIN = "-"
 """The name that stands for the standard input in place of a file."""
 
 MOST_ARMS = 50
-"""The number of arms beyond which the column `arm` is taken for something else, such as the number of a run."""
+"""The largest number of arms. If the column `arm` has more different names, it probably has something else, such as the
+numbers of runs."""
 
 _ARM, _BLOCK, _TIME = "arm", "block", "time"
 _SEPARATORS = ",;\t"
 _SEPARATOR_LINE = re.compile(r"sep=(.)")
-"""Matches the first line by which Excel tells the separator."""
+"""Matches a first line such as `sep=;`, with which Excel names the separator of the table."""
 
 _LEAST, _MOST = 1e-100, 1e100
-"""The range of values whose sums and ratios are numbers, too."""
+"""The largest value that is accepted; `_LEAST` is the smallest. Sums and ratios of values in this range are finite
+numbers."""
 
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,[\d.,]*")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -44,18 +47,18 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class Numbers:
-    """The measured values in the order in which they were measured, as columns of equal length."""
+    """The measured values in the order in which they were measured. All columns have the same length."""
 
     source: str
-    """The file in messages, such as `numbers.csv` or `the standard input`."""
+    """The name of the file in messages, such as `numbers.csv` or `the standard input`."""
     column: str
-    """The name of the column with the values."""
+    """The name of the column that has the values."""
     arms: Sequence[str]
     values: Sequence[float]
     lines: Sequence[int]
-    """The line of each value in the file, counted from 1."""
+    """The line of each value in the file. Lines are counted from 1."""
     blocks: Sequence[str] | None = None
-    """The block of each value; None if the file has no such column."""
+    """The name of each value's block; None if the file has no column `block`."""
 
     @cached_property
     def names(self) -> list[str]:
@@ -69,13 +72,14 @@ class Numbers:
 
 
 def read_numbers(source: str, column: str) -> Numbers:
-    """Returns the numbers of a file, or of the standard input. Raises StudyError for what cannot be read."""
+    """Returns the numbers of a file, or of the standard input. `column` is the name of the column with the values.
+    Raises StudyError if the table cannot be read."""
     name = "the standard input" if source == STDIN else source
     rows = _rows(name, _text(name, _content(source, name)))
     header = next(rows, None)
     if header is None:
         raise StudyError(
-            f"{name} is empty; it takes a first line with the names of its columns, such as {_ARM},{column}, and a "
+            f"{name} is empty; write a first line with the names of the columns, such as {_ARM},{column}, and a "
             "line for each run"
         )
     return _numbers(name, header.fields, rows, column)
@@ -103,7 +107,9 @@ def _text(name: str, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise StudyError(f"{name}, line {line}: this is no text in UTF-8; save the file as CSV in UTF-8") from None
+        raise StudyError(
+            f"{name}, line {line}: this line is not text in UTF-8; save the file as CSV in UTF-8"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,8 @@ class _Row:
 
 
 def _rows(name: str, text: str) -> Iterator[_Row]:
-    """Yields the rows that are not empty, the first one with the names of the columns. Lines that begin with # before
-    it are comments."""
+    """Yields the rows that are not empty. The first of them has the names of the columns. Lines before it that begin
+    with # are comments."""
     lines = iter(io.StringIO(text, newline=""))
     before, separator, first = 0, None, ""
     for first in lines:
@@ -141,7 +147,7 @@ def _rows(name: str, text: str) -> Iterator[_Row]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The places of the columns in a row."""
+    """The positions of the columns in a row, and the number of columns."""
 
     arm: int
     value: int
@@ -154,7 +160,7 @@ def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
     known = [title.casefold() for title in header]
     twice = [title for title, times in Counter(title for title in known if title).items() if times > 1]
     if twice:
-        raise StudyError(f"{name}, line of the columns' names: {twice[0]!r} stands there twice; rename one of the two")
+        raise StudyError(f"{name}, the line with the column names has {twice[0]!r} twice; rename one of the two")
 
     def place(wanted: str) -> int | None:
         return known.index(wanted.casefold()) if wanted.casefold() in known else None
@@ -182,11 +188,13 @@ def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str
         if places.time is not None:
             times.append(_moment(f"{name}, line {row.line}, column {header[places.time]}", row.fields[places.time]))
     if not values:
-        raise StudyError(f"{name} has the names of its columns and no numbers; write a line for each run below them")
+        raise StudyError(
+            f"{name} has the names of its columns and no numbers; write a line for each run below the names"
+        )
     if len(different := dict.fromkeys(arms)) > MOST_ARMS:
         raise StudyError(
-            f"{name} has {len(different):,} names in its column {_ARM}, such as {arms[0]!r}; it names the set-up that "
-            f"was measured, and at most {MOST_ARMS} are compared"
+            f"{name} has {len(different):,} names in its column {_ARM}, such as {arms[0]!r}; this column must name the "
+            f"set-up that was measured, and pgtrial compares at most {MOST_ARMS} set-ups"
         )
     order = _order(name, lines, times) if places.time is not None else range(len(lines))
     return Numbers(
@@ -200,19 +208,19 @@ def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str
 
 
 def _check_length(name: str, row: _Row, number: int) -> None:
-    """Raises StudyError for a row with a missing field, or with more fields than there are columns."""
+    """Raises StudyError if a row has fewer fields than there are columns, or more."""
     if len(row.fields) < number or any(row.fields[number:]):
         comma = "; write decimals after a point" if len(row.fields) > number else ""
         raise StudyError(
-            f"{name}, line {row.line} has {plural(len(row.fields), 'field')} and the line of the columns' names has "
-            f"{number}; give each line as many{comma}"
+            f"{name}, line {row.line} has {plural(len(row.fields), 'field')} and the line with the column "
+            f"names has {number}; give each line as many fields{comma}"
         )
     del row.fields[number:]
 
 
 def _word(name: str, row: _Row, place: int, header: Sequence[str]) -> str:
     if not row.fields[place]:
-        raise StudyError(f"{name}, line {row.line}, column {header[place]}: it is empty; fill it in")
+        raise StudyError(f"{name}, line {row.line}, column {header[place]}: the field is empty; fill it in")
     return row.fields[place]
 
 
@@ -222,13 +230,13 @@ def _value(where: str, text: str) -> float:
     except ValueError:
         value = None
     if not text:
-        raise StudyError(f"{where}: it is empty; write the number that was measured")
+        raise StudyError(f"{where}: the field is empty; write the number that was measured")
     if _WITH_COMMA.fullmatch(text):
         raise StudyError(
             f"{where}: {text!r} has a comma; write decimals after a point and nothing between thousands, such as 1234.5"
         )
     if value is None or "_" in text:
-        raise StudyError(f"{where}: {text!r} is no number; write it without a unit, such as 1234.5")
+        raise StudyError(f"{where}: {text!r} is not a number; write it without a unit, such as 1234.5")
     if not math.isfinite(value):
         raise StudyError(f"{where}: {text!r} cannot be compared; {_FAILED}")
     if not _LEAST <= value <= _MOST and value > 0:
@@ -239,7 +247,7 @@ def _value(where: str, text: str) -> float:
 
 
 _FAILED = (
-    "if that run failed, mend what made it fail and measure all runs again, since leaving it out would favour the arm "
+    "if this run failed, mend the cause and measure all runs again, since leaving the run out would favour the arm "
     "that fails"
 )
 
@@ -252,15 +260,15 @@ def _moment(where: str, text: str) -> float | datetime:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise StudyError(
-                f"{where}: {text!r} is no time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
+                f"{where}: {text!r} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
             ) from None
     if isinstance(moment, float) and not math.isfinite(moment):
-        raise StudyError(f"{where}: {text!r} is no time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z")
+        raise StudyError(f"{where}: {text!r} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z")
     return moment
 
 
 def _order(name: str, lines: Sequence[int], times: Sequence[float | datetime]) -> list[int]:
-    """Returns the places of the values in the order of their times."""
+    """Returns the positions of the values, sorted by their times."""
     kinds = [_kind(moment) for moment in times]
     if (other := next((place for place, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
         raise StudyError(

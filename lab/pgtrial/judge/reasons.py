@@ -1,4 +1,4 @@
-"""Why numbers give no verdict, and what their reader has to know beside one, in whole sentences."""
+"""Sentences on why numbers give no verdict, and on what a reader must know in addition to a verdict."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pgtrial.judge.judgement import Pattern
 from pgtrial.model.records.claims import Claim
 
 _MANY_RUNS = 200
-"""The number of runs of an arm from which they may be seconds or transactions of fewer runs."""
+"""The number of runs of an arm from which the values may stand for seconds or transactions, and not for runs."""
 
 _RARE = 0.1
-"""The probability of an order below which it is remarked."""
+"""If randomly drawn orders would follow a rule with a probability below this, the result has a warning about the
+order."""
 
 
 def not_drawn(names: Sequence[str], order: Sequence[str], pattern: Pattern) -> str:
-    """Returns why an order that was not drawn at random gives no verdict. `order` has the arm of each run."""
+    """Returns a sentence on why an order that was not drawn at random gives no verdict. `order` has the arm of each
+    run."""
     alike = "would look the same as a difference of the arms"
     if pattern == "one after the other":
         return (
@@ -25,35 +27,37 @@ def not_drawn(names: Sequence[str], order: Sequence[str], pattern: Pattern) -> s
         )
     if pattern == "in turn":
         return (
-            f"The arms ran strictly in turn ({_beginning(names, order)}): what comes again at each {_nth(len(names))} "
-            f"run, such as a checkpoint, or what a run leaves behind for the next one, {alike}."
+            f"The arms ran strictly in turn ({_beginning(names, order)}): an event that recurs at each "
+            f"{_nth(len(names))} run, such as a checkpoint, or traces that a run leaves for the next one, {alike}."
         )
     if pattern == "back and forth":
         return (
-            f"The arms ran back and forth by a rule ({_beginning(names, order)}): what comes again at each "
-            f"{_nth(2 * len(names))} run, or what a run leaves behind for the next one, {alike}."
+            f"The arms ran back and forth by a rule ({_beginning(names, order)}): an event that recurs at "
+            f"each {_nth(2 * len(names))} run, or traces that a run leaves for the next one, {alike}."
         )
     return (
-        f"Nothing says that the order was drawn at random: what changes on the machine between the runs {alike}. If a "
-        "coin ordered the arms in each block before it ran, say so by --order drawn."
+        f"Nothing says that the order was drawn at random: a change of the machine between the runs {alike}. If a coin "
+        "ordered the arms in each block before the block ran, say so by --order drawn."
     )
 
 
 def not_like_a_coin(names: Sequence[str], order: Sequence[str], pattern: Pattern, blocks: int) -> str:
-    """Returns why an order that its user calls drawn is not taken for one."""
+    """Returns a sentence on why pgtrial does not believe that an order was drawn at random, although the user says
+    so."""
     if pattern == "one after the other":
         found = f"the arms ran one after the other ({', then '.join(dict.fromkeys(order))}), so that blocks lie apart"
     else:
         what = "they ran strictly in turn" if pattern == "in turn" else "they ran back and forth by a rule"
         found = f"{what} in all {blocks} blocks ({_beginning(names, order)}), {_once_in(names, pattern, blocks)}"
     return (
-        f"By --order drawn a coin ordered the arms in each block, but {found}. If the lines are sorted otherwise than "
-        "the runs were made, add a column time; else draw an order by `pgtrial judge --draw` and measure again."
+        f"By --order drawn a coin ordered the arms in each block, but {found}. If the lines are not in the order "
+        "of the runs, add a column time; otherwise draw an order by `pgtrial judge --draw` and measure again."
     )
 
 
 def cautions_of(claims: Sequence[Claim], pattern: Pattern, blocks: int, runs: int, *, drawn: bool) -> list[str]:
-    """Returns what a reader has to know beside the result; `runs` are the most that an arm has."""
+    """Returns what a reader must know in addition to the result, as clauses. `runs` is the largest number of runs of an
+    arm."""
     cautions = []
     arms = len(claims) + 1
     if drawn and pattern in ("in turn", "back and forth") and 2 * chance_of(pattern, arms, blocks) < _RARE:
@@ -62,7 +66,7 @@ def cautions_of(claims: Sequence[Claim], pattern: Pattern, blocks: int, runs: in
     cautions += ["rare odd blocks pull the mean"] if any(claim.unstable for claim in claims) else []
     if runs >= _MANY_RUNS:
         cautions.append(
-            "each value counts as a run of its own; if these are seconds or transactions of fewer runs, the intervals "
+            "each value counts as a run of its own; if the values stand for seconds or transactions, the intervals "
             "are far too narrow: give one value for each run"
         )
     return cautions

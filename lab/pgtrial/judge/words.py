@@ -1,4 +1,5 @@
-"""A judgement in words: a headline for each comparison and short lines with labels, as a study's result has them."""
+"""Puts a judgement into words: a headline for each comparison, and short lines with labels, as in the result of a
+study."""
 
 from __future__ import annotations
 
@@ -16,23 +17,24 @@ from pgtrial.report.tables.results import digits
 from pgtrial.report.words import bounds_text, forecast, interval_words, verdict_words
 
 _BLOCKS = 12
-"""The number of blocks that are proposed where the noise is not known, or asks for more than `_MOST_PROPOSED`."""
+"""The number of blocks that pgtrial proposes if the noise is not known, or if more than `_MOST_PROPOSED` blocks would
+be needed."""
 
 _MOST_PROPOSED = 200
 
 
 @dataclass(frozen=True)
 class Told:
-    """A judgement in words."""
+    """A judgement in words, as the terminal prints it."""
 
     headlines: list[Headline]
-    """The comparisons, or the one arm."""
+    """A headline for each comparison, or a single one if there is a single arm."""
     lines: list[Line]
-    """The lines that hold for all of them."""
+    """The lines that apply to all comparisons."""
 
     @property
     def sentences(self) -> list[str]:
-        """Returns each headline with its lines, as one text."""
+        """Returns each headline with its own lines as one text."""
         return [
             "; ".join([headline.text, *(f"{line.label}: {line.text}" for line in headline.lines)])
             for headline in self.headlines
@@ -47,7 +49,7 @@ def told(judgement: Judgement) -> Told:
 
 
 def _metric(judgement: Judgement) -> str | None:
-    """Returns the name of what is compared, as `change_text` takes it: None for transactions per second."""
+    """Returns the name of the values that are compared, for `change_text`: None stands for transactions per second."""
     return None if judgement.column == TPS and judgement.better == "more" else f"the {judgement.column}"
 
 
@@ -85,28 +87,33 @@ def _headline(claim: Claim, judgement: Judgement) -> Headline:
 
 
 def _conditional(claim: Claim, judgement: Judgement) -> str:
-    """Returns the difference of a claim that is withheld, with what its interval takes for granted, and whether it is
-    larger than the noise of the runs."""
+    """Returns the difference of a withheld claim as text. The text says under which condition the interval is valid,
+    and whether the difference is larger than the noise of the runs."""
     difference = claim.difference
     if difference is None:
         return ""
     if difference.low is None or difference.high is None:
-        return f"{change(difference.value)}; one run of an arm says nothing of its noise, so that no interval is known"
+        return (
+            f"{change(difference.value)}; a single run of an arm does not show its noise, so that there is no interval"
+        )
     condition = "only if a coin ordered the blocks" if judgement.drawn else "only if nothing drifted between the runs"
     weighed = _weighed(claim, judgement)
     return f"{change(difference.value)}, {bounds_text(difference)} (95% interval, {condition}): {weighed}"
 
 
 def _weighed(claim: Claim, judgement: Judgement) -> str:
-    """Returns what the size of a difference says that has no verdict, beside the noise and the drift of the runs."""
+    """Returns a clause on what the size of a difference without a verdict shows, compared with the noise and the drift
+    of the runs."""
     if judgement.drift is not None and not judgement.drawn:
-        return f"but they did drift, and that alone makes {change(judgement.drift.by_arm[claim.arm])}"
+        return f"but the runs did drift, and the drift alone makes {change(judgement.drift.by_arm[claim.arm])}"
     difference = claim.difference
     if difference is None or difference.low is None or difference.high is None:
         return ""
     if difference.low <= 0 <= difference.high:
         return "the runs of one arm differ by as much, so that the arms may be equal"
-    return "more than the runs of one arm differ, so that something made it: the arms, or what changed beside them"
+    return (
+        "the runs of one arm differ by less, so that something caused it: the arms, or another change between the runs"
+    )
 
 
 def _lines(judgement: Judgement) -> Iterator[Line]:
@@ -129,7 +136,10 @@ def _drift(judgement: Judgement) -> str:
         return ""
     if judgement.primary:
         return f"within each arm {change(drift.each_run)} from run to run"
-    return f"{change(drift.each_run)} from run to run: these runs keep no level, and the next one may be beyond them"
+    return (
+        f"{change(drift.each_run)} from run to run: these runs have no constant level, and the next run may be beyond "
+        "them"
+    )
 
 
 def _measured(judgement: Judgement) -> str:
@@ -149,7 +159,8 @@ def _measured(judgement: Judgement) -> str:
 
 
 def _noise(judgement: Judgement) -> str | None:
-    """Returns how the runs scatter, and what as many blocks in a drawn order tell; None if that is not known."""
+    """Returns a line on how the runs scatter, and on what the same number of blocks in a drawn order would find; None
+    if the scatter is not known."""
     if judgement.scatter is None:
         return None
     scatter = f"runs of one arm scatter by {percent(judgement.scatter)} (standard deviation)"
@@ -172,12 +183,12 @@ def _assumed(judgement: Judgement) -> str:
     blocks = plural(judgement.blocks_planned or 0, "block")
     return (
         f"the order in each block was drawn before it ran, no run was left out, and {blocks} were planned before the "
-        "first run (else name the planned number by --blocks)"
+        "first run (otherwise give the planned number by --blocks)"
     )
 
 
 def _next(judgement: Judgement) -> str | None:
-    """Returns what leads to a verdict; None if there is one on each arm."""
+    """Returns a line on what the user can do to get a verdict; None if each arm has one."""
     if judgement.drawn and not judgement.withheld:
         undecided = [claim for claim in judgement.primary if claim.verdict == "undecided"]
         return _more(max(undecided, key=lambda claim: claim.more_blocks or 0), judgement) if undecided else None
