@@ -142,7 +142,7 @@ def test_another_question_does_not_take_the_place_of_one_that_is_there(measured)
         (("c0", "nowhere"), STUDY, "the repository has no commit 'nowhere'"),
         (("c5", "c2"), STUDY, "BAD comes before GOOD: write them the other way round"),
         (("c5", "c5"), STUDY, "so no commit is between them"),
-        (("c0", "c5"), '[load]\nworkload = "select-only"\n', "there is nothing to bisect; give it one, such as"),
+        (("c0", "c5"), '[load]\nworkload = "select-only"\n', "there is nothing to bisect; name a repository, such as"),
     ],
 )
 @pytest.mark.usefixtures("repository")

@@ -68,7 +68,7 @@ def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept(study
     heard = []
     arm = SimpleNamespace(name="base", data_directory=None, machine=None, account=None)
     ArmFacts(study, study.design, heard.append).collect(0, arm, TARGET, None)
-    told = "base: its facts are collected after another trial, for its host is gone: me@db1 is gone"
+    told = "base: its facts will be collected after a later trial, since its host is gone: me@db1 is gone"
     assert heard == [Preparing(told)]
     assert study.facts() == {}
 

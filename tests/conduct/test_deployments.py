@@ -44,7 +44,7 @@ def test_a_budget_buys_as_many_blocks_for_each_and_no_more_than_help():
 
 
 def test_blocks_that_cannot_be_shared_out_are_refused_with_the_nearest_number_that_can():
-    with pytest.raises(StudyError, match=r"= 10 cannot be shared out over 4 deployments; set .* = 8") as refused:
+    with pytest.raises(StudyError, match=r"= 10 cannot be divided equally among 4 deployments; set .* = 8") as refused:
         plan_of(4, blocks=10)
     assert refused.value.keys == ("verdict.blocks", "verdict.blocks")
 

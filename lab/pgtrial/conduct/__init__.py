@@ -1,1 +1,1 @@
-"""Runs a study from its plan to its end, trial by trial."""
+"""Plans a study, and runs it from its first trial to its end."""

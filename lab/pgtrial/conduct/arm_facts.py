@@ -1,5 +1,5 @@
-"""The facts of a study's arms. They are collected with each arm's first trial, and again when the study continues
-later; then they are audited."""
+"""Collects the facts of a study's arms with each arm's first trial, and again when the study continues later. Then has
+the facts audited."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _Key = tuple[str, int | None]
 
 
 def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
-    """Returns the facts of an arm, collected while its server runs. Raises what `collect` raises."""
+    """Collects and returns the facts of an arm while its server runs. Raises the same errors as `collect`."""
     return collect(arm.name, target, arm.data_directory, machine=arm.machine, account=arm.account, measure=measure)
 
 
 class ArmFacts:
-    """The facts of arms that the study directory already holds, and the arms whose facts this run of the study has
-    collected."""
+    """Collects the facts of arms. Knows the facts that the study directory already has, and the arms whose facts this
+    run of the study has collected."""
 
     def __init__(self, study: StudyDirectory, design: Design, listener: Listener) -> None:
-        """Reads the stored facts. `design` is that of the study as the user gave it."""
+        """Reads the stored facts. `design` is the design of the study as the user gave it, with its passwords."""
         self._study = study
         self._design = design
         self._listener = listener
@@ -48,7 +48,7 @@ class ArmFacts:
         self._collected: set[_Key] = set()
         self._is_audited = False
         self._told: set[str] = set()
-        """The sentences that have been told in this run."""
+        """The sentences that the user has been told in this run."""
         self._rows: ArmRows = {}
         self._answers: Mapping[str, ArmAnswers] = {}
 
@@ -58,9 +58,10 @@ class ArmFacts:
         return {arm for arm, _ in self._known} >= set(self._study.plan.arms)
 
     def take_answers(self, answers: Mapping[str, ArmAnswers]) -> None:
-        """Keeps the compared answers of the arms' scripts, and tells the user at once if they are not the same.
+        """Keeps the answers of the arms' scripts, which were compared with each other, and tells the user at once if
+        they are not the same.
 
-        The answers become facts with the others.
+        `collect` adds the answers to the facts of each arm.
         """
         self._answers = answers
         self._tell(Audit(findings=findings_on_answers(self._study.plan, answers)))
@@ -68,7 +69,7 @@ class ArmFacts:
     def compare_rows(self, arms: Mapping[str, Arm]) -> None:
         """Reads the rows of the user's data on all arms, and tells the user at once if they are not the same.
 
-        The rows become facts with the others. Raises StudyError and ArmError.
+        `collect` adds counts and digests of the rows to the facts of each arm. Raises StudyError and ArmError.
         """
         plan = self._study.plan
         if self.are_known:
@@ -77,11 +78,11 @@ class ArmFacts:
         self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
-        """Collects and stores the facts of an arm while its server runs. It does so once for each arm, or each
-        deployment of an arm, in each run of the study.
+        """Collects and stores the facts of an arm while its server runs. Does so once for each arm, or each deployment
+        of an arm, in each run of the study.
 
-        `program` is the name and version that the arm's client program gives for itself. If facts are already stored,
-        they are kept, and get a note of what has changed since.
+        `program` is the name and version that the arm's client program reports about itself. If facts of the arm are
+        stored already, they are kept, and the differences are added to them as changes.
         """
         key = arm.name, place if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
@@ -107,7 +108,8 @@ class ArmFacts:
         self._known[key] = facts
 
     def _facts_of_load(self, arm: str) -> dict[str, str]:
-        """Returns what the load of this arm has of its own: its script, its data, and where its values are from."""
+        """Returns what distinguishes the load of this arm from that of other arms: its own script, its own data, and
+        the columns from which its values are drawn."""
         own, keys = {}, self._design.spec.arms[arm]
         if (script := self._study.plan.load_points[0].of_arms.get(arm)) is not None:
             own["script"] = f"{script} (SHA-256 {self._study.plan.scripts[script]})"
@@ -119,7 +121,8 @@ class ArmFacts:
         return own
 
     def judge(self) -> None:
-        """Stores the audit once the facts of all arms are known, and again after those of one arm were collected."""
+        """Audits the facts and stores the audit, as soon as the facts of all arms are known. Does so again after facts
+        were collected."""
         plan = self._study.plan
         if not self._is_audited and self.are_known:
             found = audit(plan, self._study.facts(), self._design, self._study.deployment_facts())
@@ -128,8 +131,8 @@ class ArmFacts:
             self._tell(found)
 
     def _tell(self, found: Audit) -> None:
-        """Tells the user at once which findings of the audit will withhold the verdict, so that their causes can be
-        mended before the study ends."""
+        """Tells the user at once which findings of the audit will withhold the verdict, so that the user can correct
+        their causes before the study ends."""
         for finding in found.findings:
             sentence = as_told(finding)
             if finding.severity == "withhold" and sentence not in self._told:
@@ -137,9 +140,9 @@ class ArmFacts:
                 self._listener(Preparing(sentence, stays=True))
 
     def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
-        """Returns the facts of an arm; None, with a notice, if its server or its host does not answer.
+        """Returns the facts of an arm. If its server or its host does not answer, returns None and tells the user.
 
-        Facts can be collected with another trial; the one that has just ended must not be lost for want of them.
+        Missing facts can be collected with a later trial, and must not make the trial fail that has just ended.
         """
         try:
             facts = facts_of_server(arm, target, measure=measure)
@@ -153,13 +156,13 @@ class ArmFacts:
             gone = f"its host is gone: {error}"
         except psycopg.Error as error:
             gone = f"its server did not answer: {' '.join(str(error).split())}"
-        self._listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
+        self._listener(Preparing(f"{arm.name}: its facts will be collected after a later trial, since {gone}"))
         return None
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:
-    """Returns the facts about an arm's client program: its command, its files, and the name and version that it gives
-    for itself."""
+    """Returns the facts about an arm's client program: its command, its files, and the name and version that it reports
+    about itself."""
     return {
         "command": server.command,
         "directory": server.command_directory,

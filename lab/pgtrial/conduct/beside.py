@@ -1,8 +1,8 @@
-"""The load that runs at the same time as a job. It begins before the job, and ends when it has caught up after the
-job's end.
+"""The load that runs at the same time as a job, called the load beside the job. It begins before the job, and ends when
+it has caught up with its schedule after the job.
 
-Transactions that the job held up are still waiting when it ends. If the load ended at that moment, the longest response
-times would be missing.
+When a job ends, transactions that it has blocked are still waiting. If the load ended at that moment, the longest
+response times would not be measured.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from pgtrial.model.units import format_duration
 _WARMUP_S = 5.0
 _CONNECT_S = 60.0
 _DELAY_S = 0.05
-"""The longest delay with which an event of the engine may arrive, seconds."""
+"""The longest time between an event in the engine and its arrival in the lab, in seconds."""
 _CATCH_UP_S = 60.0
-"""How long the load may take to catch up after the job, seconds; as long as the job took if that is longer."""
+"""How long the load may take to catch up with its schedule after the job, in seconds. If the job took longer than this,
+the load may take as long as the job."""
 
 
 class LoadBeside:
-    """A context manager: within it the load is running, and past its warm-up."""
+    """Runs the load beside a job. It is a context manager: the load's warm-up is over when the context begins, and the
+    load is ended with the context."""
 
     def __init__(self, course: Course, target: Target, beside: BesideLoad) -> None:
         self._course, self._target, self._beside = course, target, beside
@@ -42,9 +44,10 @@ class LoadBeside:
         self._stack = ExitStack()
         self._run: EngineRun
         self._began = 0.0
-        """The time at which the load's warm-up was over, by time.monotonic()."""
+        """The time at which the warm-up of the load had ended, by time.monotonic()."""
         self._clock = 0.0
-        """The time from which the engine counts the times of its events, by time.monotonic()."""
+        """The time at which the engine started, by time.monotonic(). The engine counts the times of its events from
+        this moment."""
 
     def __enter__(self) -> LoadBeside:
         """Starts the load and waits for the end of its warm-up. Raises TrialError if the load does not begin."""
@@ -65,10 +68,11 @@ class LoadBeside:
         self._stack.close()
 
     def end(self) -> Phase | None:
-        """Waits until the load has caught up, ends it, and returns what it measured since the job's start.
+        """Waits until the load has caught up with its schedule, ends it, and returns its measurements since the start
+        of the job.
 
-        Returns None, with a note for the trial, if the load did not catch up. Raises TrialError if clients were cut
-        off.
+        If the load did not catch up, returns None and adds a note to the trial. Raises TrialError if clients of the
+        load were aborted.
         """
         ended = time.monotonic()
         patience_s = max(_CATCH_UP_S, ended - self._began)
@@ -89,7 +93,8 @@ class LoadBeside:
         return self._outcome.measured if caught_up else None
 
     def _earliest_start(self, tick: Tick) -> float:
-        """Returns the earliest due time of a tick's transactions, by time.monotonic(); 0 if the tick has none."""
+        """Returns the earliest scheduled start of the transactions of a tick, by time.monotonic(); 0 if the tick has no
+        transactions."""
         longest_us = (tick.get("latency_us") or {}).get("max")
         if longest_us is None:
             return 0.0
@@ -111,10 +116,10 @@ class LoadBeside:
         )
 
     def _events(self, deadline: float) -> Iterator[Event]:
-        """Yields the events as they arrive. Raises NotInTime after the last one if the load had to be ended at the
-        deadline.
+        """Yields the events of the load as they arrive. If the load has not ended at the deadline, ends it and raises
+        NotInTime after its last event.
 
-        The deadline is a time of time.monotonic().
+        `deadline` is a time by time.monotonic().
         """
         for event in self._run.events(deadline):
             self._outcome.add(event)

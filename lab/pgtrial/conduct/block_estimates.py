@@ -1,5 +1,5 @@
-"""Estimates for blocks: how many of them a verdict takes, how long one takes apart from running its loads, and how long
-its trials are."""
+"""Estimates for blocks: how many blocks a verdict needs, how long a block takes in addition to the time of its loads,
+and how long its trials are."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ _ROWS_PER_SCALE = 55_000
 _SCALES_PER_WAREHOUSE = 7
 """The number of scale units that take as much space as a warehouse."""
 _SMALLER = 5
-"""The number of rows of table_a that take as much space as one row of sysbench's tables."""
+"""The number of rows of `table_a`, the table of tasks, that take as much space as one row of sysbench's tables."""
 _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
 
 
 def fewest_for_a_verdict(design: Design) -> int:
-    """Returns the smallest number of blocks with which every arm can get a verdict, or a single arm an interval."""
+    """Returns the smallest number of blocks with which every arm can get a verdict. For a study with a single arm, it
+    is the smallest number that gives an interval."""
     if len(design.servers) == 1:
         return FEWEST_FOR_MEDIAN
     return design.deployments if are_units(design) else p9.first_look(design.claims, kept_of(design))
 
 
 def kept_of(design: Design) -> float:
-    """Returns the part of the error that the study's plan keeps for going on after its end."""
+    """Returns the part of the error of 5% that the study's plan reserves for continuing the study after its planned
+    end."""
     return 0.0 if design.verdict.final else p9.KEPT
 
 
 def overhead_estimate(design: Design) -> float:
-    """Returns the expected wall time that a block takes apart from running its loads, in seconds: for copies of data,
-    starts and stops of servers, and reading counters."""
+    """Returns the expected wall time, in seconds, that a block takes in addition to its loads: for copying data, for
+    starting and stopping servers, and for reading counters."""
     servers, points = list(design.servers.values()), design.load_points
     collected_s = design.trials_of_block * _COLLECT_S
     if design.shares_server:
@@ -70,26 +72,27 @@ def _restore_estimate(design: Design, server: Server, point: LoadPoint) -> float
 
 @dataclass(frozen=True)
 class TrialLengths:
-    """The lengths of all trials of a study, and the time that a block takes apart from running their loads; in
+    """The lengths of a study's trials, and the time that a block takes in addition to their loads. All times are in
     seconds."""
 
     load_s: float
     """The expected time of one trial's load."""
     warmup_s: float
-    """The length of the warm-up. It is 0 for loads that run to their end, and so is `duration_s`."""
+    """The length of the warm-up. For loads that end by themselves, such as jobs, both this and `duration_s` are 0."""
     duration_s: float
     trials: int
     """The number of trials in a block."""
     overhead_s: float
-    """The time that a block takes apart from running its loads."""
+    """The time that a block takes in addition to its loads."""
     chosen: Lengths | None = None
     """How pgtrial chose the lengths; None if the study gives both."""
     preliminary_s: float = 0.0
-    """The wall time of the preliminary block, measured or expected. The budget includes it."""
+    """The wall time of the preliminary block, as measured or, before it has run, as expected. It is part of the
+    budget."""
 
     @property
     def block_s(self) -> float:
-        """The expected wall time of a block, seconds."""
+        """The expected wall time of a block, in seconds."""
         return self.overhead_s + self.trials * self.load_s
 
     @property
@@ -99,7 +102,7 @@ class TrialLengths:
 
 
 def planned_lengths(plan: Plan) -> TrialLengths:
-    """Returns the lengths of a plan."""
+    """Returns the lengths of the trials that a plan has."""
     trials = len(plan.arms) * len(plan.load_points)
     load_s = plan.warmup_s + plan.duration_s
     return TrialLengths(
@@ -114,7 +117,8 @@ def planned_lengths(plan: Plan) -> TrialLengths:
 
 
 def preliminary_time(plan: Plan) -> float:
-    """Returns the wall time of the preliminary block, measured or expected, seconds; 0 if there is none."""
+    """Returns the wall time of the preliminary block in seconds, as measured or, before it has run, as expected; 0 if
+    the plan has no such block."""
     lengths = plan.lengths
     if lengths is None:
         return 0.0

@@ -1,8 +1,8 @@
-"""The load of a trial that looks for the capacity of an arm: a closed loop as its warm-up, then probes at rates that
-the search chooses.
+"""The load of a trial that searches for the capacity of an arm: a closed loop as its warm-up, then probes, each a run
+at a rate that the search chooses.
 
-The result of each probe decides the next rate, and the result of the warm-up the first one, by the same rule for all
-arms. From the second block on, all arms of a block begin at the same rate.
+The throughput of the warm-up decides the rate of the first probe, and the result of each probe decides the next rate.
+The rule is the same for all arms. From the second block on, all arms of a block begin at the same rate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Started = Callable[[Course], AbstractContextManager[LoadRun]]
 
 
 class ProbeWatch(Protocol):
-    """The lab's part of a probe."""
+    """What the lab does during a probe: it reads the server's counters."""
 
     def measure_begins(self) -> None:
         """Reads the server's counters."""
@@ -42,10 +42,10 @@ class ProbeWatch(Protocol):
 
 
 def search(course: Course, started: Started, watch: ProbeWatch) -> None:
-    """Finds the capacity. Writes into `course` the capacity, all probes, and the measurements of the probe whose rate
-    is nearest to the capacity.
+    """Finds the capacity. Stores in `course` the capacity, all probes, and the measurements of the probe whose rate is
+    nearest to the capacity.
 
-    Raises TrialError if no rate keeps the promise on the response time.
+    Raises TrialError if no rate keeps the promise, which is the limit for response times and failures.
     """
     asked = course.point.capacity
     if asked is None:
@@ -63,9 +63,9 @@ def search(course: Course, started: Started, watch: ProbeWatch) -> None:
 
 
 def _warm_up(course: Course, started: Started, watch: ProbeWatch) -> float:
-    """Runs the warm-up and returns the rate at which the search begins, 1/s.
+    """Runs the warm-up and returns the rate at which the search begins, in transactions per second.
 
-    The warm-up is a closed loop, or a load at the ceiling of the rate if the study gives one.
+    The warm-up is a closed loop. If the study limits the rate (`at_most`), the warm-up runs at this rate instead.
     """
     seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
     ceiling = course.point.capacity.at_most if course.point.capacity is not None else None
@@ -99,7 +99,8 @@ def _probed(course: Course, rate: float, started: Started, watch: ProbeWatch) ->
 def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
     """Runs the engine once and returns the outcome.
 
-    Raises TrialError if the run failed in another way than by answering nothing in time.
+    A run that completes no transaction in its measured part is a valid outcome. Raises TrialError if the run failed in
+    any other way.
     """
     outcome = course.outcome
     with started(course) as run:
@@ -124,7 +125,8 @@ def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, pr
 
 
 def _is_idle(outcome: Outcome, status: int) -> bool:
-    """True if a run ended as planned but answered nothing in its measured part: its rate is far beyond the capacity."""
+    """True if a run ended as planned but completed no transaction in its measured part, since its rate is far beyond
+    the capacity."""
     done, measured = outcome.done, outcome.measured
     ended = done is not None and status == 0 and not outcome.aborted_clients and not done.get("interrupted")
     return ended and measured is not None and measured.transactions == 0

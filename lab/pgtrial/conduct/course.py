@@ -1,4 +1,5 @@
-"""The course of one trial: what it is to do, what is gathered while it runs, and the sampler around its load."""
+"""The course of one trial: the plan of the trial, and everything that is collected while it runs. Also starts the
+sampler, which observes server and host during the load."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from pgtrial.servers.arm import Arm
 
 @dataclass
 class Course:
-    """A trial in progress: its plan, and what is gathered while it runs."""
+    """A trial in progress: its plan, and everything that is collected while it runs."""
 
     load: LoadSection
     """The load, with the lengths of this trial."""
@@ -46,45 +47,46 @@ class Course:
     point: LoadPoint
     data: Data
     script: Path | None
-    """The file of a workload of the study's own, or the folder of a pack."""
+    """The script file of the load if the study has its own, or the folder of a pack."""
     directory: Path
     listener: Listener
     maker: LoadMaker
     started: str
-    """The time at which the trial began, in UTC, ISO 8601."""
+    """The wall-clock time at which the trial began, in UTC, in the format of ISO 8601."""
     began: float = field(default_factory=time.monotonic)
     """The time at which the trial began, by time.monotonic()."""
     turn: Turn = ALONE
     shared_server: bool = False
-    """True if all arms are sessions of one server, whose counters then belong to all of them together."""
+    """True if all arms are sessions of one server. The server's counters then count the load of all arms together."""
     beside_script: Path | None = None
-    """The file of a script of the study's own that runs beside a job."""
+    """The file of the study's own script that runs at the same time as a job."""
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
-    """The files from which each transaction draws the values of variables, by variable."""
+    """The files from which each transaction draws the values of its variables, by the variable's name."""
     statements: FindStatements | None = None
-    """A function that finds the statements of the load, to explain them after the load. It is None if the plans of
-    earlier trials hold for this one, or if the study takes no plans."""
+    """A function that returns the statements of the load, so that they can be explained after the load. It is None if
+    the plans of earlier trials are valid for this one too, or if the study records no plans."""
     with_drawn_statistics: bool = False
     """True if ANALYZE drew the planner's statistics for this trial, so that its plans may differ from earlier ones."""
     loads_begin: float | None = None
-    """The time at which all loads that alternate begin, by time.monotonic(); None while unknown, and without others."""
+    """The time at which all loads that alternate with this one begin, by time.monotonic(). It is None as long as it is
+    not known, and if no loads alternate."""
     inbox: Inbox | None = None
-    """The queue in which the events of all loads that alternate arrive."""
+    """The queue in which the events of all alternating loads arrive."""
     rounds: Rounds | None = None
-    """The rounds in which client programs take turns; None for any other load."""
+    """The rounds in which client programs take turns; None for loads of other kinds."""
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
     start_failures: list[str] = field(default_factory=list)
-    """The error of each attempt at which the server did not start."""
+    """The error messages of the attempts at which the server did not start."""
     reason: str | None = None
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
     plans: dict[str, LoadStatement] = field(default_factory=dict)
     plan_nodes: dict[str, list[str]] = field(default_factory=dict)
     unplanned: bool = False
-    """True if the load sends, or may send, further statements that have no plan here."""
+    """True if the load sends, or may send, statements whose plans are not in `plans`."""
     relations_before: Counters = field(default_factory=dict)
     relations: Counters = field(default_factory=dict)
     checkpoint_s: float | None = None
@@ -93,11 +95,12 @@ class Course:
     not_permitted: list[str] = field(default_factory=list)
     server_said: list[str] = field(default_factory=list)
     log_read: int = 0
-    """The offset in the server's log, in bytes, up to which it has been read; the lab's own start counts as read."""
+    """The offset in bytes up to which the server's log has been read. The messages of the server's start are
+    skipped."""
     lost: str | None = None
     table_created_s: float | None = None
     metrics: Mapping[str, MetricSection] = field(default_factory=dict)
-    """The metrics of the study's own that SQL or programs find, by name."""
+    """The study's own metrics, whose values SQL or programs find out, by name."""
     own_metrics: dict[str, float] = field(default_factory=dict)
     """The values of the study's own metrics in this trial."""
     quality: float | None = None
@@ -109,16 +112,17 @@ class Course:
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:
-        """Records that the lab's own session broke during the load. The engine still reports its measurements."""
+        """Records that the lab's own database session was lost during the load. The engine still reports its
+        measurements."""
         self.lost = self.lost or sentence(error)
 
     def fail(self, reason: str) -> None:
-        """Notes why the trial failed; the first reason counts."""
+        """Records why the trial has failed. If this is called several times, the first reason counts."""
         self.reason = self.reason or reason
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Returns a context manager in which an error that concerns only this trial makes the trial fail, and is not
+        """Returns a context manager. A TrialError or psycopg.Error within the context makes the trial fail, and is not
         raised."""
         try:
             yield
@@ -126,15 +130,17 @@ class Course:
             self.fail(sentence(error))
 
     def fail_with(self, reason: str) -> None:
-        """Notes a failure of the server's host, which explains the reason that was noted before."""
+        """Adds a failure of the server's host to the reason why the trial has failed, since the host's failure explains
+        it."""
         before = (self.reason or "").removesuffix(".")
         self.reason = reason if before in reason else f"{before}; {reason}"
 
     @property
     def ended(self) -> str:
-        """The present time in UTC: the start of the trial plus the time since then by the monotonic clock.
+        """The present time in UTC, computed as the start of the trial plus the time since then by the monotonic clock.
 
-        The wall clock may have been set since, and the machine may have slept: neither is time that a trial took.
+        The wall clock itself is not used: it may have been set in the meantime, or the machine may have slept, and
+        neither is time that the trial took.
         """
         ended = datetime.fromisoformat(self.started) + timedelta(seconds=self._under_way_s)
         return ended.isoformat(timespec="milliseconds")
@@ -144,20 +150,20 @@ class Course:
         return time.monotonic() - self.began
 
     def interrupted(self) -> InterruptedTrial:
-        """Returns the record of a trial that a user's signal interrupts now."""
+        """Returns the record of this trial for the case that the user interrupts it now."""
         tps = measured.tps if (measured := self.outcome.measured) else None
         trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
         return trial.model_copy(update={"under_way_s": round(self._under_way_s, 3), "tps": tps})
 
     def note(self, text: str | None) -> None:
-        """Keeps a sentence for the reader of the trial, unless it is there already. It is stored with the words of the
-        study file."""
+        """Adds a note, a sentence for readers of the trial, unless the trial has it already. Keys in it are stored as
+        the study file writes them."""
         if text is not None and (told := in_toml(text)) not in self.notes:
             self.notes.append(told)
 
 
 def sentence(error: Exception) -> str:
-    """Returns an error as one line; for an error of the session the line says that the server did not answer."""
+    """Returns an error as one line of text. For a database error the line says that the server did not answer."""
     return f"the server did not answer: {one_line(error)}" if isinstance(error, psycopg.Error) else one_line(error)
 
 
@@ -176,7 +182,8 @@ Watching = Sampler | NotWatching
 
 @contextmanager
 def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
-    """Samples server and host during the load; the observation is kept in the course, also after an error."""
+    """Samples server and host during the load, within the context. Afterwards the observation is stored in `course`,
+    also if an error ended the load."""
     load = course.load
     if not load.observe or course.shared_server or load.kind.restarts_server(load):
         yield NotWatching()
@@ -196,7 +203,7 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
 
 
 def _own_time(course: Course) -> OwnTime | None:
-    """Returns the slices in which the load was active; None if it did not alternate with others."""
+    """Returns the slices in which this load was active; None if it did not alternate with other loads."""
     begin = course.loads_begin
     if begin is None:
         return None
@@ -208,7 +215,8 @@ def _own_time(course: Course) -> OwnTime | None:
 
 
 def _measured_s(course: Course) -> float:
-    """Returns the length of the measured part, seconds: as planned, or as measured for a load that ends by itself."""
+    """Returns the length of the measured part in seconds: as planned or, for a load that ends by itself, as
+    measured."""
     if not course.load.ends_itself:
         return course.turn.wall_s(course.load.phases_s[1])
     measured = course.outcome.measured

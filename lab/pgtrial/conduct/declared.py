@@ -1,4 +1,5 @@
-"""The requirements of the declared metrics, checked before the first trial: a rate, long trials, their own servers."""
+"""Checks before the first trial whether the study meets the requirements of its declared metrics: a rate, long enough
+trials, and a server for each arm."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from pgtrial.model.units import as_written, format_duration
 from pgtrial.verdict.units import Units
 
 _DEVIATIONS = 3
-"""Trials at a rate have a Poisson number of transactions: they are planned longer by this many standard deviations."""
+"""The number of standard deviations by which more transactions are planned than are needed, since the number of
+transactions in a trial at a given rate has a Poisson distribution."""
 
 
 def least_duration(design: Design) -> float:
-    """Returns the shortest measured part with which the declared percentiles have enough transactions at the study's
-    rates, seconds; 0 if any length will do.
-    """
+    """Returns the length of the shortest measured part, in seconds, in which there are enough transactions for the
+    declared percentiles at the rates of the study. Returns 0 if any length is sufficient."""
     points, percentiles = design.load_points, percentiles_of(design.verdict.metrics)
     return max((_duration_for(name, points) or 0.0 for name in percentiles), default=0.0)
 
@@ -43,20 +44,19 @@ def metric_warnings(design: Design, plan: Plan) -> Iterator[str]:
             yield (
                 f"{name} takes {transactions_for(name):,} transactions in each trial, "
                 f"{format_duration(math.ceil(needed_s))} at {slowest:,.10g}/s, and trials have "
-                f"{format_duration(plan.duration_s)}: no claim on it will stand; {_cure(design)}, or the rate"
+                f"{format_duration(plan.duration_s)}: it can get no verdict; {_cure(design)}, or the rate"
             )
     costs = [name for name in plan.metrics if plan.named_metric(name).kind == "cost"]
     if costs and plan.shares_server:
         yield (
-            f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write "
+            f"{' and '.join(costs)} will not be known, since the arms are sessions of one server; write "
             f"{marks.key('load', 'share_server', False)}"
         )
 
 
 def metrics_in_words(plan: Plan) -> str:
-    """Returns the roles of the metrics in words, such as `p99 decides; p50 and wal per transaction share an error and
-    are decided after block 9 at the earliest`.
-    """
+    """Returns the roles of the metrics as a sentence, such as `p99 decides; p50 and wal per transaction share an error
+    and are decided after block 9 at the earliest`."""
     first, *others = plan.metrics
     if (promise := plan.load_points[0].capacity) is not None:
         fewest = transactions_for(promise.percentile) / plan.duration_s
@@ -83,7 +83,8 @@ def _cure(design: Design) -> str:
 
 
 def _duration_for(percentile: str, points: Sequence[LoadPoint]) -> float | None:
-    """Returns the measured part that a percentile needs at the lowest rate, seconds; None if there is no rate."""
+    """Returns the length of the measured part, in seconds, that a percentile needs at the lowest rate of the load
+    points; None if they have no rate."""
     rates = [point.rate for point in points if point.rate is not None]
     needed = transactions_for(percentile)
     return (needed + _DEVIATIONS * math.sqrt(needed)) / min(rates) if rates else None

@@ -1,8 +1,9 @@
-"""Several given servers of one product in each arm: how the blocks are distributed over them.
+"""Distributes the blocks of a study over the deployments of its arms. A deployment is one of several given servers of
+one product.
 
-A block runs on one deployment of each arm, and all of them have the same number. If the verdict counts pairs of
-deployments (verdict/units.py), every pair gets the same number of blocks. Pairs that a look reads have all of their
-blocks before it, in rounds, so that no pair has its blocks at one time of day.
+A block runs on one deployment of each arm, and the deployments of all arms have the same number. If the verdict counts
+pairs of deployments (verdict/units.py), every pair gets the same number of blocks. All blocks of the pairs that a look
+reads run before this look. They run in rounds, so that the blocks of one pair are not all at the same time of day.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from pgtrial.statistics import p9, rules
 from pgtrial.verdict.units import FEWEST, FEWEST_BY_SIGNS
 
 MOST_BLOCKS_EACH = 8
-"""The largest number of blocks that are planned for a pair of deployments. Further blocks would hardly make the result
-more precise: the uncertainty that remains comes from how this pair differs from other pairs."""
+"""The largest number of blocks that are planned for a pair of deployments. More blocks would hardly make the result
+more precise, since the remaining uncertainty comes from the differences between pairs."""
 
 _STREAM = 2
-"""Spawn key of the stream of random numbers: 0 is the order's, 1 the places'."""
+"""The spawn key of the stream of random numbers. The keys 0 and 1 belong to the order of trials and to places."""
 
 
 def are_units(design: Design) -> bool:
-    """True if the verdict counts pairs of deployments and not blocks."""
+    """True if the units of the verdict's statistics are pairs of deployments and not blocks."""
     return design.deployments >= FEWEST
 
 
 def planned_blocks(design: Design, block_s: float) -> int:
-    """Returns the number of blocks of a study whose units are deployments; every deployment gets the same number of
-    them.
+    """Returns the number of blocks for a study whose units are deployments. Every deployment gets the same number of
+    blocks.
 
-    Raises StudyError if the study's number of blocks cannot be divided like this, or if its budget is too short for a
-    block on each deployment.
+    Raises StudyError if the number of blocks that the study gives is not a multiple of the number of deployments, or if
+    the budget is too short for one block on each deployment.
     """
     number, verdict = design.deployments, design.verdict
     asked = verdict.blocks
@@ -46,7 +47,7 @@ def planned_blocks(design: Design, block_s: float) -> int:
         if asked % number:
             nearest = max(1, round(asked / number)) * number
             raise StudyError(
-                f"{marks.key('verdict', 'blocks', asked)} cannot be shared out over {number} deployments; "
+                f"{marks.key('verdict', 'blocks', asked)} cannot be divided equally among {number} deployments; "
                 f"{marks.set_key('verdict', 'blocks', nearest)}"
             )
         return asked
@@ -60,23 +61,24 @@ def planned_blocks(design: Design, block_s: float) -> int:
 
 
 def planned_looks(deployments: int, blocks: int) -> list[int]:
-    """Returns the planned looks, each as the number of blocks after which it is taken. There is one look at the end, or
-    with enough deployments those of the rule P9."""
+    """Returns the planned looks, each as the number of blocks after which the verdict is read. With enough deployments
+    these are the looks of the rule P9; otherwise there is one look at the end."""
     if deployments < FEWEST_BY_SIGNS:
         return [blocks]
     return [look * (blocks // deployments) for look in p9.looks(deployments)]
 
 
 def fewest_of(deployments: int, blocks: int, claims: int) -> int:
-    """Returns the smallest number of blocks after which a comparison can be decided."""
+    """Returns the smallest number of blocks after which a comparison of arms with deployments can be decided. `claims`
+    is the number of claims that share the error."""
     if deployments < FEWEST_BY_SIGNS:
         return blocks
     return rules.planned(deployments, 1).fewest(claims) * (blocks // deployments)
 
 
 def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> list[PlannedTrial]:
-    """Returns the planned trials with the number of the deployment on which each runs, stored as `place`. All trials of
-    a block run on deployments of the same number."""
+    """Assigns the planned trials to deployments. Returns the trials with the number of their deployment in the field
+    `place`. All trials of a block have the same number."""
     if deployments == 1:
         return list(trials)
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM,))))
@@ -86,9 +88,9 @@ def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> li
 
 
 def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iterator[int]:
-    """Yields the number of the deployment for each block. The deployments are put into groups in random order, and a
-    look comes after each group. Within a group the blocks go in rounds, in each of which every deployment of the group
-    has one block, in random order."""
+    """Yields the number of the deployment for each block. The deployments are divided into groups at random, and a look
+    comes after the blocks of each group. Within a group the blocks run in rounds: in each round every deployment of the
+    group has one block, in random order."""
     order = generator.permutation(deployments)
     if deployments < FEWEST:
         rounds, groups = -(-blocks // deployments), [order]

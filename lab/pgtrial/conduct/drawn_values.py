@@ -1,5 +1,6 @@
-"""The values that variables of scripts get: those that arms have in common are drawn from the data of the first arm and
-looked for on all others, and an arm's own are drawn from its own data."""
+"""Draws the values that variables of scripts take. If arms have a variable in common, its values are drawn from the
+data of the first of these arms, and pgtrial checks that the data of the others have them. An arm's own variables get
+values from its own data."""
 
 from __future__ import annotations
 
@@ -16,32 +17,36 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 
 ValuesOfArms = Mapping[str, Mapping[str, Path]]
-"""For each arm the files from which variables of its script take values, by variable."""
+"""For each arm, the files from which the variables of its script take values, by the variable's name."""
 
 
 @dataclass
 class DrawnValues:
-    """The values that variables of scripts take. A variable that `[load] values` names, and no key of the arm, has the
-    same values in all such arms. They are drawn from the data of the first of them, and the others are checked to have
-    them."""
+    """The values that variables of scripts take, for all arms.
+
+    A variable that `[load] values` names has the same values in all arms that have no values of their own for it. These
+    values are drawn from the data of the first such arm, and pgtrial checks that the data of the others have them.
+    """
 
     spec: StudySpec
     seed: int
     folder: Path
     files: dict[str, dict[str, Path]] = field(default_factory=dict)
-    """For each arm that was seen, the files with its values, by variable."""
+    """For each arm whose values were drawn, the files with its values, by the variable's name."""
     drawn: dict[str, list[str]] = field(default_factory=dict)
-    """The values that arms have in common, by variable."""
+    """The values that arms have in common, by the variable's name."""
     common: dict[str, Path] = field(default_factory=dict)
-    """The files with these values."""
+    """The files with the values that arms have in common, by the variable's name."""
     origins: dict[str, str] = field(default_factory=dict)
-    """The arm from whose data the values were drawn, by variable."""
+    """The arm from whose data the values were drawn, by the variable's name."""
     seen: set[tuple[Hashable, str]] = field(default_factory=set)
-    """The identities of places and the variables whose values the data there have, or are being checked to have."""
+    """Pairs of a copy of the data, by its identity, and a variable. The values of this variable were drawn from that
+    copy, or pgtrial has checked that the copy has them."""
 
     def draw_or_check(self, arm: Arm, data: Data, target: Target) -> None:
-        """Draws the values of an arm that no earlier arm has drawn, and checks that its data have the others. Only the
-        first call for each arm does anything. Raises StudyError if a column or a value is missing."""
+        """Draws those values of an arm that no earlier arm has in common with it, and checks that the arm's data have
+        the other values. Does nothing after the first call for an arm. Raises StudyError if a column or a value is
+        missing."""
         if arm.name in self.files:
             return
         fresh = self.draw(arm.name, target)
@@ -53,15 +58,16 @@ class DrawnValues:
             self.seen |= {(place.identity, name) for name in wanted}
             if not wanted:
                 continue
-            # the template is already served, or the first one of several given servers
+            # `target` already serves the template; on a given server, a session of its own is opened
             served = place.served(self.folder / "log") if place.is_given else nullcontext(target)
             with served as there, there.connect_as_load() as session:
                 for name, column in wanted.items():
                     check_values(session, {name: column}, self.drawn, self.origins[name], arm.name)
 
     def draw(self, arm: str, target: Target) -> set[str]:
-        """Draws the values of an arm that no earlier arm has drawn, from its data. Returns the variables among them
-        that arms have in common. Raises StudyError if a column is missing or has no values."""
+        """Draws those values of an arm that no earlier arm has in common with it, from the arm's data. Returns the
+        names of those among the drawn variables that arms have in common. Raises StudyError if a column is missing or
+        has no values."""
         own = self.spec.arms[arm].values or {}
         fresh = {name: column for name, column in self._shared(arm).items() if name not in self.drawn}
         if own or fresh:
@@ -80,15 +86,17 @@ class DrawnValues:
         return set(fresh)
 
     def share(self, arm: str) -> None:
-        """Gives an arm the values that it has in common with earlier arms."""
+        """Adds the files with the values that an arm has in common with earlier arms to the files of this arm."""
         shared = {name: self.common[name] for name in self._shared(arm)}
         self.files[arm] = shared | self.files.get(arm, {})
 
     def draws_on(self, arm: str) -> bool:
-        """True if values have to be drawn from the data of this arm, since no earlier arm has them."""
+        """True if values have to be drawn from the data of this arm: it has values of its own, or no earlier arm has
+        the values that it shares."""
         return bool(self.spec.arms[arm].values) or not self._shared(arm).keys() <= self.drawn.keys()
 
     def _shared(self, arm: str) -> dict[str, str]:
-        """Returns the columns of the variables whose values an arm has in common with others."""
+        """Returns the columns from which the variables that an arm has in common with other arms take values, by the
+        variable's name."""
         own = self.spec.arms[arm].values or {}
         return {name: column for name, column in self.spec.load.values.items() if name not in own}

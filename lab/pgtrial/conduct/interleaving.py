@@ -1,7 +1,8 @@
-"""Decides whether the trials of a load point alternate in slices, how long the slices are, and why they do not.
+"""Decides whether the trials of a load point alternate in slices, and how long the slices are. If they cannot
+alternate, says why.
 
-Both follow from the study. Slices that the first warm-up at a load point shows to be too short are lengthened for all
-arms.
+The study determines both. If the first warm-up at a load point shows that slices are too short for its transactions,
+they are lengthened for all arms.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ if TYPE_CHECKING:  # plans must not import what only trials need
     from pgtrial.conduct.course import Course
 
 SLICE_S = 0.25
-"""The length of a slice in seconds, unless the study gives another: shorter than most of what disturbs a machine, and
-many times as long as a transaction (docs/method.md)."""
+"""The length of a slice in seconds, unless the study gives another length. It is shorter than most disturbances of a
+machine, and many times as long as a usual transaction (docs/method.md)."""
 
 _MEMORY_SHARE = 0.6
-"""The share of the machine's memory for the shared buffers of all servers."""
+"""The largest share of the machine's memory that the shared buffers of all servers may take together."""
 
 _ROUNDING = 1e-9
 
 
 def interleaved(design: Design) -> Design:
-    """Returns the design of a study that begins, with how its trials alternate. This depends on the memory of this
-    machine, so it is decided once, before the plan.
+    """Returns the design of a study that begins now, completed by how its trials alternate. This is decided once,
+    before the plan is made, since it depends on the memory of this machine.
 
     Raises StudyError if the study asks for slices that are impossible.
     """
@@ -45,7 +46,7 @@ def interleaved(design: Design) -> Design:
 
 
 def _interleaving_of(design: Design) -> Interleaving | None:
-    """Returns how the trials of a load point alternate; None if each runs by itself."""
+    """Returns how the trials of a load point alternate; None if each trial runs alone."""
     asked = design.load.interleave
     if asked == "off":
         return None
@@ -77,7 +78,7 @@ def is_whole(length_s: float, slice_s: float) -> bool:
 
 def why_not(design: Design) -> str | None:
     """Returns the reason why the arms' servers cannot run at the same time, or why their loads cannot alternate; None
-    if there is none."""
+    if they can."""
     return next(_obstacles(design), None)
 
 
@@ -86,7 +87,7 @@ def _obstacles(design: Design) -> Iterator[str]:
     if load.kind.why_no_turns is not None:
         yield load.kind.why_no_turns
     if load.on_server_loss != "fail":
-        yield "the time without service of a server that is lost is to count"
+        yield "the time for which a lost server is unavailable has to count"
     if any(metric.each_second is not None for metric in design.spec.metrics.values()):
         yield "a metric is read in each second, and slices would belong to other arms"
     if not design.possible_sessions:
@@ -114,7 +115,8 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
 
 
 def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
-    """Yields each arm with what no two can share: the fixed address on which its server listens, or a given server."""
+    """Yields each arm with a phrase for what two arms cannot share at the same time: the fixed port on which the arm's
+    server listens, or a given server."""
     for arm, server in servers.items():
         match server:
             case MadeBySsh(ssh=login, port=port):
@@ -130,20 +132,21 @@ def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
 
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)
-"""Multiples of 250 ms: 0.5, 1, 2, 3, 5, 10, 15 and 30 s."""
+"""The factors by which slices may be lengthened. Slices of 250 ms become 0.5, 1, 2, 3, 5, 10, 15 or 30 s long."""
 
 _FEWEST_ROUNDS = 2
 
 
 class SlicesTooShort(Exception):
-    """The slices of a load point do not hold enough transactions; its trials, not stored yet, must be repeated."""
+    """Raised if the slices of a load point are too short for enough transactions. Its trials, which are not stored yet,
+    have to be repeated with longer slices."""
 
     def __init__(self, point: int, slice_s: float, why: str) -> None:
         super().__init__(why)
         self.point, self.slice_s = point, slice_s
 
     def lengthened(self, plan: Plan) -> Plan:
-        """Returns the plan with slices that are long enough."""
+        """Returns the plan with slices of the new length at this load point."""
         assert plan.interleaving is not None
         longer = {**plan.interleaving.longer, self.point: self.slice_s}
         interleaving = plan.interleaving.model_copy(update={"longer": longer})
@@ -151,9 +154,10 @@ class SlicesTooShort(Exception):
 
 
 def may_lengthen(plan: Plan, course: Course) -> bool:
-    """True if these are the first trials at their load point, with a warm-up, and their slices are as planned.
+    """True if the slices of a trial's load point may still be lengthened: the trial is of the first block, it has a
+    warm-up, and the slices were not lengthened before.
 
-    Slices of client programs need no change, since a program ends its batches in any slice.
+    Slices of client programs are never lengthened, since a program completes its batch however short the slice is.
     """
     planned = course.planned
     if not course.point.kind.is_by_engine:
@@ -163,10 +167,10 @@ def may_lengthen(plan: Plan, course: Course) -> bool:
 
 
 def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None = None) -> None:
-    """Raises SlicesTooShort if the transactions of the warm-up were so long that a slice holds too few of them.
+    """Raises SlicesTooShort if the transactions of the warm-up took so long that too few of them fit into a slice.
 
-    `longest_s` is the longest measured part that may still be chosen for the trials. It is None if the lengths of the
-    trials are fixed already.
+    `longest_s` is the longest measured part that may still be chosen for the trials, in seconds. It is None if the
+    lengths of the trials are fixed already.
     """
     if plan.interleaving is None or not warmed:
         return
@@ -186,12 +190,12 @@ def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None =
 
 
 def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float | None = None) -> float:
-    """Returns the least multiple of the present slice that is long enough and fits the trials; if none is long enough,
-    the longest that fits. A slice fits if the measured part has at least two rounds of slices and is a whole number of
-    slices.
+    """Returns the new length of a slice in seconds: the shortest of the possible multiples of the present length that
+    is at least `wanted_s` and fits the trials. If none is that long, returns the longest that fits. A slice fits if the
+    measured part is a whole number of slices, and has at least two rounds of them.
 
-    With `longest_s` the lengths of trials are chosen afterwards, so that only this longest measured part must have two
-    rounds.
+    If the lengths of the trials are chosen later, `longest_s` is the longest measured part that may be chosen, and a
+    slice fits if this has two rounds.
     """
     warmup_s, duration_s = course.load.phases_s
     lengths = [duration_s, *([warmup_s] if course.point.sysbench else [])]
@@ -205,9 +209,11 @@ def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float
 
 
 def _median_s(course: Course) -> float:
-    """Returns the median time of a transaction in the warm-up, seconds; at a rate it counts from the actual start.
+    """Returns the median time of a transaction in the warm-up, in seconds. In a load with a rate, the time counts from
+    the actual start of a transaction and not from its scheduled start.
 
-    Without a transaction it is the length of the warm-up, which is then shorter than a transaction.
+    If the warm-up completed no transaction, returns the length of the warm-up, since transactions take longer than
+    that.
     """
     warmup = course.outcome.warmup
     if warmup is None or warmup.latency_us is None:

@@ -1,7 +1,8 @@
-"""Layouts of servers that are built from source: each block draws one for each arm.
+"""Draws the layouts of servers that are built from source: one layout for each arm in each block.
 
-The block is what the verdict counts, so all its load points have the same layout of an arm. A layout comes again only
-when all others had their turn: blocks stay independent for as long as there are layouts.
+Within a block, an arm has the same layout at all load points, since the block is the unit of the verdict's statistics.
+A layout is used a second time only after all others were used, so that blocks are independent as long as there are
+unused layouts.
 """
 
 from __future__ import annotations
@@ -15,30 +16,32 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.design import Design
 
 _STREAM = 3
-"""Spawn key of the stream of random numbers: 0 is the order's, 1 the places', 2 the deployments'."""
+"""The spawn key of the stream of random numbers. The keys 0, 1 and 2 belong to the order of trials, to places and to
+deployments."""
 
 
 def blocks_for_all(design: Design) -> int | None:
-    """Returns the number of blocks after which a layout is used a second time; None if no arm has layouts.
+    """Returns the largest number of blocks for which no layout has to be used twice; None if no arm has layouts.
 
-    Up to that number each block has layouts that no other block has. A difference that the verdict finds is then one of
-    the sources, and not one of the layouts that were drawn. Further blocks make the result more precise only for the
-    layouts at hand.
+    Up to this number each block has layouts that no other block has. A difference that the verdict finds is then a
+    difference between the sources, and not between the layouts that were drawn. More blocks make the result more
+    precise only with regard to the layouts that exist.
     """
     return min((count // arms for count, arms in design.arms_by_layouts.items()), default=None)
 
 
 def layouts_for(design: Design, blocks: int) -> int:
-    """Returns how many layouts an arm must have for each of `blocks` blocks to have layouts of its own. At least one
-    arm must have layouts."""
+    """Returns how many layouts an arm must have so that each of `blocks` blocks can have layouts of its own. At least
+    one arm must have layouts."""
     return blocks * max(design.arms_by_layouts.values())
 
 
 def draw_layouts(design: Design, trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
-    """Returns the planned trials with their layouts.
+    """Draws the layouts, and returns the planned trials with the number of their layout.
 
-    Arms that are sessions of one server have its layout. Arms with the same number of layouts get different ones in a
-    block. Any two are as likely to have theirs the other way round: the sign of a block's log-ratio stays a fair coin.
+    Arms that are sessions of one server have the layout of this server. Arms with the same number of layouts get
+    different layouts in a block. For any two of them, the opposite assignment is equally likely. Therefore, if two arms
+    do not differ, the log-ratio of a block is positive or negative with equal probability.
     """
     counts = design.layouts
     if not counts:
@@ -57,7 +60,7 @@ def draw_layouts(design: Design, trials: Sequence[PlannedTrial], seed: int) -> l
 
 
 def _draws(count: int, servers: Sequence[tuple[str, ...]], generator: np.random.Generator) -> Iterator[dict[str, int]]:
-    """Yields for each block the layouts, counted from 1, of those servers that have `count` layouts."""
+    """Yields for each block the layouts, counted from 1, of the servers that have `count` layouts, by arm."""
     ahead: list[int] = []
     while True:
         if len(ahead) < len(servers):

@@ -1,4 +1,5 @@
-"""Removes what a killed lab has left in a study: an unfinished trial, and possibly an engine that still runs."""
+"""Removes what a killed lab has left in a study directory: an unfinished trial, and possibly an engine that still
+runs."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ _SAME_S = 0.1
 
 
 def remember(trial: Path, pid: int, *, beside: bool = False) -> None:
-    """Notes the engine of the running trial, so that the next lab can end it if this one dies.
+    """Records the process of the engine in the directory of a running trial, so that the next lab can end the engine if
+    this lab is killed.
 
-    If `beside` is true, the engine is the one of the load beside a job.
+    With `beside`, it is the engine of the load beside a job.
     """
     with suppress(psutil.NoSuchProcess):
         (trial / (_BESIDE if beside else _ENGINE)).write_text(
@@ -34,15 +36,16 @@ def remember(trial: Path, pid: int, *, beside: bool = False) -> None:
 
 
 def forget(trial: Path, *, beside: bool = False) -> None:
-    """Removes the note of the engine, which has ended."""
+    """Removes the record of the engine's process, which has ended."""
     (trial / (_BESIDE if beside else _ENGINE)).unlink(missing_ok=True)
 
 
 def discard_unfinished(study: StudyDirectory) -> int:
-    """Ends the engines and removes the directories of trials that a killed lab left. Returns how many trials these are.
+    """Ends the engines and removes the directories of unfinished trials that a killed lab has left. Returns the number
+    of these trials.
 
-    They are recorded as interrupted, except for those of a preliminary block, which count nowhere. Trials that were
-    complete except for their names are kept. Raises StoreError.
+    The trials are recorded as interrupted, except for those of a preliminary block, which never count. Trials whose
+    directories are complete and were only not renamed yet are kept. Raises StoreError.
     """
     study.finish_trials()
     unfinished = study.unfinished()
@@ -62,14 +65,14 @@ def discard_unfinished(study: StudyDirectory) -> int:
 
 
 def remove(unfinished: Iterable[Path]) -> None:
-    """Removes the directories of trials that were under way. Raises StoreError."""
+    """Removes the directories of unfinished trials. Raises StoreError."""
     for trial in unfinished:
         with writing(trial), suppress(FileNotFoundError):
             shutil.rmtree(trial)
 
 
 def _end_engine(file: Path) -> None:
-    # without a note, with a half-written one, and without such a process nothing is left to end
+    # if the record is missing or incomplete, or the process does not exist, there is nothing to end
     with suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
         noted = json.loads(read_of_others(file))
         process = psutil.Process(int(noted["pid"]))
@@ -84,15 +87,16 @@ def _end_engine(file: Path) -> None:
 
 
 def _may_end(file: Path, process: psutil.Process) -> bool:
-    """True if this account has written the note, or one that may end the process itself: root ends none for others."""
+    """True if root or this account has written the record, or if its writer is the account of the process. Otherwise an
+    account could make root end a process of somebody else."""
     writer = file.lstat().st_uid
     return writer in LOCAL.trusted or process.uids().real == writer
 
 
 def _born(process: psutil.Process) -> tuple[float, float]:
-    """Returns the time at which a process began, in Unix seconds and in seconds since this machine was booted.
+    """Returns the time at which a process began: in seconds since 1970, and in seconds since this machine was booted.
 
-    Setting the clock changes the first value on Linux and the second one elsewhere, never both.
+    If somebody sets the clock, the first value changes on Linux and the second on other systems, but never both.
     """
     created = process.create_time()
     return created, created - psutil.boot_time()

@@ -1,9 +1,11 @@
-"""The lengths of trials: as the study gives them, or chosen from the budget, the noise record and a preliminary block.
+"""The lengths of trials, that is of the warm-up and the measured part. The study gives them, or pgtrial chooses them
+from the budget, the recorded noise of this machine and a preliminary block.
 
-The preliminary block runs every arm once at every load point before the first block, and does not count. It shows for
-how long the speed rises after the start, and what a block takes beside its loads. The lengths follow from that, one
-pair for all arms, and are written into the plan before the first block that counts. So no trial that counts has a
-length that was chosen by its own result, and the coin of each block is tossed after the choice.
+The preliminary block runs every arm once at every load point before the first block, and its results do not count. It
+shows for how long the speed rises after the start of a load, and how much time a block takes in addition to its loads.
+From this pgtrial chooses one warm-up and one measured part for all arms, and writes them into the plan before the first
+block that counts. Therefore no trial that counts has a length that was chosen by its own result, and the random order
+of each block is drawn after the choice.
 """
 
 from __future__ import annotations
@@ -29,33 +31,36 @@ from pgtrial.statistics import capacity
 from pgtrial.statistics.precision import best_length
 
 MEASURED_SHARE = 0.75
-"""The share of a block's wall time to be spent in measured parts, where the budget allows that."""
+"""The share of a block's wall time that the measured parts should have, if the budget permits."""
 LEAST_BUDGET_S = 120.0
-"""The smallest budget, in seconds, for which lengths are chosen."""
+"""The smallest budget, in seconds, for which pgtrial chooses lengths."""
 _SPARE_BLOCKS = 2
-"""The number of blocks that are planned beyond the first look, if they fit: it decides only if all blocks agree."""
+"""The number of blocks that are planned after the first look, if the budget permits. They are useful because the first
+look decides only if all blocks agree."""
 _SPENT_SHARE = 0.95
-"""The share of the budget that is planned for the fewest blocks. The rest is a reserve, since the preliminary block may
-have been a quick one."""
+"""The share of the budget into which the smallest number of blocks has to fit. The rest is a reserve, since the
+preliminary block may have been faster than later blocks."""
 _WARMUP_STEP_S, _LEAST_DURATION_S = 0.5, 2.0
 _LONGEST_LOAD_SHARE = 0.25
-"""The largest share of a trial's load that a warm-up may take where the budget does not hold the measured share."""
+"""The largest share of a trial's load that the warm-up may take if the budget is too short for the share
+MEASURED_SHARE."""
 _NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
 _LONGEST_STEP_S = 86_400
 
 _PRELIMINARY_SHARE = 0.04
-"""The share of the budget for the loads of the preliminary block."""
+"""The share of the budget that the loads of the preliminary block may take."""
 _PRELIMINARY_S = (3.0, 30.0)
-"""The shortest and the longest load of a trial of the preliminary block, seconds."""
+"""The shortest and the longest load of a trial in the preliminary block, in seconds."""
 _LEAST_BY_SECONDS = 5.0
-"""The shortest load of such a trial where trials do not alternate, seconds: the speed is known by the second there."""
+"""The shortest load of a trial in the preliminary block if trials do not alternate, in seconds. It is longer, since the
+speed is then known only for each second and not for each slice."""
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps of lengths, in seconds: trials have a whole number of them, so that trials that alternate end with a
-    slice.
+    """The steps in which lengths can be chosen, in seconds. A length is a whole number of steps, so that alternating
+    trials end together with a slice.
 
     The shortest warm-up is one step.
     """
@@ -63,22 +68,22 @@ class _Steps:
     warmup_s: float
     duration_s: float
     least_duration_s: float
-    """The shortest measured part, a whole number of steps."""
+    """The shortest possible measured part, which is a whole number of steps."""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The facts from which lengths are chosen; times in seconds."""
+    """What pgtrial knows when it chooses lengths. Times are in seconds."""
 
     budget_s: float
     trials: int
     """The number of trials in a block."""
     overhead_s: float
-    """The time that a block takes apart from running its loads."""
+    """The time that a block takes in addition to its loads."""
     preliminary_s: float
     steps: _Steps
     together: int
-    """The number of trials that alternate with each other; 1 if each trial runs by itself."""
+    """The number of trials that alternate with each other; 1 if each trial runs alone."""
     block: PreliminaryBlock | None = None
     noise: Noise | None = None
 
@@ -86,8 +91,8 @@ class _Known:
 def expected_lengths(design: Design, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
     """Returns the lengths of trials as far as they are known before the first trial.
 
-    `overhead_s` is the time that blocks of such studies take on this machine apart from running their loads; None if it
-    is not known. `noise` is the noise of such studies. Raises StudyError if no lengths fit the budget.
+    `overhead_s` is the time that a block of such studies takes on this machine in addition to its loads; None if it is
+    not known. `noise` is the recorded noise of such studies. Raises StudyError if no lengths fit into the budget.
     """
     overhead_s = overhead_estimate(design) if overhead_s is None else overhead_s
     if (given := _given(design, overhead_s)) is not None:
@@ -100,7 +105,8 @@ def expected_lengths(design: Design, overhead_s: float | None = None, noise: Noi
 
 
 def measured_lengths(design: Design, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
-    """Returns the lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
+    """Returns the lengths that follow from the results of the preliminary block. Raises StudyError if no lengths fit
+    into the budget."""
     if design.load.kind.stored.time_is_unknown:
         chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
         return TrialLengths(block.load_s, 0.0, 0.0, design.trials_of_block, block.overhead_s, chosen, block.wall_s)
@@ -114,7 +120,8 @@ def measured_lengths(design: Design, plan: Plan, block: PreliminaryBlock, noise:
 
 
 def preliminary_lengths(design: Design, slice_s: float) -> tuple[float, float]:
-    """Returns warm-up and measured part of the trials of the preliminary block, seconds, with slices of this length."""
+    """Returns the lengths of the warm-up and the measured part for trials of the preliminary block, in seconds.
+    `slice_s` is the length of a slice."""
     alternate = design.interleaving is not None
     least, most = _PRELIMINARY_S
     if not alternate:
@@ -127,8 +134,8 @@ def preliminary_lengths(design: Design, slice_s: float) -> tuple[float, float]:
 
 
 def longest_duration(design: Design) -> float:
-    """Returns the length of the measured part, in seconds, if the study gives it; else the longest with which the
-    budget may be enough for a verdict."""
+    """Returns the length of the measured part in seconds, if the study gives it. Otherwise returns the longest length
+    with which the budget can be sufficient for a verdict."""
     given_s = design.load.given_s[1]
     if given_s is not None:
         return given_s
@@ -136,8 +143,8 @@ def longest_duration(design: Design) -> float:
 
 
 def least_time(design: Design) -> float:
-    """Returns the shortest time in which the study can reach a verdict, in seconds, including the preliminary block. It
-    assumes the shortest trials that are possible."""
+    """Returns the shortest time in which the study can reach a verdict, in seconds, with the shortest possible trials.
+    The time includes the preliminary block."""
     overhead_s = overhead_estimate(design)
     if (given := _given(design, overhead_s)) is not None:
         return fewest_for_a_verdict(design) * given.block_s
@@ -145,10 +152,10 @@ def least_time(design: Design) -> float:
 
 
 def with_rehearsed_time(plan: Plan, design: Design, passes_s: Sequence[float]) -> Plan:
-    """Returns the plan of a suite with the expected time of a trial as the rehearsal has measured it. The plan is
-    unchanged if a preliminary block measures this time, or if the server restarts within trials.
+    """Returns the plan of a suite with the expected time of a trial as measured in the rehearsal. Returns the plan
+    unchanged if a preliminary block will measure this time, or if the server restarts within trials.
 
-    `passes_s` has, for each arm, the seconds that all queries took when each was run once.
+    `passes_s` has, for each arm, the time in seconds that all queries together took when each ran once.
     """
     if plan.lengths is not None or design.load.suite.drops_caches:
         return plan
@@ -157,7 +164,7 @@ def with_rehearsed_time(plan: Plan, design: Design, passes_s: Sequence[float]) -
 
 
 def in_words(plan: Plan, design: Design) -> Iterator[str]:
-    """Yields the chosen lengths and why, in a sentence or two; nothing where the study gives the lengths."""
+    """Yields sentences that say which lengths pgtrial has chosen and why; none if the study gives the lengths."""
     chosen = plan.lengths
     if chosen is None:
         return
@@ -189,7 +196,8 @@ def in_words(plan: Plan, design: Design) -> Iterator[str]:
 
 
 def _end_in_words(plan: Plan, chosen: Lengths) -> str:
-    """Returns how long a trial may take, or how long the job or the suite takes, in words."""
+    """Returns a sentence on the time of a load that ends by itself: before the preliminary block how long a trial may
+    take, and afterwards how long the job or the suite takes."""
     blocks, what = plural(plan.max_blocks, "block"), plan.kind.called
     if chosen.preliminary is None:
         return (
@@ -202,7 +210,7 @@ def _end_in_words(plan: Plan, chosen: Lengths) -> str:
 
 
 def _given(design: Design, overhead_s: float) -> TrialLengths | None:
-    """Returns the lengths that follow from the study file alone; None if pgtrial chooses them."""
+    """Returns the lengths that follow from the study file alone; None if pgtrial has to choose them."""
     load, trials = design.load, design.trials_of_block
     if load.kind.stored.time_is_unknown:
         return _of_unknown_end(design, trials, overhead_s)
@@ -216,10 +224,11 @@ def _given(design: Design, overhead_s: float) -> TrialLengths | None:
 
 
 def _of_unknown_end(design: Design, trials: int, overhead_s: float) -> TrialLengths:
-    """Returns the lengths for a study of a job or a suite, with the longest time for each trial that leaves the budget
-    long enough for a verdict. The preliminary block measures the real time.
+    """Returns the lengths for a study of a job or a suite, whose time is not known yet. A trial is expected to take the
+    longest time with which the budget is still sufficient for a verdict; the preliminary block measures the real time.
 
-    There is no preliminary block if the study gives the number of blocks, or if the verdict counts deployments.
+    There is no preliminary block if the study gives the number of blocks, or if the units of the verdict are
+    deployments.
     """
     blocks, limit_s = design.verdict.blocks, design.load.longest_s
     share_s = design.verdict.budget / (blocks or fewest_for_a_verdict(design) + 1)
@@ -232,23 +241,24 @@ def _of_unknown_end(design: Design, trials: int, overhead_s: float) -> TrialLeng
 
 
 def _before(design: Design, overhead_s: float, slices: Sequence[float]) -> _Known:
-    """Returns the facts from which lengths are chosen before the preliminary block has run."""
+    """Returns what is known for the choice of lengths before the preliminary block has run."""
     preliminary_s = overhead_s + design.trials_of_block * sum(preliminary_lengths(design, SLICE_S))
     return _known(design, slices, overhead_s, preliminary_s)
 
 
 def _known(design: Design, slices: Sequence[float], overhead_s: float, preliminary_s: float) -> _Known:
-    """Returns what is known of a study whose trials alternate in these slices; none: they do not alternate."""
+    """Returns what is known for the choice of lengths of a study whose trials alternate in slices of these lengths. If
+    `slices` is empty, the trials do not alternate."""
     budget_s, trials, together = design.verdict.budget, design.trials_of_block, len(design.servers) if slices else 1
     return _Known(budget_s, trials, overhead_s, preliminary_s, _steps(design, slices), together)
 
 
 def _choose(design: Design, known: _Known) -> TrialLengths | None:
-    """Returns the lengths with which a verdict is possible within the budget; None if there are none.
+    """Returns lengths with which a verdict is possible within the budget; None if there are none.
 
-    A first look decides only if all blocks agree, so two more blocks are planned if their trials are not too short.
-    Declared percentiles have priority over these blocks: without enough transactions in a trial, no number of blocks
-    decides them.
+    The first look decides only if all blocks agree. Therefore two more blocks are planned, unless this makes the trials
+    too short. Declared percentiles have priority over these two blocks, since no number of blocks can decide a
+    percentile if a trial has too few transactions for it.
     """
     fewest, needed_s = _fewest(design), least_duration(design)
     if design.verdict.blocks is not None or are_units(design):
@@ -264,19 +274,19 @@ def _choose(design: Design, known: _Known) -> TrialLengths | None:
 
 
 def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
-    """Returns the lengths of trials with which this many blocks fit into the budget; None if none do. A number of
-    blocks that the study itself gives may exceed the budget.
+    """Returns lengths of trials with which this number of blocks fits into the budget; None if there are none. If the
+    study itself gives the number of blocks, they may exceed the budget.
 
-    The measured part takes its usual share of a block's time, or as much as fits into the budget if that is less. It is
-    longer than the usual share if declared percentiles need more transactions, or if the noise record says that a study
-    then takes less time.
+    The measured part takes its usual share of a block's time, or less if only that fits into the budget. It is longer
+    than usual if declared percentiles need more transactions, or if the recorded noise shows that longer trials make
+    the whole study shorter.
     """
     given_warmup, given_duration = design.load.given_s
     trials, overhead_s, steps = known.trials, known.overhead_s, known.steps
     wanted_s = _wanted_warmup(known)
     warmup_s = given_warmup if given_warmup is not None else wanted_s
     most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
-    if design.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
+    if design.verdict.blocks is not None:  # if the given number of blocks exceeds the budget, the user is only warned
         most_load_s = max(most_load_s, (given_duration or steps.least_duration_s) + warmup_s)
     duration_s, from_noise = given_duration, False
     if duration_s is None:
@@ -305,7 +315,8 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
 
 
 def _wanted_warmup(known: _Known) -> float:
-    """Returns the seconds until the speed no longer rises and the checkpoint in the middle of the warm-up has ended."""
+    """Returns the length of warm-up, in seconds, after which the speed no longer rises, and after which the checkpoint
+    in the middle of the warm-up has ended."""
     block, step_s = known.block, known.steps.warmup_s
     if block is None:
         return step_s
@@ -314,16 +325,17 @@ def _wanted_warmup(known: _Known) -> float:
 
 
 def _slices(design: Design, interleaving: Interleaving | None) -> list[float]:
-    """Returns the lengths of slices of all load points, seconds; an empty result if the trials do not alternate."""
+    """Returns the lengths of the slices at all load points, in seconds. The list is empty if the trials do not
+    alternate."""
     if interleaving is None:
         return []
     return sorted({interleaving.slice_at(point) for point in range(len(design.load_points))})
 
 
 def _steps(design: Design, slices: Sequence[float]) -> _Steps:
-    """Returns the steps in which the lengths of trials are chosen if the trials alternate in slices of these lengths.
-    Each step is a whole number of seconds and of slices; the step of warm-ups has to be so for sysbench alone, which
-    takes whole seconds.
+    """Returns the steps in which the lengths of trials can be chosen if the trials alternate in slices of these
+    lengths. The step of the measured part is a whole number of seconds and a whole number of slices. This is true for
+    the step of the warm-up only with sysbench, which accepts whole seconds only.
 
     Raises StudyError if there is no such step.
     """
@@ -352,12 +364,13 @@ def _down(length_s: float, step_s: float) -> float:
 
 
 def _fewest(design: Design) -> int:
-    """Returns the number of blocks that the study gives, or the fewest that a verdict takes."""
+    """Returns the number of blocks that the study gives, or else the smallest number that a verdict needs."""
     return design.verdict.blocks or fewest_for_a_verdict(design)
 
 
 def _needed(design: Design, known: _Known) -> tuple[float, float]:
-    """Returns the time of the shortest block, and the time that a verdict then takes, seconds."""
+    """Returns the time of the shortest possible block, and the time that a verdict takes with such blocks, in
+    seconds."""
     given_warmup, given_duration = design.load.given_s
     warmup_s = known.steps.warmup_s if given_warmup is None else given_warmup
     load_s = warmup_s + (given_duration or known.steps.least_duration_s)
@@ -366,7 +379,8 @@ def _needed(design: Design, known: _Known) -> tuple[float, float]:
 
 
 def _too_short(design: Design, known: _Known) -> BudgetError:
-    """Returns the error which says that no lengths fit the budget, and what would fit."""
+    """Returns the error that tells the user that no lengths fit into the budget, and which budget would be
+    sufficient."""
     block_s, needed_s = _needed(design, known)
     points, budget_s = len(design.load_points), design.verdict.budget
     fitting = [number for number in range(1, points) if needed_s * number / points <= budget_s]

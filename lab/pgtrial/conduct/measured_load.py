@@ -1,5 +1,5 @@
-"""The load of a trial, and what the lab does around it: preparing the server, starting the load, reading counters when
-its phases begin and end, and reading what has changed."""
+"""The load of a trial, and what the lab does around the load: it prepares the server, starts the load, reads the
+server's counters when the measured part begins and ends, and computes how they have changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pgtrial.servers.arm import Arm, timed
 
 
 class MeasuredLoad:
-    """The load of a trial, and what the lab's session counts around it."""
+    """The load of a trial, and the counters that a session of the lab reads before and after the load."""
 
     def __init__(self, course: Course, arm: Arm, target: Target, stack: ExitStack) -> None:
         """Opens the lab's sessions, which `stack` closes. Raises psycopg.Error."""
@@ -54,13 +54,13 @@ class MeasuredLoad:
         self._each_second: list[EachSecond] = []
         self._timed = ExitStack()
         self.watch = watch_of(course, arm, self._session)
-        """The part that the lab has in a load of this kind."""
+        """The object that does the lab's work around a load of this kind."""
         self._run: LoadRun | None = None
         self._stack = stack
 
     def begin(self, load: ExitStack) -> LoadRun:
-        """Prepares the trial, then starts the load and returns it. Everything that runs along with the load is entered
-        into `load`, and ends when that is closed."""
+        """Prepares the trial, then starts the load and returns it. Everything that runs at the same time as the load,
+        such as the sampler, is registered with `load`, and ends when `load` is closed."""
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
@@ -74,8 +74,8 @@ class MeasuredLoad:
         return run
 
     def search(self, load: ExitStack) -> None:
-        """Prepares the trial and finds the capacity. Everything that runs during the search is entered into `load`, and
-        ends when that is closed. Raises TrialError and StudyError."""
+        """Prepares the trial and searches for the capacity. Everything that runs during the search is registered with
+        `load`, and ends when `load` is closed. Raises TrialError and StudyError."""
         course = self._course
         self._make_ready(load)
         load.callback(self._timed.close)
@@ -93,8 +93,8 @@ class MeasuredLoad:
         load.enter_context(held(course.pack, hold, target))
 
     def finish(self, run: LoadRun) -> None:
-        """Waits for the process of the load, which has sent its last event, and notes for the trial whether it failed
-        and why. Raises StudyError."""
+        """Waits for the end of the load's process, which has sent its last event already. If the load has failed,
+        records the reason in the trial. Raises StudyError."""
         course = self._course
         status = run.finish()
         self._timed.close()
@@ -107,7 +107,7 @@ class MeasuredLoad:
         self.watch.ended(status, run.last_words())
 
     def measure_begins(self) -> None:
-        """Reads the server's counters, if this trial reads them."""
+        """Reads the server's counters at the begin of the measured part, if this trial is one that reads them."""
         try:
             self._before = self._counters() if self._counts else None
         except psycopg.OperationalError as error:
@@ -124,8 +124,8 @@ class MeasuredLoad:
             return {}
 
     def hear(self, event: Event) -> None:
-        """Adds an event of the load to the outcome of the trial. If the event marks the begin of a phase, does the
-        lab's work at this point, such as a checkpoint or reading counters."""
+        """Adds an event of the load to the outcome of the trial. If the event marks the begin of a phase, does what the
+        lab has to do then, such as a checkpoint or reading counters."""
         course = self._course
         course.outcome.add(event)
         match event:
@@ -138,7 +138,7 @@ class MeasuredLoad:
                     reader.begin()
                 self.measure_begins()
             case {"event": "pause"} if isinstance(self._run, EngineRun):
-                # the lab's own sessions must not take memory, nor be lost with the server
+                # the lab's own sessions must not take memory of the server, and would be lost at its restart
                 self._checkpoint.close()
                 self._session.close()
                 self.watch.restart(self._run)
@@ -148,7 +148,8 @@ class MeasuredLoad:
             course.listener(Second(course.planned.arm, event["phase"], event["second"], course.outcome.tps_of(event)))
 
     def collect(self) -> None:
-        """Reads what has changed over the measured part: counters, relations, plans, and what a pack measures."""
+        """Reads the results of the trial from the server: how counters have changed over the measured part, the sizes
+        of relations, the plans of statements, and the quality that a pack measures."""
         course, checkpoint, session = self._course, self._checkpoint, self._session
         with timed(course.timings, "collect"):
             checkpoint.close()
@@ -170,7 +171,9 @@ class MeasuredLoad:
                 course.lose(error)
         if course.lost is not None and patience_s(course.load.on_server_loss) is None:
             course.fail(course.lost)
-        elif course.lost is not None:  # the study waits for lost servers: the load decides
+        elif (
+            course.lost is not None
+        ):  # if the study waits for lost servers, the load decides whether the trial has failed
             gone = "the lab's own session was lost with the server, and with it the server's counters"
             course.note(f"{gone}: {course.lost}")
         if course.reason is None:
@@ -182,12 +185,13 @@ class MeasuredLoad:
                     course.quality = measure(course.pack, self._target)
 
     def _take_plans(self) -> None:
-        """Takes the plans of the statements once all that the load has changed is read: a short run may change rows."""
+        """Records the plans of the load's statements. This comes after everything else was read, since the short run
+        that finds the statements may change rows."""
         course, target = self._course, self._target
         if course.statements is None:
             return
         found = course.statements(target)
-        # planning a statement may call functions of the data, so the role of the load does it
+        # the role of the load explains the statements, since planning can execute functions that belong to the data
         with target.connect_as_load() as reader:
             plans = found.plans(reader)
         if course.with_drawn_statistics:
@@ -199,7 +203,7 @@ class MeasuredLoad:
         if found.left_out:
             kept = len(found.sent)
             course.note(
-                f"plans are of the first {kept} statements of the load; {found.left_out} more are not explained"
+                f"only the first {kept} statements of the load have plans; {found.left_out} more are not explained"
             )
 
     @property
@@ -215,7 +219,8 @@ class MeasuredLoad:
 
 
 def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
-    """Does everything before the load: the arm's SQL, a pack's check, warming and measuring the relations."""
+    """Prepares the server for the load: runs the arm's own SQL and the check of a pack, reads the relations into the
+    cache, and measures their sizes."""
     clients = count_clients(session)
     with timed(course.timings, "warm"):
         run_setup_sql(target, arm.name, arm.setup)
@@ -233,12 +238,13 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
 
 
 def _leaving_s(arm: Arm) -> float:
-    """Returns how long a trial waits for client processes that end, seconds."""
+    """Returns how long a trial waits until the server processes of the load's clients have ended, in seconds."""
     return LEAVING_AMONG_OTHERS_S if isinstance(arm.setup, Given) else LEAVING_S
 
 
 def _check_conditions(course: Course, target: Target, when: str) -> None:
-    """Raises TrialError if a consistency condition of the data does not hold, if the study asks for that check."""
+    """If the study asks for the check of order entry, raises TrialError if the data violate one of its consistency
+    conditions. `when` is `before` or `after`, for the message."""
     if not course.load.check or course.point.workload != ORDER_ENTRY:
         return
     with timed(course.timings, "check"):

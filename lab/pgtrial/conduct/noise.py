@@ -1,5 +1,5 @@
-"""The record of this machine's noise: adds the noise of studies that have run, and looks up what it says about a new
-study."""
+"""The record of the noise on this machine. Adds the noise of studies that have run, and looks up the noise that is to
+be expected for a new study."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 
 
 def keep(design: Design, grid: Grid, slices: Slices | None = None) -> None:
-    """Puts the noise of a study, once it is known, into the record of this machine. Raises StoreError.
+    """Adds the noise of a study to the record of this machine, if the study has enough blocks to know it. Raises
+    StoreError.
 
-    With the `slices` of its trials, the noise within trials is recorded too, apart from the noise between blocks.
+    With the `slices` of its trials, the noise within trials is recorded separately from the noise between blocks.
     """
     plan = grid.plan
     measured = measured_spread(grid)
@@ -47,30 +48,32 @@ def keep(design: Design, grid: Grid, slices: Slices | None = None) -> None:
 
 
 def noise_under_conditions(design: Design, duration_s: float) -> Noise | None:
-    """Returns the noise of studies like this one; None if it is not known.
+    """Returns the recorded noise of studies with the same conditions, whose trials measure for `duration_s` seconds;
+    None if there is none.
 
-    Raises StoreError if the record is damaged or newer.
+    Raises StoreError if the record is damaged or was written by a newer version of pgtrial.
     """
     return noise_under(conditions_of(design, duration_s), read_noise(state_root() / NOISE))
 
 
 def noise_for(design: Design, duration_s: float) -> Noise | None:
-    """Returns the noise of studies like this one; None if it is not known or the record cannot be read."""
+    """Returns the recorded noise of studies with the same conditions, whose trials measure for `duration_s` seconds;
+    None if there is none or the record cannot be read."""
     with suppress(StoreError):
         return noise_under_conditions(design, duration_s)
     return None
 
 
 def overhead_for(design: Design) -> float | None:
-    """Returns the seconds that a block takes for everything but running its loads, in studies like this one; None if
-    that is not known."""
+    """Returns the time in seconds that a block takes in addition to its loads, as recorded for studies with the same
+    conditions; None if that is not known."""
     with suppress(StoreError):
         return overhead_under(conditions_of(design, 0.0), read_noise(state_root() / NOISE))
     return None
 
 
 def conditions_of(design: Design, duration_s: float) -> Conditions:
-    """Returns the conditions of a study whose trials measure for `duration_s` seconds."""
+    """Returns the conditions on which the noise of a study depends, if its trials measure for `duration_s` seconds."""
     interleaving = design.interleaving
     return Conditions(
         lab_host=platform.node(),
@@ -86,9 +89,9 @@ def conditions_of(design: Design, duration_s: float) -> Conditions:
 
 
 def _digest_of_own(design: Design) -> str | None:
-    """Returns a digest of what distinguishes loads and servers whose names are alike: two programs, or two scripts of
-    one name, have nothing to say about each other's noise.
-    """
+    """Returns a digest of the study's own scripts, data, programs, given servers and metrics; None if it has none. By
+    this digest, studies with different scripts or programs of the same name are not taken for studies with the same
+    conditions."""
     public = Design(without_secrets(design.spec))
     own: dict[str, object] = {
         "scripts": design.spec.scripts,

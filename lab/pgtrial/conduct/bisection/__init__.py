@@ -1,1 +1,1 @@
-"""Bisection: which commit between two is the first with a difference in speed, by one sequential study a step."""
+"""Bisection: finds the first commit between two commits that changed the speed. Each step runs one sequential study."""

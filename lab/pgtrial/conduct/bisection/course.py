@@ -1,20 +1,22 @@
-"""A bisection from its ends to its answer: which study comes next, what it says of a commit, and when all is known.
+"""The course of a bisection from the comparison of its two ends to its answer: decides which study comes next, what a
+study says about a commit, and when the bisection has ended.
 
-First GOOD and BAD are compared: without a difference there is nothing to look for. Then each commit that the search
-names is compared with GOOD. Half of the first difference, as a log-ratio, separates good commits from bad ones: a
-commit is good if its interval lies on GOOD's side of the half, and bad if it is decided in the direction of BAD. An
-undecided commit gets the mark of the side to which a test of the half at `_LEANING` leans; it is skipped only if the
-test leans to neither. At last the remaining commit is compared with its parent by a study of its own, and it is named
-only if that study finds a difference.
+First GOOD and BAD, the two ends, are compared. If they do not differ, there is no commit to look for. Then each commit
+that the search chooses is compared with GOOD. Half of the difference between GOOD and BAD, as a log-ratio, is the
+threshold between good and bad commits: a commit is good if its interval lies on GOOD's side of the threshold, and bad
+if its study decides that it differs from GOOD in the direction of BAD. For an undecided commit, a test against the
+threshold with the error `_LEANING` decides whether it counts as good or bad; the commit is skipped only if this test
+does not decide either. At the end one commit remains. It is compared with its parent in a study of its own, and is
+named as the answer only if this study finds a difference.
 
-The user's time holds a few studies more than a search without an undecided commit takes. They are spent on open
-questions: ends without a difference are compared once more, and so are commits that were skipped since they lean to
-neither side. The time that is left then goes to the last study.
+The user's time is enough for a few more studies than a search without undecided commits needs. They are used for open
+questions: if the ends are undecided, they are compared once more, and so are skipped commits. The time that is left
+after that goes to the last study.
 
-So each study has the whole error of 5%, and a commit that changes nothing is named in at most 5% of bisections. Which
-commit remains depends on the earlier studies alone. The order of the trials in the last study is drawn independently of
-them, and with this order a commit that equals its parent differs in at most 5% of cases. A wrong earlier step costs an
-answer, but names no innocent commit.
+Each study has the whole error of 5%, and a commit that changes nothing is named in at most 5% of bisections. The reason
+is that only the earlier studies determine which commit remains. The order of the trials in the last study is drawn
+independently of them, and with such an order a commit that equals its parent differs from it in at most 5% of cases. If
+an earlier study was wrong, the bisection finds no answer, but does not name a wrong commit.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from pgtrial.statistics import p9
 from pgtrial.store.repositories import Commit
 
 _SPARE = 2
-"""The number of studies beyond those that a search without an undecided commit takes."""
+"""The number of studies that are planned in addition to those that a search without undecided commits needs."""
 _LEANING = 0.2
-"""The error on one side at which an undecided commit leans to GOOD or to BAD. Commits that equal one of them lean to
-the wrong side more rarely: they are half of the difference away from where the two sides meet."""
+"""The one-sided error of the test that assigns an undecided commit to GOOD or to BAD. A commit that equals one of the
+ends is assigned to the wrong side more rarely than that, since it is half of the difference away from the threshold."""
 _LEAST_MARGIN, _MOST_MARGIN = 0.001, 0.9
 
 
 class DoesNotBuildError(PgtrialError):
-    """A commit, or the one that it is compared with, cannot be built."""
+    """Raised if a commit, or the commit with which it is compared, cannot be built."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Judged:
     study: str
     """The directory of the study."""
     log_ratios: Sequence[float] = ()
-    """The log ratio of speed in each block that counts."""
+    """The log-ratio of the speeds in each block that counts."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,16 @@ class Order:
     commit: Commit
     against: str
     margin: float | None
-    """The margin of equivalence; None for that of the study file."""
+    """The margin of equivalence; None for the margin that the study file gives."""
     attempt: int = 1
-    """The number of this study among those of the same two commits, counted from 1."""
+    """The number of this study among the studies of the same two commits, counted from 1."""
     times: int = 1
     """The largest time that the study may take, as a multiple of the budget of a study of the search."""
 
 
 Judge = Callable[[Order], Judged]
-"""Runs a study, or continues one, and returns its result. Raises DoesNotBuildError."""
+"""A function that runs a study, or continues one that was interrupted, and returns its result. Raises
+DoesNotBuildError."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Answer:
     """The kind of answer: `none` if the ends do not differ, `found` if a commit is named, else `open`."""
     sentence: str
     suspects: Sequence[Commit] = ()
-    """The commits one of which makes the difference, as far as known."""
+    """The commits among which is the one that makes the difference, as far as that is known."""
     step: BisectionStep | None = None
     """The step that compares the named commit with its parent."""
 
@@ -94,28 +97,27 @@ class Answer:
 
 
 def studies_of(search: Search) -> int:
-    """Returns the largest number of studies that a bisection runs.
-
-    They are the study of its ends, one for each step, the study of the found commit and its parent, and `_SPARE` more.
-    """
+    """Returns the largest number of studies that a bisection runs: the study of its ends, one study for each step, the
+    study of the remaining commit and its parent, and `_SPARE` more."""
     steps = search.most_steps
     return 1 if not steps else 2 + steps + _SPARE
 
 
 @dataclass
 class Course:
-    """A bisection under way."""
+    """A bisection in progress."""
 
     search: Search
     known: Bisection
     judge: Judge
     keep: Callable[[Bisection], None]
-    """Called with the record of the bisection after each new step."""
+    """A function that stores the record of the bisection. It is called after each new step."""
 
     def run(self) -> Answer:
         """Continues the bisection from its recorded steps to its answer.
 
-        Raises what the judge raises, except for DoesNotBuildError once the ends have been compared.
+        Raises the errors of `judge`. A DoesNotBuildError is raised only for the ends; other commits that do not build
+        are skipped.
         """
         bad = self.search.commits[-1]
         ends = self._step("ends", bad, self.known.good, None)
@@ -164,7 +166,7 @@ class Course:
     def _step(
         self, part: Part, commit: Commit, against: str, half: _Half | None, *, attempt: int = 1, times: int = 1
     ) -> BisectionStep:
-        """Returns the step for a commit: the recorded one, or else that of a study that is run now and recorded."""
+        """Returns the step for a commit. If it is not recorded yet, runs its study and records the step."""
         for step in self.known.steps:
             if (step.part, step.commit, step.against, step.attempt) == (part, commit.id, against, attempt):
                 return step
@@ -193,7 +195,8 @@ class Course:
         return step
 
     def _undecided(self) -> set[str]:
-        """Returns the commits between the ends that were skipped since their latest study leaned to neither side."""
+        """Returns the commits between the ends that were skipped because their latest study was undecided and could not
+        be assigned to either side."""
         latest = {step.commit: step for step in self.known.steps if step.part == "search"}
         return {commit for commit, step in latest.items() if (step.mark, step.verdict) == ("skip", "undecided")}
 
@@ -217,14 +220,15 @@ class _Half:
         return min(max(abs(self.difference), _LEAST_MARGIN), _MOST_MARGIN)
 
     def leaves_out(self, difference: Estimate | None) -> bool:
-        """True if an interval lies wholly on GOOD's side of the half."""
+        """True if the whole interval of a difference lies on GOOD's side of the threshold."""
         bound = None if difference is None else difference.low if self.bad_word == "worse" else difference.high
         if bound is None:
             return False
         return bound > self.difference if self.bad_word == "worse" else bound < self.difference
 
     def leaning(self, log_ratios: Sequence[float]) -> Mark:
-        """Returns the kind to which an undecided commit leans, `good` or `bad`; `skip` if it leans to neither."""
+        """Returns the mark to which the blocks of an undecided commit lean: `good` or `bad`, or `skip` if they lean to
+        neither side."""
         if not log_ratios:
             return "skip"
         step = p9.Step(tuple(range(len(log_ratios))), tuple(log_ratios), _LEANING)
@@ -235,7 +239,8 @@ class _Half:
 
 
 def _mark(judged: Judged, half: _Half | None) -> Mark:
-    """Returns the mark that a study gives a commit. For the ends, which have no half yet, any difference is bad."""
+    """Returns the mark that a study gives to a commit. In the study of the ends, for which there is no threshold yet,
+    any difference means `bad`."""
     if judged.verdict == "withheld":
         return "skip"
     if half is None:
@@ -251,10 +256,8 @@ def _named(step: BisectionStep) -> str:
 
 
 def log_of(known: Bisection, found: BisectionStep | None = None) -> str:
-    """Returns the steps so far in the form of `git bisect log`.
-
-    `git bisect replay` reads it. `found` is the step that names the commit.
-    """
+    """Returns the steps so far in the form of `git bisect log`, which `git bisect replay` can read. `found` is the step
+    that has named the commit."""
     lines = [f"# good: [{known.good}]", f"git bisect start '{known.bad}' '{known.good}'"]
     for step in known.steps:
         interval = f", {step.difference.text()}" if step.difference is not None else ""

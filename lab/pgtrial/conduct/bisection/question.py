@@ -1,4 +1,4 @@
-"""The question of a bisection: its repository, the commits between its ends, and the study that each step runs."""
+"""The question of a bisection: the repository, the commits between the two ends, and the study that each step runs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Question:
     """A bisection before its first study."""
 
     spec: StudySpec
-    """The study of the user. Its first arm is the set-up whose source is bisected."""
+    """The user's study. Its first arm is the set-up whose source is bisected."""
     source: GitSource
-    """The source of that set-up, at the commit GOOD."""
+    """The source of the first arm, at the commit GOOD."""
     search: Search
     first_parent: bool
 
@@ -49,7 +49,7 @@ class Question:
         )
 
     def study_of(self, order: Order) -> StudySpec:
-        """Returns the study that compares a commit with another one; the earlier commit is the baseline."""
+        """Returns the study that compares a commit with another commit, which is the baseline."""
         table, server = self.spec.arms[self.spec.baseline], self.spec.resolved(self.spec.baseline)
         commits = (order.against, order.commit.id)
         arms = {commit[:10]: _at(table, server, self.source, commit) for commit in commits}
@@ -70,20 +70,23 @@ class Question:
 
 
 def two_of_the_first(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a study file with its first arm twice; without arms, both have only the keys of [server]."""
+    """Returns the keys of a study file with two copies of its first arm in place of its arms. If the file has no arms,
+    both have only the keys of [server]."""
     arms = data.get("arms")
     first: Any = next(iter(arms.values()), {}) if isinstance(arms, Mapping) else {}
     return {**data, "arms": {"good": first, "bad": first}}
 
 
 def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callable[[str], None]) -> Question:
-    """Returns the question of a study with these ends. Raises StudyError."""
+    """Returns the question of a bisection of this study between the commits `good` and `bad`. `say` reports progress.
+    Raises StudyError."""
     server = spec.resolved(spec.baseline)
     texts = [server.postgres, *(server.extensions or ())] if isinstance(server, MadeHere) else []
     sources = [source for text in texts if is_source(text) and isinstance(source := source_of(text), GitSource)]
     if not sources:
         raise StudyError(
-            f"the study has no source of a repository, so there is nothing to bisect; give it one, {_FORM}"
+            "no server or extension of the study is built from a repository, so there is nothing to bisect; name a "
+            f"repository, {_FORM}"
         )
     source = _with_both(list({one.repository: one for one in sources}.values()), good, bad)
     ends = [repositories.fixed(source.at(ref)) for ref in (good, bad)]
@@ -103,7 +106,7 @@ def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callab
 
 
 def _with_both(sources: list[GitSource], good: str, bad: str) -> GitSource:
-    """Returns the repository that has both ends. Raises StudyError."""
+    """Returns the source whose repository has both ends. Raises StudyError if not exactly one does."""
     if len(sources) == 1:
         return sources[0]
     having = [source for source in sources if all(_has(source, ref) for ref in (good, bad))]
@@ -123,7 +126,7 @@ def _has(source: GitSource, ref: str) -> bool:
 
 
 def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
-    """Returns the table of an arm with its source at a commit."""
+    """Returns the keys of an arm in which the source is set to a commit."""
 
     def moved(text: str) -> str:
         own = source_of(text) if is_source(text) else None

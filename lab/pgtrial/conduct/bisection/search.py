@@ -1,8 +1,10 @@
-"""The search for the first bad commit, as git bisect does it. Pure: marks in, the next commit out.
+"""The search for the first bad commit, by the same algorithm as git bisect. The module has no input or output: from the
+marks of commits it computes the next commit.
 
-GOOD is an ancestor of BAD, so the first bad commit is one that BAD reaches and GOOD does not. If a commit is bad, the
-suspects that it reaches remain; if it is good, those that it does not reach. The next commit is the one that halves the
-suspects best. If it is skipped, the next best one takes its place.
+A commit reaches its ancestors and itself. GOOD is an ancestor of BAD, so the first bad commit is among the suspects:
+the commits that BAD reaches and GOOD does not. If a commit is bad, the suspects that it reaches remain; if it is good,
+the suspects that it does not reach remain. The next commit to compare is the one that divides the suspects most evenly.
+If it is skipped, the next best commit takes its place.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ class Search:
     """The history between GOOD and BAD, with the marks of the commits that have been compared."""
 
     commits: Sequence[Commit]
-    """The commits that BAD reaches and GOOD does not, parents before children; the last is BAD."""
+    """The commits that BAD reaches and GOOD does not, parents before children. The last one is BAD."""
     marks: Mapping[str, Mark] = field(default_factory=dict)
     """The mark of each commit that has been compared, by its id."""
 
     def marked(self, commit: str, mark: Mark) -> Search:
-        """Returns the search after a commit got this mark."""
+        """Returns the search in which a commit has this mark."""
         return self._with({**self.marks, commit: mark})
 
     def reopened(self, commits: Collection[str]) -> Search:
@@ -35,18 +37,21 @@ class Search:
     def _with(self, marks: Mapping[str, Mark]) -> Search:
         """Returns the search in the same history with these marks."""
         following = Search(self.commits, marks)
-        vars(following)["_reached"] = self._reached  # which commits reach which follows from the history alone
+        vars(following)["_reached"] = (
+            self._reached
+        )  # which commits a commit reaches depends only on the history, so it is not computed again
         return following
 
     @property
     def suspects(self) -> list[Commit]:
-        """The commits one of which is the first bad one, the oldest first."""
+        """The commits among which is the first bad commit, the oldest first."""
         rest = self._rest
         return [commit for place, commit in enumerate(self.commits) if rest >> place & 1]
 
     @property
     def next(self) -> Commit | None:
-        """The commit to compare next, which halves the suspects best; None if no further comparison can exclude one."""
+        """The commit to compare next, which divides the suspects most evenly; None if no further comparison can exclude
+        a suspect."""
         rest = self._rest
         number = rest.bit_count()
         best, best_score = None, 0
@@ -74,7 +79,7 @@ class Search:
 
     @cached_property
     def _reached(self) -> list[int]:
-        """The set of commits that each commit reaches, itself included, as the bits of a number."""
+        """For each commit the set of commits that it reaches, including itself, as the bits of a number."""
         reached: list[int] = []
         for place, commit in enumerate(self.commits):
             bits = 1 << place
@@ -86,7 +91,7 @@ class Search:
 
     @cached_property
     def _rest(self) -> int:
-        """The set of suspects, as bits of a number."""
+        """The set of suspects, as the bits of a number."""
         rest = (1 << len(self.commits)) - 1
         for commit, mark in self.marks.items():
             if mark == "bad":

@@ -1,4 +1,4 @@
-"""The actions of the lab while the load of a trial runs, and the rehearsal of loads. Each kind of load has a module."""
+"""What the lab does while the load of a trial runs, and how a load is rehearsed. Each kind of load has a module."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _REHEARSALS: Mapping[str, LoadRehearsal] = {
 
 
 def rehearsal_of(point: LoadPoint) -> LoadRehearsal:
-    """Returns the object that rehearses the load of a load point."""
+    """Returns the object that can rehearse the load of a load point."""
     return _REHEARSALS.get(point.kind.key) or LoadRehearsal()
 
 
 def watch_of(course: Course, arm: Arm, session: Session) -> LoadWatch:
-    """Returns the object with the work that the lab does around the load of a trial."""
+    """Returns the object that does the lab's work around the load of a trial, as the kind of the load requires."""
     watch = _WATCHES.get(course.point.kind.key)
     return watch(course, arm, session) if watch is not None else LoadWatch()

@@ -1,5 +1,5 @@
-"""The lab's part of a trial whose load is a job: it reads the server's counters around the job, reports its progress,
-and finds why it failed. The module also has the rehearsal of a job."""
+"""What the lab does in a trial whose load is a job: it reads the server's counters before and after the job, reports
+the job's progress, and finds out why a job failed. The module also has the rehearsal of a job."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _SIZE = "SELECT pg_database_size(current_database())"
 
 
 class JobWatch(LoadWatch):
-    """The actions of the lab while a job runs: it reports the progress, measures how much the job has written, and runs
-    the load beside the job."""
+    """What the lab does while a job runs: it reports the progress, measures how much the job writes, and runs the load
+    beside the job."""
 
     def __init__(self, course: Course, arm: Arm, session: Session) -> None:
         self._course, self._session = course, session
@@ -54,7 +54,7 @@ class JobWatch(LoadWatch):
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
         self._shown_at = course.directory / JOB_PROGRESS
-        """The file from which the page of a running study reads the progress of the job."""
+        """The file with the progress of the job, which the page of a running study (`pgtrial serve`) reads."""
         self._phase_began = 0.0
         self._wal: float | None = None
         self._written: float | None = None
@@ -63,7 +63,7 @@ class JobWatch(LoadWatch):
         self._served: Phase | None = None
         self._reads = JobReads({})
         self._program: CommandRun | None = None
-        """The program of the job, if the job is one and has been started."""
+        """The program of the job, if the job is a program and was started."""
 
     def begin(self, load: ExitStack, target: Target) -> None:
         """Reads the size of the database and the position in the WAL before the job. Starts the load beside the job and
@@ -107,7 +107,7 @@ class JobWatch(LoadWatch):
         if progress is None or self._shown is None or progress.phase != self._shown.phase:
             self._phase_began = now
         self._shown = progress
-        with suppress(OSError):  # the page lacks it then, and the trial goes on
+        with suppress(OSError):  # if this fails, the page shows no progress, and the trial continues
             self._shown_at.write_text(json.dumps(asdict(progress) if progress is not None else None))
         left_s = None
         if progress is not None and progress.share and now > self._phase_began:
@@ -125,8 +125,8 @@ class JobWatch(LoadWatch):
         return True
 
     def ended(self, status: int, last_words: str) -> None:
-        """Notes for the trial why the job failed. If it did not fail, reads how much WAL it has written and waits until
-        the load beside it has ended."""
+        """If the job has failed, records the reason in the trial. Otherwise reads how much WAL the job has written, and
+        waits until the load beside the job has ended."""
         self._course.reason = refusal(self._course, status, last_words) or self._course.reason
         if self._course.reason is not None:
             return
@@ -143,14 +143,14 @@ class JobWatch(LoadWatch):
                 self._course.own_metrics = self._reads.numbers(self._program.output(), self._course.point.workload)
 
     def reported(self, error: TrialError) -> TrialError:
-        """Returns an error that names the time limit of the job if the job was ended for exceeding it; any other error
-        is returned unchanged."""
+        """Returns an error that names the job's time limit if the job was ended because it exceeded this limit. Returns
+        any other error unchanged."""
         job = self._course.point.job
         if job is None or not isinstance(error, NotInTime):
             return error
         limit = format_duration(job.limit_s)
         return TrialError(
-            f"the job had not ended after {limit}, its limit ({marks.key('load.job', 'limit')}), and was ended"
+            f"the job had not ended after {limit}, its limit ({marks.key('load.job', 'limit')}), and pgtrial ended it"
         )
 
     def name_taken(self) -> NameTaken | None:
@@ -174,10 +174,8 @@ class JobWatch(LoadWatch):
 
 
 def wal_position(session: Session) -> float | None:
-    """Returns the number of bytes of WAL written since the cluster was made; None if the role may not ask.
-
-    Raises psycopg.Error.
-    """
+    """Returns the number of bytes of WAL that were written since initdb; None if the role may not query this. Raises
+    psycopg.Error."""
     query = _WAL if session.info.server_version >= 100000 else _WAL_BEFORE_10
     try:
         row = session.execute(query.encode()).fetchone()
@@ -187,7 +185,7 @@ def wal_position(session: Session) -> float | None:
 
 
 def database_size(session: Session) -> float:
-    """Returns the number of bytes on disk of the session's database. Raises psycopg.Error."""
+    """Returns the disk space that the session's database takes, in bytes. Raises psycopg.Error."""
     row = session.execute(_SIZE).fetchone()
     return float(row[0]) if row is not None else 0.0
 
@@ -200,13 +198,14 @@ def command_of(point: LoadPoint) -> list[str] | None:
 
 
 _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
-"""SQLSTATEs of statements that were refused because they create an object whose name is taken."""
+"""The SQLSTATEs with which PostgreSQL refuses to create an object because its name exists already."""
 
 
 def refusal(course: Course, status: int, last_words: str) -> str | None:
-    """Returns why a job failed: file, line, statement and the server's words, or the program's last words.
+    """Returns the reason why a job failed: for SQL the file, line and statement, with the server's message; for a
+    program its exit status, with the last words that it printed.
 
-    Returns None if the job did not fail, or failed for another reason.
+    Returns None if neither PostgreSQL nor the program reported a failure.
     """
     if command_of(course.point) is not None and status != 0:
         ended = f"ended with status {status}" if status > 0 else "did not end by itself"
@@ -223,13 +222,13 @@ def refusal(course: Course, status: int, last_words: str) -> str | None:
 
 
 class JobRehearsal(LoadRehearsal):
-    """The rehearsal of a job, which runs on empty tables so that it takes little time."""
+    """The rehearsal of a job. The job runs on empty tables, so that this takes little time."""
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
         return [*stage.parse(point), *(_find_program(stage, point) if command_of(point) is not None else [])]
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Runs the script of the load that is to run at the same time as the job, then the job."""
+        """Runs the script of the load beside the job once, then the job itself on empty tables."""
         beside = [name for name in point.kind.scripts_beside if name in stage.spec.scripts]
         failures = [failure for name in beside if (failure := stage.run_script(point, name)) is not None]
         with stage.target.for_load.connect() as session:
@@ -238,12 +237,13 @@ class JobRehearsal(LoadRehearsal):
 
 
 _NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
-"""Classes of SQLSTATEs with which a statement fails on empty tables as it does on full ones."""
+"""Classes of SQLSTATEs that do not depend on the rows: a statement that fails with such an error on empty tables also
+fails on full tables."""
 
 
 def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-    """Runs an SQL job on empty tables. This finds wrong names and syntax errors without the time that the job takes on
-    data."""
+    """Runs the SQL of a job on empty tables. This finds wrong names and syntax errors in less time than the job takes
+    on full tables."""
     script = stage.script(point)
     if script is None:
         return _find_program(stage, point)
@@ -255,7 +255,7 @@ def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
 
 
 def _find_program(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-    """Checks that the program of a job exists. The program is not run: its behaviour on empty tables would say
+    """Checks that the program of a job exists. Does not run the program, since its behaviour on empty tables would show
     little."""
     missing = missing_program(command_of(point) or [], command_environment(stage.target))
     if missing is None:

@@ -1,5 +1,5 @@
-"""The lab's part of a trial in which an arm's client program makes the load. The module also has the rehearsal of a
-program: one batch, with a notice if the server rolled transactions back."""
+"""What the lab does in a trial in which an arm's client program makes the load. The module also has the rehearsal of a
+program: the program runs one batch, and the lab tells the user if the server rolled back transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgtrial.store.programs import check_programs_unchanged
 
 
 class ProgramsWatch(LoadWatch):
-    """The actions of the lab in a trial of client programs: it starts the program of the arm in place of the engine."""
+    """What the lab does in a trial of client programs: it starts the program of the arm instead of the engine."""
 
     def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         return remembered(course, _program(course, arm, target))
@@ -34,8 +34,8 @@ class ProgramsWatch(LoadWatch):
 
 @contextmanager
 def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
-    """Runs the client program of an arm, within the context. Raises StudyError if files of the program have changed
-    since the study was planned, and TrialError."""
+    """Runs the client program of an arm within the context. Raises StudyError if files of the program have changed
+    since the study was planned, and TrialError if the program fails."""
     assert course.rounds is not None
     check_programs_unchanged(arm.name, arm.setup)
     load = ProgramRun(
@@ -59,16 +59,16 @@ class ProgramsRehearsal(LoadRehearsal):
         if rolled_back:
             stage.say(
                 f"the client program of {stage.arm.name}: {rolled_back:,} of {transactions:,} transactions in its "
-                "rehearsal were rolled back; errors that a program catches and does not report are no speed"
+                "rehearsal were rolled back; if these are errors, the program must report them, or they count as speed"
             )
         return []
 
 
 def _one_batch(setup: Server, target: Target) -> tuple[int, int]:
-    """Runs one batch of a client program. Returns how many transactions the server counted meanwhile, and how many of
-    them it rolled back.
+    """Runs one batch of a client program. Returns how many transactions the server counted during the batch, and how
+    many of them it rolled back.
 
-    Transactions of the lab's own session are counted too. Raises the errors of `Program`, and psycopg.Error.
+    The counts include transactions of the lab's own session. Raises the errors of `Program`, and psycopg.Error.
     """
     with target.connect() as session:
         clients = count_clients(session)

@@ -1,4 +1,4 @@
-"""The rehearsal of a load: before the first trial, each of its scripts is run once."""
+"""The rehearsal of a load: before the first trial, the lab runs each of its scripts once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class LoadRehearsal:
         return self.on_given(stage, point) if isinstance(stage.arm.setup, Given) else self.on_copy(stage, point)
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Lets a given server parse what the load would send. Returns the failures."""
+        """Makes a given server parse the statements that the load would send, without executing them. Returns the
+        failures."""
         return stage.parse(point)
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
@@ -38,6 +39,6 @@ class LoadRehearsal:
         return failures
 
     def runs(self, stage: Stage, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
-        """Runs the scripts of the load one after the other. Yields the failure of each, or None for a script that did
-        not fail."""
+        """Runs the scripts of the load one after the other. Yields for each script its failure, or None if it did not
+        fail."""
         return stage.run_scripts(point)

@@ -1,4 +1,4 @@
-"""The lab's part of a trial that is a replay: it finds why the engine refused the capture."""
+"""What the lab does in a trial that replays a capture: it finds out why the engine refused the capture."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.replay_files import capture_of
 
 _TOO_MANY = "more than the server allows"
-"""Words of the message with which the engine refuses a capture that has more sessions than the server allows
+"""A part of the message with which the engine refuses a capture that has more sessions than the server permits
 connections."""
 
 
 class ReplayWatch(LoadWatch):
-    """The actions of the lab in a trial that is a replay: it reports why the engine refused the capture, if it did."""
+    """What the lab does in a trial that replays a capture: if the engine refused the capture, it reports why."""
 
     def __init__(self, course: Course) -> None:
         self._course = course

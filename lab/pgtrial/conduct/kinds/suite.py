@@ -1,5 +1,5 @@
-"""The lab's part of a trial that is a suite: it restarts the server before queries if the study asks for that, and
-reports which queries have ended. The module also has the rehearsal of a suite."""
+"""What the lab does in a trial that runs a suite: it restarts the server before each query if the study asks for that,
+and reports which queries have ended. The module also has the rehearsal of a suite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgtrial.servers.made import MadeArm
 
 
 class SuiteWatch(LoadWatch):
-    """The actions of the lab while a suite runs: it restarts the server before queries if the study asks for that, and
+    """What the lab does while a suite runs: it restarts the server before each query if the study asks for that, and
     reports each query that has ended."""
 
     def __init__(self, course: Course, arm: Arm) -> None:
@@ -32,7 +32,7 @@ class SuiteWatch(LoadWatch):
         self._ended = 0
 
     def hear(self, event: Event) -> bool:
-        """Reports a query that has ended."""
+        """Reports a query that has ended to the listener of the study."""
         if event["event"] != "query":
             return False
         self._ended += 1
@@ -43,7 +43,7 @@ class SuiteWatch(LoadWatch):
 
     def restart(self, run: EngineRun) -> None:
         if not isinstance(self._arm, MadeArm):
-            raise TrialError("a given server is not restarted")
+            raise TrialError("pgtrial does not restart given servers")
         course = self._course
         log = course.directory / "server.log"
         self._arm.fetch_log(log)
@@ -55,7 +55,8 @@ class SuiteWatch(LoadWatch):
 
 
 class SuiteRehearsal(LoadRehearsal):
-    """The rehearsal of a suite: each query is run once, and one that is cancelled at the limit has not failed."""
+    """The rehearsal of a suite: each query runs once. A query that is cancelled at the time limit does not count as
+    failed."""
 
     def runs(self, stage: Stage, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
         if point.suite is None:

@@ -1,4 +1,4 @@
-"""The lab's part of a trial that runs tasks: it reads how long it took to make their table."""
+"""What the lab does in a trial of tasks: it reads how long it took to create the tasks' table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgtrial.loads.target import Session
 
 
 class TasksWatch(LoadWatch):
-    """The actions of the lab in a trial of tasks: it records how long it took to make the table of the tasks."""
+    """What the lab does in a trial of tasks: it records how long it took to create the table of the tasks."""
 
     def __init__(self, course: Course, session: Session) -> None:
         self._course, self._session = course, session

@@ -1,5 +1,5 @@
-"""The actions of the lab around a load: it starts the process that makes the load, and reads counters and reports
-progress before, during and after it."""
+"""What the lab does before, during and after the load of a trial: it starts the process that makes the load, reads the
+server's counters, and reports progress."""
 
 from __future__ import annotations
 
@@ -16,49 +16,53 @@ from pgtrial.servers.arm import Arm
 
 
 class LoadWatch:
-    """The actions of the lab before, during and after the load of a trial. The methods are called in this order:
-    `prepare`, `begin`, `started`, `hear` for each event, `ended` and `end`.
+    """What the lab does before, during and after the load of a trial. The methods are called in this order: `prepare`,
+    `begin`, `started`, `hear` for each event, `ended` and `end`.
 
-    This base class is for loads that the engine makes while the lab does nothing else. Subclasses are for other loads.
+    This base class is for loads of transactions that the engine makes, for which the lab has no further work.
+    Subclasses are for other kinds of loads.
     """
 
     restarts = 0
     """How often the server was restarted."""
 
     def prepare(self) -> None:
-        """Reads what is needed about the data of the load while the server is still idle. Raises psycopg.Error."""
+        """Reads what this kind of load has to know about its data, while the server is still idle. Raises
+        psycopg.Error."""
 
     def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         """Starts the process that makes the load. Raises StudyError and TrialError."""
         return start_engine(course, target)
 
     def begin(self, load: ExitStack, target: Target) -> None:
-        """Reads the counters that the load will change, and starts what runs beside the load, which ends when `load` is
-        closed. Raises psycopg.Error and TrialError."""
+        """Reads the counters that the load will change, and starts what runs at the same time as the load. Everything
+        that is started here ends when `load` is closed. Raises psycopg.Error and TrialError."""
 
     def hear(self, event: Event) -> bool:
-        """Takes an event of the load, and reports it to the listener of the study if this kind of load has a report of
-        its own. Returns true if the caller must not report the event as well."""
+        """Handles an event of the load. If this kind of load has reports of its own, reports the event to the listener
+        of the study. Returns true if the caller must not report the event as well."""
         return False
 
     def restart(self, run: EngineRun) -> None:
         """Restarts the server while the engine waits for it. Raises TrialError and ArmError."""
 
     def check_begun(self, run: LoadRun) -> None:
-        """Raises StudyError if the engine did not begin for a reason that a repetition would not correct."""
+        """Raises StudyError if the engine did not begin the load for a reason that would also make a repetition
+        fail."""
 
     def ended(self, status: int, last_words: str) -> None:
-        """Takes the exit status of the process that made the load, and the last line that it printed. Raises
-        TrialError."""
+        """Is called when the process that made the load has ended, with its exit status and the last line that it
+        printed. Raises TrialError."""
 
     def reported(self, error: TrialError) -> TrialError:
-        """Returns the error with which the trial fails when this error has ended its load. A kind of load may word it
-        better."""
+        """Returns the error with which the trial fails after `error` has ended its load. A kind of load can replace it
+        by an error with a better message."""
         return error
 
     def name_taken(self) -> NameTaken | None:
-        """Returns an error if the load failed because the server has an object with a name that the load creates:
-        undoing the load could drop that object. Returns None if the load did not fail for this reason."""
+        """Returns a NameTaken error if the load failed because the server already had an object with a name that the
+        load creates. The load must not be undone then, since that could drop somebody else's object. Returns None if
+        the load did not fail for this reason."""
         return None
 
     def end(self) -> None:
