@@ -157,7 +157,7 @@ def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
     (tmp_path / "bent").write_bytes(whole[:20_000] + b"!!!" + whole[20_003:])
     assert "bent is damaged, at part" in said("bent")
     (tmp_path / "text").write_text("no bundle")
-    assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes one" in said("text")
+    assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes a bundle of a study" in said("text")
     assert "absent does not exist; name the directory of a study, or its bundle" in said("absent")
     refusal(pgtrial("verdict", "cut", cwd=tmp_path))
 

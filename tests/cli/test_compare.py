@@ -62,7 +62,7 @@ def test_a_name_is_no_part_of_the_set_up():
 
 @pytest.mark.parametrize("text", ["idx: jit=off", "idx:jit=off", "my idx:"])
 def test_a_colon_after_a_name_is_answered_with_the_form(text):
-    with pytest.raises(StudyError, match=r"name an arm as NAME=\.\.\., .*; separate settings by commas"):
+    with pytest.raises(StudyError, match=r"an arm is named by NAME=\.\.\., .*; separate settings by commas"):
         parse_setup(text)
     assert parse_setup("cluster_name=a:b") == {"settings": {"cluster_name": "a:b"}}
 

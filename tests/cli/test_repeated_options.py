@@ -74,8 +74,8 @@ def test_a_query_of_one_arm_alone_is_refused(capsys, tmp_path, monkeypatch, arm)
     monkeypatch.chdir(tmp_path)
     Path("a.sql").write_text("select 1;\n")
     _, told = answer(capsys, "compare", arm, "jit=off")
-    assert f"the arm jit=off has no query and no workload, and {arm} has one" in told
-    assert "give every arm one, or no arm" in told
+    assert f"the arm jit=off has no query and no workload, but {arm} has one" in told
+    assert "give every arm a query or a workload" in told
 
 
 def test_a_query_without_its_key_is_refused_with_the_form_that_is_taken(capsys):

@@ -133,7 +133,9 @@ def test_a_study_that_another_lab_runs_is_read_and_not_run(study, capsys):
         for name in ("run", "run --more"):
             status, (said,) = outcome(capsys, CHANGES[name], study)
             assert status == 3
-            assert f"another pgtrial is running this study in {study.path}; wait for it or stop it" in said, name
+            assert f"another pgtrial is running this study in {study.path}; wait until it ends, or stop it" in said, (
+                name
+            )
 
 
 def test_a_study_of_a_newer_pgtrial_is_refused_by_every_command(study, capsys):

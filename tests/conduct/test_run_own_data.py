@@ -167,7 +167,7 @@ def test_a_database_is_dumped_by_the_pg_dump_of_its_version_and_its_roles_are_ma
 @pytest.mark.parametrize(
     ("load", "kind", "message"),
     [
-        ({"values": {"id": "nothing.n"}}, StudyError, "id = nothing.n has no values to draw from; load rows first"),
+        ({"values": {"id": "nothing.n"}}, StudyError, "id = nothing.n has no values in its column; load rows first"),
         ({"values": {"id": "orders.idd"}}, StudyError, 'id = orders.idd: PostgreSQL says: column "idd" does not exist'),
         ({"values": {"id": "order.id"}}, StudyError, "id = order.id: PostgreSQL says: syntax error"),
         (
@@ -175,7 +175,7 @@ def test_a_database_is_dumped_by_the_pg_dump_of_its_version_and_its_roles_are_ma
             StudyError,
             'PostgreSQL says: relation "nowhere" does not exist; name a table',
         ),
-        ({"values": {"id": 'orders."Odd ""name"'}}, StudyError, "has no values to draw from"),
+        ({"values": {"id": 'orders."Odd ""name"'}}, StudyError, "has no values in its column"),
         (
             {"data": "bad.sql"},
             ArmError,

@@ -135,8 +135,8 @@ def test_programs_one_after_the_other_and_one_that_ends_early(tmp_path):
     assert 0 < measured.tps <= 500
     assert by_arm["breaks"].status == "failed"
     assert by_arm["breaks"].reason == (
-        f"the client program '{commands['breaks']}': it ended with status 1 before it answered `go 4`; its last words: "
-        "error: out of rows"
+        f"the client program '{commands['breaks']}': it ended with status 1 before it answered `go 4`; its last "
+        "message: error: out of rows"
     )
 
 
@@ -144,7 +144,7 @@ def test_programs_one_after_the_other_and_one_that_ends_early(tmp_path):
 def test_a_program_that_cannot_run_is_found_by_the_rehearsal(tmp_path):
     require_engine()
     study = study_of(tmp_path, {"whole": f"{PYTHON} -S spin.py", "absent": f"{PYTHON} -S spin.py --absent"})
-    with pytest.raises(StudyError, match=r"^arms\.absent: the client program .* its last words: error: no server$"):
+    with pytest.raises(StudyError, match=r"^arms\.absent: the client program .* its last message: error: no server$"):
         run_study(study, lambda event: None)
     assert study.trials() == []
 

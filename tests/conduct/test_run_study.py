@@ -257,7 +257,7 @@ def test_an_engine_of_another_protocol_is_refused(tmp_path, monkeypatch):
     engine.chmod(0o755)
     monkeypatch.setenv("PGTRIAL_ENGINE", str(engine))
     study = small_study(tmp_path / "s")
-    with pytest.raises(StudyError, match="speaks version 99 of the event protocol and this lab version 2"):
+    with pytest.raises(StudyError, match="uses version 99 of the event protocol, but this pgtrial needs version 2"):
         run_study(study, lambda event: None)
     assert study.trials() == []
 

@@ -29,5 +29,5 @@ def test_a_scale_that_fits_passes_and_one_that_does_not_is_refused_with_the_figu
     scale = free_mb // 15
     with pytest.raises(StudyError) as error:
         check_free(free, str(tmp_path), "buy one", PgbenchTables(scale))
-    assert f"scale {scale} does not fit the disk" in str(error.value)
+    assert f"scale {scale} does not fit on the disk" in str(error.value)
     assert f"{needed_mb(PgbenchTables(scale)):,} MB" in str(error.value)

@@ -137,8 +137,8 @@ def test_slices_and_a_fleet_and_given_servers_are_refused(folder):
     ("about", "message"),
     [
         ({"format": 9}, "was made by a newer pgtrial (format 9); upgrade"),
-        ({"statements": 0}, "has no statements; make it from logs with statements"),
-        ({"format": None}, "capture.json is damaged; make the capture from its logs again"),
+        ({"statements": 0}, "has no statements; make a capture from logs that contain statements"),
+        ({"format": None}, "capture.json is damaged; make the capture again from the server's logs"),
     ],
 )
 def test_a_capture_that_cannot_be_replayed_is_refused_at_planning(folder, about, message):

@@ -208,7 +208,7 @@ def test_more_clients_than_connections_are_found_before_the_first_trial(arms_of)
 @pytest.mark.server
 def test_a_scale_that_does_not_fit_the_disk_is_found_before_loading(arms_of):
     spec = _spec(load={"scale": 1_000_000})
-    with pytest.raises(StudyError, match=r"scale 1000000 does not fit the disk: it needs about 3[0-9,]+ MB"):
+    with pytest.raises(StudyError, match=r"scale 1000000 does not fit on the disk: it needs about 3[0-9,]+ MB"):
         arms_of(spec)["A"].check(Needs.of(Design(spec)))
 
 

@@ -65,7 +65,7 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
         checked(StudySpec.model_validate({"load": {"scale": 1, "clients": 2}, "arms": arms}), workspace)
     spec = spec_of(dsn_of(given), scale=2)
     arm = arm_of(spec, workspace)
-    with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*ask for scale = 1"):
+    with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*set scale to 1 only"):
         arm.check(Needs.of(Design(spec)))
     with pytest.raises(StudyError, match="will not replace"):
         arm.prepare(PgbenchTables(2), silent)

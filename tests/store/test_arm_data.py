@@ -103,7 +103,11 @@ def test_values_of_an_arm_are_those_of_clients_on_one_server():
 @pytest.mark.parametrize(
     ("arms", "load", "words"),
     [
-        ({"a": {"data": "v4.sql"}, "b": {}}, LOAD, "the arm b has no data, and a has some; give every arm its data"),
+        (
+            {"a": {"data": "v4.sql"}, "b": {}},
+            LOAD,
+            "the arm b has no data, but a has data of its own; give every arm its data",
+        ),
         (TWO, {**LOAD, "data": "s.sql"}, r"\[load\] data is not loaded by any arm, because each has data of its own"),
         ({"a": {"data": "no.sql"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data: cannot read .*no\.sql: No such"),
         ({"a": {"data": "host=db1"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data is a database, .* dump it by"),

@@ -118,12 +118,20 @@ def test_a_frozen_study_is_the_same_study(arms, load):
 @pytest.mark.parametrize(
     ("arms", "load", "words"),
     [
-        ({"a": {"query": IN}, "b": {}}, {}, r"the arm b has no query and no workload, and a has one"),
-        (QUERIES, {"workload": "suite:tpch"}, r'\[arms\.in\] query: scripts of arms do not go with .* "suite:tpch"'),
-        (QUERIES, {"workload": "job:y.sql"}, r'do not go with \[load\] workload = "job:y\.sql"'),
-        (QUERIES, {"workload": "oltp_read_only"}, r'do not go with \[load\] workload = "oltp_read_only"'),
-        (QUERIES, {"workload": ["y.sql", "old/x.sql=2"]}, r'go with \[load\] workload = \["y\.sql", "old/x\.sql=2"\]'),
-        (QUERIES, {"workload": "select-only"}, r'do not go with \[load\] workload = "select-only"'),
+        ({"a": {"query": IN}, "b": {}}, {}, r"the arm b has no query and no workload, but a has one"),
+        (
+            QUERIES,
+            {"workload": "suite:tpch"},
+            r'\[arms\.in\] query: arms cannot have scripts of their own together with .* "suite:tpch"',
+        ),
+        (QUERIES, {"workload": "job:y.sql"}, r'together with \[load\] workload = "job:y\.sql"'),
+        (QUERIES, {"workload": "oltp_read_only"}, r'together with \[load\] workload = "oltp_read_only"'),
+        (
+            QUERIES,
+            {"workload": ["y.sql", "old/x.sql=2"]},
+            r'together with \[load\] workload = \["y\.sql", "old/x\.sql=2"\]',
+        ),
+        (QUERIES, {"workload": "select-only"}, r'together with \[load\] workload = "select-only"'),
         (QUERIES, {"workload": "y.sql"}, r"\[load\] workload is not run by any arm"),
         (QUERIES, {"query": IN}, r"\[load\] query is not run by any arm"),
         ({"a": {"query": IN, "workload": "y.sql"}, "b": {"query": IN}}, {}, r"\[arms\.a\] has both query and workload"),
@@ -133,13 +141,17 @@ def test_a_frozen_study_is_the_same_study(arms, load):
         ({"a": {"workload": "select-only"}, "b": {"query": IN}}, {}, r"'select-only' is no script of pgbench"),
         ({"a": {"workload": "./old"}, "b": {"query": IN}}, {}, r"old is a folder; .* name a \.sql file"),
         ({"a": {"workload": "no.sql"}, "b": {"query": IN}}, {}, r"cannot read the script no\.sql"),
-        ({"a": {"query": IN, "command": "true"}, "b": {"command": "true"}}, {}, r"scripts of arms do not go with"),
+        (
+            {"a": {"query": IN, "command": "true"}, "b": {"command": "true"}},
+            {},
+            r"arms cannot have scripts of their own together with",
+        ),
         (
             {"a": {"workload": "job:y.sql"}, "b": {"query": IN}},
             {},
             r"workload is a job, .* but b has a script or a query",
         ),
-        ({"a": {"workload": "job:y.sql"}, "b": {}}, {}, r"the arm b has no query and no workload, and a has one"),
+        ({"a": {"workload": "job:y.sql"}, "b": {}}, {}, r"the arm b has no query and no workload, but a has one"),
         ({"a": {"workload": "job:y.sql"}, "b": {}}, {"query": IN}, r"\[load\] query is not a job; remove"),
         (
             {"a": {"workload": "job:y.sql"}, "b": {}},

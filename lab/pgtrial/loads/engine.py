@@ -63,7 +63,7 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
     ignored = next((line for line in lines if "has no option" in line), None)
     if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in lines):
         return ignored and ignored.removeprefix("WARNING: ")
-    return next((line for line in lines if not line.startswith("sysbench ")), "it ended without a word")
+    return next((line for line in lines if not line.startswith("sysbench ")), "the engine ended without a message")
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def _parse(line: str) -> Event:
         raise TrialError(f"the engine wrote a line that is not an event: {line.strip()[:120]!r}")
     if event["event"] == "hello" and event.get("protocol") != PROTOCOL:
         raise StudyError(
-            f"{engine_path()} speaks version {event.get('protocol')} of the event protocol and this lab version "
-            f"{PROTOCOL}; install the engine and the lab from the same pgtrial release"
+            f"{engine_path()} uses version {event.get('protocol')} of the event protocol, but this pgtrial needs "
+            f"version {PROTOCOL}; install the engine and the Python package from the same release of pgtrial"
         )
     return cast("Event", event)

@@ -142,8 +142,8 @@ class CommandRun(EngineRun):
         """Returns the last line of the program's standard error, or a sentence with the signal that killed it."""
         status = self._process.poll()
         if status is not None and status < 0:
-            return f"it was ended by {signal.Signals(-status).name}"
-        return self._tail[-1] if self._tail else "it said nothing"
+            return f"it was ended by the signal {signal.Signals(-status).name}"
+        return self._tail[-1] if self._tail else "it wrote no message"
 
     def _end_what_it_left(self) -> None:
         end_programs(_RUN, self._run)

@@ -121,7 +121,7 @@ class OwnNumber:
         output, complaint, status = self._run(words, program, env)
         if status != 0:
             said = [line.strip() for line in complaint.splitlines() if line.strip()]
-            raise NoNumber(f"{words[0]} ended with status {status}: {said[-1] if said else 'it said nothing'}")
+            raise NoNumber(f"{words[0]} ended with status {status}: {said[-1] if said else 'it wrote no message'}")
         return number_in(output, self._section, self._name, words[0])
 
     def _run(self, words: Sequence[str], program: str, env: dict[str, str]) -> tuple[str, str, int]:

@@ -28,7 +28,9 @@ def engine_path() -> Path:
     else the one on PATH. Raises StudyError."""
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
-            raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
+            raise StudyError(
+                f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset the variable"
+            )
         if (why := refusal_to_run(Path(chosen))) is not None:
             raise StudyError(f"PGTRIAL_ENGINE: {why}")
         return Path(chosen)
@@ -126,7 +128,7 @@ def last_words(tail: Sequence[str], status: int | None) -> str:
     killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
-    return last_complaint(tail) or f"the engine ended with status {status} and said nothing"
+    return last_complaint(tail) or f"the engine ended with status {status} and without a message"
 
 
 def last_complaint(tail: Sequence[str]) -> str | None:

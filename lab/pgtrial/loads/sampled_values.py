@@ -100,9 +100,12 @@ def _values(session: Session, column: str, seed: int, where: str) -> list[str]:
         raise _refused(where, error) from None
     values = [str(text) for (text,) in rows]
     if not values:
-        raise StudyError(f"{where} has no values to draw from; load rows first, or name another column")
+        raise StudyError(f"{where} has no values in its column; load rows first, or name another column")
     if any("\n" in value for value in values):
-        raise StudyError(f"{where} has values with line breaks, which cannot be drawn; name another column")
+        raise StudyError(
+            f"{where} has values with line breaks, which pgtrial cannot write into a file of values; name another "
+            "column"
+        )
     return values
 
 

@@ -63,8 +63,8 @@ def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], so
     without = [arm for arm in spec.arms if arm not in own]
     if without and not spec.load.data:
         raise StudyError(
-            f"{source}: the arm {without[0]} has no data, and {first} has some; give every arm its data, or write "
-            f"{marks.key('load', 'data')} for the arms that have none"
+            f"{source}: the arm {without[0]} has no data, but {first} has data of its own; give every arm its data, or "
+            f"write {marks.key('load', 'data')} for the arms that have none"
         )
     if not without and spec.load.data and spec.load.data != own[spec.baseline]:
         raise StudyError(

@@ -52,7 +52,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         key = "workload" if spec.server.workload is not None else "query"
         raise StudyError(
             f"{source}: {marks.key('server', key)} would be the same for all arms; write {marks.key('load', key)} "
-            "instead, or one in each arm"
+            "instead, or write it in each arm"
         )
     _check_values(spec, source)
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
@@ -61,7 +61,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         if spec.load.answers != "same" and not differ:
             raise StudyError(
                 f"{source}: {marks.key('load', 'answers')} is for arms with scripts, queries, setup_sql, data or "
-                "values of their own, and no arm has any; remove it"
+                "values of their own, but no arm has any of these; remove it"
             )
         return
     for arm in with_own:
@@ -76,15 +76,15 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
     if not jobs and is_set and key_of_load == "workload" and not _is_one_script(spec.load.workload, of_jobs=False):
         shared = spec.load.workload if len(spec.load.workload) > 1 else spec.load.workload[0]
         raise StudyError(
-            f"{source}: {marks.at_arm(first)}{key}: scripts of arms do not go with "
-            f"{marks.key('load', 'workload', shared)}; remove it, and give every arm a script or a query"
+            f"{source}: {marks.at_arm(first)}{key}: arms cannot have scripts of their own together with "
+            f"{marks.key('load', 'workload', shared)}; remove the latter, and give every arm a script or a query"
         )
     without = [arm for arm in spec.arms if arm not in with_own]
     if without and not is_set:
         raise StudyError(
-            f"{source}: the arm {without[0]} has no query and no workload, and {first} has one; give every arm "
-            f"one, or write {marks.key('load', 'query')}, or {marks.key('load', 'workload')}, for the arms that have "
-            "none"
+            f"{source}: the arm {without[0]} has no query and no workload, but {first} has one; give every arm a query "
+            f"or a workload, or write {marks.key('load', 'query')}, or {marks.key('load', 'workload')}, for the arms "
+            "that have none"
         )
     if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
         raise StudyError(

@@ -51,7 +51,7 @@ def compared(setup: str, environment: Mapping[str, str]) -> Compared:
     if len(repositories) > 1:
         raise StudyError(
             f"{setup!r} has several repositories without a commit ({', '.join(repositories)}); write a commit behind @ "
-            "for all but the one that changes"
+            "for all of them except the one whose change is tested"
         )
     if "://" in repositories[0]:
         raise StudyError(f"git:{repositories[0]} is not on this machine; clone it, or name BASE and HEAD")
@@ -72,16 +72,20 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
         )
     merged = len(head.parents) > 1
     if merged and _is_made_by_the_forge(repository, environment):
-        return commit_of(repository, head.parents[0]), head, "into which the change is to be merged"
+        return commit_of(repository, head.parents[0]), head, "the commit into which the change is to be merged"
     there = (name for name in _targets(environment) if git.commit_named(repository, name) is not None)
     if (target := next(there, None)) is not None:
         common = git.run(repository, "merge-base", "HEAD", target).stdout.strip()
         if not common:
             raise StudyError(f"{where}: HEAD and {target} have no common commit in this repository; {_DEEPER}")
         if common != head.id:
-            return commit_of(repository, common), head, f"where HEAD has left {target.removeprefix('refs/remotes/')}"
+            return (
+                commit_of(repository, common),
+                head,
+                f"the last common commit of HEAD and {target.removeprefix('refs/remotes/')}",
+            )
     if (before := _before_push(repository, head, environment)) is not None:
-        return before, head, "the commit before what was pushed"
+        return before, head, "the commit before the push"
     words = "the first parent of HEAD, which is a merge" if merged else "the commit before HEAD"
     return commit_of(repository, head.parents[0]), head, words
 

@@ -427,7 +427,7 @@ class _Reader:
         raise StoreError(f"{self._path} was changed after it was bundled: {what}; copy or download it again")
 
     def _not_a_bundle(self) -> NoReturn:
-        cure = "`pgtrial bundle DIRECTORY` makes one of a study"
+        cure = "`pgtrial bundle DIRECTORY` makes a bundle of a study"
         if self._path.suffix in _TABLES:
             cure = f"`pgtrial judge {self._path}` compares numbers of your own"
         raise StoreError(f"{self._path} is not a bundle; {cure}")

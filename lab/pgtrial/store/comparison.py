@@ -96,7 +96,7 @@ def _refuse_colon(part: str) -> None:
     name, colon, rest = part.partition(":")
     if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
         raise StudyError(
-            f"{part.strip()!r}: name an arm as NAME=..., such as '{name.strip()}={rest.strip() or 'jit=off'}'; "
+            f"{part.strip()!r}: an arm is named by NAME=..., such as '{name.strip()}={rest.strip() or 'jit=off'}'; "
             "separate settings by commas"
         )
 

@@ -127,9 +127,9 @@ def _about(capture: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(read_text(path))
         newer, statements = about["format"] > _FORMAT, about["statements"]
     except (ValueError, KeyError, TypeError):
-        raise StudyError(f"{path} is damaged; make the capture from its logs again") from None
+        raise StudyError(f"{path} is damaged; make the capture again from the server's logs") from None
     if newer:
         raise StudyError(f"{capture} was made by a newer pgtrial (format {about['format']}); upgrade pgtrial")
     if statements == 0:
-        raise StudyError(f"the capture {capture} has no statements; make it from logs with statements")
+        raise StudyError(f"the capture {capture} has no statements; make a capture from logs that contain statements")
     return about

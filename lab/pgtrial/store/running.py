@@ -45,7 +45,7 @@ def locked(study: Path) -> Iterator[None]:
                 break
             time.sleep(_WAIT_S)
         else:
-            raise StoreError(f"another pgtrial is running this study in {study}; wait for it or stop it")
+            raise StoreError(f"another pgtrial is running this study in {study}; wait until it ends, or stop it")
         yield
 
 

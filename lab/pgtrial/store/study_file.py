@@ -183,7 +183,7 @@ def _bundled_names() -> list[str]:
 def _bundled_text(name: str) -> str:
     names = _bundled_names()
     if name not in names:
-        raise StudyError(f"no bundled study is called @{name}; {nearest(name, names, 'the bundled ones are')}")
+        raise StudyError(f"no bundled study is called @{name}; {nearest(name, names, 'the bundled studies are')}")
     return (importlib.resources.files("pgtrial.store") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
 
 
@@ -199,7 +199,7 @@ def _text(path: Path) -> str:
             else f"{path} is a directory without a study.toml; name a study file or a study's directory"
         ) from None
     except FileNotFoundError:
-        raise StudyError(f"there is no study file {path}; `pgtrial list` lists the bundled ones (@name)") from None
+        raise StudyError(f"there is no study file {path}; `pgtrial list` lists the bundled studies (@name)") from None
     except OSError as error:
         raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
 

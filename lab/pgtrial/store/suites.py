@@ -78,7 +78,7 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
     path = folder / named
     if not named or not path.exists():
         names = bundled_suites()
-        hint = nearest(named, names, "those are") if names else "none comes with pgtrial"
+        hint = nearest(named, names, "the suites of pgtrial are") if names else "no suite comes with pgtrial"
         raise StudyError(
             f"{source}: {workload} is neither a folder of queries (*{QUERY_ENDING}) nor a suite of pgtrial; {hint}"
         )

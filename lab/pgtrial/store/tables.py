@@ -85,7 +85,7 @@ def read_frame(path: Path) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise damaged(path, error, again(path.parent)) from error
     if frame.schema != pl.Schema(SCHEMAS[path.stem]):
-        raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), again(path.parent))
+        raise damaged(path, ValueError(f"its columns are not those of {path.stem}.parquet"), again(path.parent))
     for name in ("second", "round"):
         bounds = (frame[name].min(), frame[name].max()) if name in frame.columns else ()
         if any(isinstance(bound, int) and abs(bound) > LONGEST_S for bound in bounds):

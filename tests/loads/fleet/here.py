@@ -42,7 +42,7 @@ class Here:
     def _member(self, place: int, patience_s: float) -> Member:
         if self.hosts[place] in self.gone:
             if not self.free:
-                raise MachineLost(f"no machine of the cluster is free for it within {patience_s:.0f}s")
+                raise MachineLost(f"no machine of the Ray cluster had a free CPU within {patience_s:.0f}s")
             self.hosts[place] = self.free.pop()
         host = self.hosts[place]
         agent = self.agents[host] = Agent()

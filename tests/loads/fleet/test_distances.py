@@ -82,7 +82,8 @@ def test_slices_are_ten_times_as_long_as_the_two_least_known_clocks_may_be_apart
     assert doubt_of_clocks(offsets, 0.26) is None
     assert known_well_s(0.26) == pytest.approx(0.013)
     assert doubt_of_clocks(offsets, 0.25) == (
-        "the difference of the clocks of the machines a and c is known to 26 ms only, more than 10% of a slice of 250ms"
+        "the difference of the clocks of the machines a and c is known to 26 ms only, which is more "
+        "than 10% of a slice of 250ms"
     )
 
 

@@ -100,8 +100,11 @@ def test_what_is_no_batch_is_said_with_its_line(program, line, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("import nothing_of_this_name\n", "ended with status 1 before it answered `go 1`; its last words: ModuleNotF"),
-        ("", "ended with status 0 before it answered `go 1`; it said nothing on standard error"),
+        (
+            "import nothing_of_this_name\n",
+            "ended with status 1 before it answered `go 1`; its last message: ModuleNotF",
+        ),
+        ("", "ended with status 0 before it answered `go 1`; it wrote nothing to standard error"),
         ("import os\nos.kill(os.getpid(), 9)\n", "was killed by SIGKILL before it answered `go 1`"),
         ("import sys, os\nos.close(1)\nsys.stdin.readline()\nsys.exit(4)\n", "ended with status 4 before it answered"),
     ],
@@ -117,7 +120,7 @@ def test_an_end_after_some_batches_names_the_batch(program):
         client.run_batch()
         client.run_batch()
         with pytest.raises(
-            TrialError, match="with status 1 before it answered `go 3`; its last words: error: relation"
+            TrialError, match="with status 1 before it answered `go 3`; its last message: error: relation"
         ):
             client.run_batch()
 
@@ -137,7 +140,7 @@ def test_silence_ends_with_the_limit(program):
     with program(f"{LOOP}    time.sleep(600)\n") as client:
         process = psutil.Process(client.pid)
         with pytest.raises(
-            TrialError, match=r"has not answered the token `go 1` for 1s(; its last words.*)?; write a line"
+            TrialError, match=r"has not answered the token `go 1` for 1s(; its last message.*)?; write a line"
         ):
             client.run_batch(1.0)
         client.kill()

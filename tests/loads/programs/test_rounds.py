@@ -200,7 +200,7 @@ def test_the_others_go_on_when_a_program_ends(tmp_path):
     # however slow the machine is, each has a batch in the warm-up and one in the measured part
     (one, of_one), (other, of_other) = run_programs(tmp_path, {"EXTRA": "if '2' in token: sys.exit('error: full')"}, {})
     assert one.trouble is not None
-    assert one.trouble.endswith("before it answered `go 2`; its last words: error: full")
+    assert one.trouble.endswith("before it answered `go 2`; its last message: error: full")
     assert of_one[-1] is None
     assert all(event["event"] != "done" for event in of_one[:-1])
     assert not has_trouble(other)

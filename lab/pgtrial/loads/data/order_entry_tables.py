@@ -137,5 +137,5 @@ def violated_condition(server: Target) -> str | None:
         words = errors[-1] if errors else last_words(done.stderr.splitlines(), done.returncode)
         raise TrialError(f"the consistency conditions could not be checked: {words}")
     others = len(errors) - 1
-    more = f", and {others} more {'does' if others == 1 else 'do'} not hold" if others else ""
+    more = f", and {others} more {'condition does' if others == 1 else 'conditions do'} not hold" if others else ""
     return errors[0] + more

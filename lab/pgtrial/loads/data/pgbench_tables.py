@@ -108,9 +108,9 @@ class PgbenchTables(Data):
             return False
         if not present.ours and present.contents != self:
             raise StudyError(
-                f"{present.where} already holds pgbench tables of scale {present.contents.scale}, "
-                f"fillfactor {present.contents.fillfactor}, that pgtrial did not make and will not replace; "
-                f"ask for scale = {present.contents.scale} alone, drop them, or name another database in the dsn"
+                f"{present.where} already holds pgbench tables of scale {present.contents.scale}, fillfactor "
+                f"{present.contents.fillfactor}, that pgtrial did not make and will not replace; set scale to "
+                f"{present.contents.scale} only, drop these tables, or name another database in the dsn"
             )
         return present.contents == self and not present.missing
 
@@ -185,8 +185,8 @@ def find_tables(connection: Session) -> Found | None:
     if len(present) < len(TABLES):
         missing = ", ".join(sorted(set(TABLES) - present.keys()))
         raise ArmError(
-            f"the database {database} has some of pgbench's tables but lacks {missing}: "
-            "drop what is left of them, or name another database in the dsn"
+            f"the database {database} has some of pgbench's tables but lacks {missing}: drop the remaining ones, or "
+            "name another database in the dsn"
         )
     made = _content(present["pgbench_accounts"]) if len(set(present.values())) == 1 else None
     if made is not None and made.missing:

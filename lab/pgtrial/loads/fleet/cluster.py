@@ -93,7 +93,7 @@ class RayCluster:
             try:
                 about = coming.result(max(0.0, deadline - time.monotonic()))
             except TimeoutError:
-                raise MachineLost(f"no machine of the cluster is free for it within {patience_s:.0f}s") from None
+                raise MachineLost(f"no machine of the Ray cluster had a free CPU within {patience_s:.0f}s") from None
             member = Member(place, self._address(place), **about, call=self._caller(handles[place]))
             self._handles[member] = handles[place]
             members.append(member)

@@ -146,7 +146,10 @@ class Fleet(LoadMaker):
         cannot connect.
         """
         if targets is None:
-            self._check_here(f"arms.{arm}: its server is made on this machine for each trial and listens here alone")
+            self._check_here(
+                f"arms.{arm}: pgtrial starts its server on this machine for each trial, and it accepts connections "
+                "only from this machine"
+            )
         for target in targets or []:
             self._check_target(target)
 
@@ -229,7 +232,7 @@ class Fleet(LoadMaker):
         del self._members[place]
         self._gone.append(lost)
         if self._section.on_machine_loss == "stop":
-            raise ArmError(f'{lost} from the fleet, and on_machine_loss = "stop"')
+            raise ArmError(f'{lost} from the fleet, and the study stops because of on_machine_loss = "stop"')
         if not self._members:
             raise ArmError(f"no machine of the fleet is left: {'; '.join(self._gone)}")
         report(f"{lost}; going on with {', '.join(self.names)}")
@@ -251,7 +254,7 @@ class Fleet(LoadMaker):
 
     def _check_target(self, target: Target) -> None:
         if target.local:
-            self._check_here(f"the server {target.label} is reached from this machine alone")
+            self._check_here(f"the server {target.label} can be reached only from this machine")
             return
         where = (target.host, target.port)
         asked = [member for member in self._members if (member, *where) not in self._reached]

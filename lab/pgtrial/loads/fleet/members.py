@@ -148,8 +148,8 @@ def check_offset(machine: str, offset: Offset) -> None:
     if abs(offset.offset_s) > MOST_OFFSET_S:
         way = "ahead of" if offset.offset_s > 0 else "behind"
         raise ArmError(
-            f"the clock of the machine {machine} is {format_duration(abs(offset.offset_s))} {way} the lab's; set it, "
-            "best by NTP (chronyd, systemd-timesyncd)"
+            f"the clock of the machine {machine} is {format_duration(abs(offset.offset_s))} {way} the lab's; set that "
+            "clock, preferably by NTP (chronyd, systemd-timesyncd)"
         )
 
 
@@ -173,8 +173,8 @@ def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None
     doubtful = [machine for machine in offsets if machine in least_known]
     return (
         f"the difference of the clocks of the machines {' and '.join(doubtful)} is known to "
-        f"{three_digits(1000 * error_s)} ms "
-        f"only, more than {_CLOCK_SHARE:.0%} of a slice of {format_duration(slice_s)}"
+        f"{three_digits(1000 * error_s)} ms only, which is more than {_CLOCK_SHARE:.0%} of a slice of "
+        f"{format_duration(slice_s)}"
     )
 
 

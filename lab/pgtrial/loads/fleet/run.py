@@ -156,7 +156,7 @@ class FleetRun(EngineRun):
     def _carry(self, part: _Part) -> None:
         """Passes the lines of one machine's engine to the local process that merges them, until the engine has ended.
         Runs in a thread of its own."""
-        reason = f"the lines of the machine {part.member.name} could not be merged"
+        reason = f"the events of the machine {part.member.name} could not be merged with those of the others"
         try:
             for lines in part.engine.lines():
                 self._merge(part, lines)

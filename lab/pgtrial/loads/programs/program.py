@@ -122,7 +122,9 @@ class Program:
                         process_group=0,
                     )
                 except OSError as error:
-                    self._fail(f"it cannot be started: {error.strerror}; correct the command, or the file")
+                    self._fail(
+                        f"it cannot be started: {error.strerror}; correct the command, or make the file executable"
+                    )
                 on_failure.callback(self.__exit__)
                 self._readers = [
                     threading.Thread(target=self._read_lines, args=(self._process.stdout,), daemon=True),
@@ -256,7 +258,7 @@ class Program:
     def _words(self) -> str:
         """Returns the last error message of the program as the end of a sentence; "" if there is none."""
         complaint = last_complaint([line for line in self._tail if line.strip()])
-        return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
+        return "" if complaint is None else f"; its last message: {shortened(self._masked(complaint.strip()), 300)}"
 
     def _fail_ended(self) -> NoReturn:
         self._end_input()  # the program may be waiting for a token
@@ -267,7 +269,7 @@ class Program:
         except subprocess.TimeoutExpired:
             self._fail(f"it closed its standard output before it answered `{self._token}`{self._words()}; keep it open")
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        words = self._words() or "; it said nothing on standard error"
+        words = self._words() or "; it wrote nothing to standard error"
         self._fail(f"it {how} before it answered `{self._token}`{words}")
 
     def _fail(self, problem: str) -> NoReturn:
