@@ -108,9 +108,15 @@ def test_entries_are_kept_in_the_order_of_commits_and_once(tmp_path):
         ('{"format": 1}', "line 2 is damaged (study: Field required)"),
         ('{"format": 9}', "line 2 was written by a newer pgtrial (format 9); upgrade"),
         ("[]", "line 2 is damaged"),
-        (entry(2, 0.1).model_dump_json().replace("0.1,", "-1.1,"), "(difference: no speed is less than nothing)"),
+        (
+            entry(2, 0.1).model_dump_json().replace("0.1,", "-1.1,"),
+            "(difference: a difference below -1 would be a negative speed)",
+        ),
         (entry(2, 0.1).model_dump_json().replace("0.1,", "NaN,"), "line 2 is damaged (it is not JSON)"),
-        (entry(2, 0.1).model_dump_json().replace("+00:00", "").replace("Z", ""), "(at: a moment needs its offset"),
+        (
+            entry(2, 0.1).model_dump_json().replace("+00:00", "").replace("Z", ""),
+            "(at: a time must have an offset from UTC",
+        ),
     ],
 )
 def test_a_line_that_was_edited_is_named(tmp_path, line, said):

@@ -36,8 +36,8 @@ def test_a_promise_names_a_percentile_its_limit_and_the_failures():
     ("capacity", "complaint"),
     [
         ({"p98": "20ms"}, "did you mean 'p9"),
-        ({"failures": "1%"}, "has one percentile and its limit"),
-        ({"p99": "20ms", "p50": "1ms"}, "has one percentile and its limit"),
+        ({"failures": "1%"}, "must have one percentile with its limit"),
+        ({"p99": "20ms", "p50": "1ms"}, "must have one percentile with its limit"),
         ({"p99": "soon"}, "is not a duration"),
         ({"p99": 0}, "greater than 0"),
         ({"p99": "20ms", "failures": "100%"}, "less than 1"),

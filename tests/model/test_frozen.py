@@ -136,7 +136,7 @@ def test_storage_that_does_not_fit_together_is_refused():
     for storage, message in (
         ({"size": "1GB"}, "a volume needs fs"),
         ({"fs": "ext4", "on": "disk"}, "is not a place"),
-        ({"on": "/srv", "mkfs": ["-q"]}, "nothing is made in the directory /srv"),
+        ({"on": "/srv", "mkfs": ["-q"]}, "pgtrial makes nothing in the directory /srv"),
         ({"fs": "tmpfs", "on": "/srv"}, "a tmpfs is in memory"),
         ({"fs": "ntfs"}, "must be 'ext4'"),
         ({"fs": "ext4", "size": "much"}, "is not a size"),

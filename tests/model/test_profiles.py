@@ -120,7 +120,7 @@ WRONG = {
     "unknown profile names the nearest": (ARMS + "[profiles.quick]\n[profiles.full]\n", "ful", "did you mean 'full'?"),
     "unknown profile like none": (ARMS + "[profiles.quick]\n[profiles.full]\n", "zzz", "it has quick, full"),
     "profile of a study without": (ARMS, "quick", "has no profiles; leave --profile out"),
-    "profiles that are no table": ("profiles = 3\n" + ARMS, None, "profiles are tables"),
+    "profiles that are no table": ("profiles = 3\n" + ARMS, None, "profiles must be tables"),
     "a profile that is no table": ("[profiles]\nquick = 3\n" + ARMS, None, "[profiles] quick is not a table"),
     "a misspelt section of all profiles": (ARMS + "[profile.quick]\n", None, "did you mean 'profiles'?"),
     "a misspelt section of a profile": (

@@ -25,7 +25,7 @@ def test_all_five_articles_are_there_with_a_source_a_machine_and_a_figure_or_a_c
 
 
 def test_a_file_that_says_nothing_is_refused():
-    with pytest.raises(ValidationError, match="has a figure or a claim"):
+    with pytest.raises(ValidationError, match="must have a figure or a claim"):
         Published.model_validate({"source": SOURCE, "machine": {}, "parameters": {}})
 
 

@@ -137,8 +137,12 @@ def test_a_frozen_study_is_the_same_study(arms, load):
         ({"a": {"query": IN, "workload": "y.sql"}, "b": {"query": IN}}, {}, r"\[arms\.a\] has both query and workload"),
         ({"a": {"query": " ; "}, "b": {"query": IN}}, {}, r"\[arms\.a\] query: it is empty"),
         ({"a": {"query": "-- no"}, "b": {"query": IN}}, {}, r"the query of a has no command|no SQL statement is there"),
-        ({"a": {"workload": "y.lua"}, "b": {"query": IN}}, {}, r"\[arms\.a\] workload: 'y\.lua' is no script"),
-        ({"a": {"workload": "select-only"}, "b": {"query": IN}}, {}, r"'select-only' is no script of pgbench"),
+        (
+            {"a": {"workload": "y.lua"}, "b": {"query": IN}},
+            {},
+            r"\[arms\.a\] workload: 'y\.lua' is not a pgbench script",
+        ),
+        ({"a": {"workload": "select-only"}, "b": {"query": IN}}, {}, r"'select-only' is not a pgbench script"),
         ({"a": {"workload": "./old"}, "b": {"query": IN}}, {}, r"old is a folder; .* name a \.sql file"),
         ({"a": {"workload": "no.sql"}, "b": {"query": IN}}, {}, r"cannot read the script no\.sql"),
         (

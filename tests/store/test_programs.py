@@ -90,7 +90,7 @@ def test_a_file_that_has_changed_is_noticed(study, tmp_path, change):
         (("no-such-program", "x"), {}, "[arms.a] command: there is no program no-such-program on PATH; install it"),
         (("./none", "x"), {}, "[arms.a] command: there is no program /"),
         (("x", "node 'a"), {}, "[arms.b] command: no closing quotation; close the quote"),
-        (("x", ""), {}, "[arms.b] command: it is empty; write a program and its arguments"),
+        (("x", ""), {}, "[arms.b] command: the command is empty; write a program and its arguments"),
         (("x", "x postgres://me:secret@db/d"), {}, "[arms.b] command: a command is stored with the results, and this"),
         (("x", "x 'password=secret'"), {}, "[arms.b] command: a command is stored with the results, and this one"),
         (("x", "x"), {"server": {"command_directory": "nowhere"}}, "[arms.a] command_directory: there is no directory"),

@@ -127,7 +127,7 @@ def test_what_does_not_go_with_a_suite_is_a_sentence(folder: Path, load: dict[st
     [
         ("limit = ", "suite.toml is not valid TOML"),
         ('generator = "x"', "suite.toml: line 1: unknown key 'generator'; known are description, data, limit"),
-        ('data = "x"', "suite.toml: line 1: data: 'x' is no data set of the load engine"),
+        ('data = "x"', "suite.toml: line 1: data: 'x' is not a data set of the load engine"),
         ("limit = 0", "suite.toml: line 1: limit must be greater than 0"),
     ],
 )

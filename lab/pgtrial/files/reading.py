@@ -44,7 +44,7 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def check_regular(path: Path) -> None:
-    """Raises OSError if the path is not a regular file. It serves before a library opens the file by itself."""
+    """Raises OSError if the path is not a regular file. It is called before a library opens the file by itself."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
 

@@ -31,8 +31,8 @@ from pgtrial.verdict.metric import RATIO, REDUCTION, Scale
 from pgtrial.verdict.series import as_difference, read_values
 
 _TOO_REGULAR = 0.01
-"""If randomly drawn orders would follow a rule with a probability below this, pgtrial does not believe that the order
-was drawn."""
+"""If randomly drawn orders would follow a rule with a probability below this value, pgtrial does not believe that the
+order was drawn."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ _MANY_RUNS = 200
 """The number of runs of an arm from which the values may stand for seconds or transactions, and not for runs."""
 
 _RARE = 0.1
-"""If randomly drawn orders would follow a rule with a probability below this, the result has a warning about the
+"""If randomly drawn orders would follow a rule with a probability below this value, the result has a warning about the
 order."""
 
 

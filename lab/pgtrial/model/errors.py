@@ -67,7 +67,7 @@ class StartError(ArmError):
 
 
 class TrialError(PgtrialError):
-    """A trial failed. It gets the worst possible rank in the comparison, and the study continues."""
+    """A trial failed. The trial gets the worst possible rank in the comparison, and the study continues."""
 
 
 class NameTaken(TrialError):

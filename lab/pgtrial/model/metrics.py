@@ -28,20 +28,21 @@ class MetricName:
     kind: Kind
     better: Literal["more", "less"] = "less"
     cost: str = ""
-    """The name of the metric among the costs of a transaction that trials record; empty if the metric is not a cost."""
+    """The name of the metric in the lists of what a transaction costs, such as `WAL`; empty if the metric is not a
+    cost."""
     of_job: str = ""
-    """The field of JobSummary that holds the metric; empty if the metric does not describe what a job does to its
-    server."""
+    """The field of JobSummary that holds the metric; empty unless the metric describes the effect of a job, such as
+    CREATE INDEX, on its server."""
 
     @property
     def is_for_jobs(self) -> bool:
-        """True if only loads that are jobs have the metric."""
+        """True if only jobs, such as CREATE INDEX, have the metric."""
         return self.kind == "job" or self.name == TIME
 
     @property
     def follows_throughput(self) -> bool:
-        """True if the metric says the same as the throughput where each client starts a transaction as soon as its last
-        one has ended (a closed loop; Little's law)."""
+        """True if the metric follows from the throughput in a closed loop, in which each client starts a transaction as
+        soon as its last one has ended (Little's law)."""
         return self.kind == "percentile" or self.name == RESPONSE
 
 

@@ -11,10 +11,10 @@ from pgtrial.model.tokens import without_tokens
 _REPLACEMENT = "\ufffd"
 
 _UNPRINTABLE = (
-    range(0x80, 0xA0),  # C1 controls: 0x9b begins a command as ESC [ does
-    (0x061C, 0x200E, 0x200F),  # marks of direction
-    range(0x2028, 0x202F),  # separators of lines and paragraphs; embeddings and overrides of direction
-    range(0x2066, 0x206A),  # isolates of direction
+    range(0x80, 0xA0),  # C1 controls: 0x9b begins a terminal command, like ESC [
+    (0x061C, 0x200E, 0x200F),  # marks that change the direction of writing
+    range(0x2028, 0x202F),  # line and paragraph separators; embeddings and overrides of the direction of writing
+    range(0x2066, 0x206A),  # isolates of the direction of writing
     (0xFEFF,),  # byte order mark
     range(0xD800, 0xE000),  # lone surrogates: bytes of a file name that are not UTF-8
     range(0xE0000, 0xE0080),  # invisible tags
@@ -25,8 +25,8 @@ _SIGNS = (
     | {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
     | {0x7F: "\u2421"}
 )
-"""The replacement for each code point, one column wide: the sign of a control character (Unicode, Control Pictures), or
-U+FFFD."""
+"""The replacement for each code point that must not be shown as it is. Each replacement is one column wide: the sign of
+a control character (Unicode, Control Pictures), or U+FFFD."""
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if 0x20 <= code < 0x10000}
 _ESCAPES |= {code: f"\\udb40\\u{0xDC00 + (code & 0x3FF):04x}" for code in _SIGNS if code >= 0x10000}

@@ -229,7 +229,7 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
         return str(words[0])
     if len(words) != 2 or words[0] != "wait":
         written = ", ".join(f'"{word}"' for word in others)
-        raise ValueError(f'{value!r} is not a policy that this key has; write {written}, or for example "{example}"')
+        raise ValueError(f'{value!r} is not a valid policy; write {written}, or for example "{example}"')
     patience = parse_duration(words[1])
     if not 1 <= patience <= _LONGEST_S:
         raise ValueError(f"{value!r} is out of range; wait for 1s to 24h")

@@ -1,5 +1,5 @@
-"""Finds a trend in the order of measurement that all arms share, as a machine that becomes slower or faster causes
-it."""
+"""Finds a trend in the order of measurement that all arms share. A machine that becomes slower or faster causes such a
+trend."""
 
 from __future__ import annotations
 

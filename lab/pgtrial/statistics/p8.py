@@ -235,7 +235,7 @@ def interval(log_ratios: Values, alpha: float) -> Interval:
     """
     averages = walsh_averages(log_ratios)
     if not len(averages) or np.isnan(averages[-1]):
-        raise ValueError("an interval needs the log-ratio of at least one block, and every one a number")
+        raise ValueError("an interval needs the log-ratio of at least one block, and no log-ratio may be NaN")
     estimate = float(np.median(averages))
     threshold = rejection_threshold(len(log_ratios), alpha)
     if threshold < 0:

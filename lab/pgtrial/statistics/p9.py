@@ -173,7 +173,7 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
     """
     last = steps[-1]
     if not last.values or any(map(math.isnan, last.values)):
-        raise ValueError("an interval needs the log-ratio of at least one unit, and every one a number")
+        raise ValueError("an interval needs the log-ratio of at least one unit, and no log-ratio may be NaN")
     return Interval(limit(steps, 1, 1 - worse), estimate(last.values), limit(steps, -1, worse))
 
 

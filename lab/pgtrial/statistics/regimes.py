@@ -30,8 +30,8 @@ SMALLEST_CHANGE = 0.15
 changes are left to the test for a trend."""
 
 _DIP_S, _LASTS_S = 20.0, 60.0
-"""A change of speed that lasts 60 s is a new level. A change that lasts less than `_DIP_S` is only a dip, such as a
-checkpoint or a vacuum causes it. See `shortest_level`."""
+"""A change of speed that lasts 60 s is a new level. A change that lasts less than `_DIP_S` is only a dip, for example
+because of a checkpoint or a vacuum. See `shortest_level`."""
 
 _ABOUT = 0.9
 """The share of the shortest length that a level must have at least. The full length is not required, because the
@@ -188,10 +188,8 @@ def _ramp(batches: Floats, bounds: list[int]) -> int | None:
     end, rest_of_ramp = _best_ramp(batches)
     least = _LEAST_NOISE**2 * n
     gain = n * math.log(max(np.dot(rest, rest), least) / max(np.dot(rest_of_ramp, rest_of_ramp), least))
-    steps, ramp = (
-        2 * len(bounds) - 3,
-        3,
-    )  # numbers of parameters: the levels and their bounds; start, slope and bend of the ramp
+    # the numbers of parameters: the levels and their bounds; start, slope and bend of the ramp
+    steps, ramp = 2 * len(bounds) - 3, 3
     return end if gain > (ramp - steps) * math.log(n) + _STRONG else None
 
 

@@ -100,7 +100,7 @@ class _EachByItself:
 
 @dataclass(frozen=True)
 class P9:
-    """The rule P9, for new studies. It has the spending of the error that the plan has fixed."""
+    """The rule P9, for new studies. `spending` says how the plan spends the error of 5% over its looks."""
 
     spending: p9.Spending
 

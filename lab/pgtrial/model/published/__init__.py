@@ -48,7 +48,7 @@ class Point(Record):
 
 
 class Series(Record):
-    """One arm of a published figure."""
+    """The values of one arm in a published figure."""
 
     name: str
     arms: list[str] = Field(
@@ -115,7 +115,7 @@ class Published(Record):
     @model_validator(mode="after")
     def _says_something(self) -> Published:
         if not self.figures and not self.claims:
-            raise ValueError("a published study has a figure or a claim")
+            raise ValueError("a published study must have a figure or a claim")
         return self
 
 

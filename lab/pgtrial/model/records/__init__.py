@@ -29,7 +29,7 @@ def added(default: Any, description: str) -> Any:
 
 def _with_offset(text: str) -> str:
     if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a moment needs its offset from UTC")
+        raise ValueError("a time must have an offset from UTC, such as 2026-11-29T12:00:00+00:00")
     return text
 
 

@@ -1,4 +1,5 @@
-"""Types for the rehearsal's comparison of answers: whether an arm's script returns the same rows as the baseline's."""
+"""Types for the comparison of answers in the rehearsal, which runs the load once on each arm before the study: whether
+an arm's script returns the same rows as the baseline's."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ class BisectionStep(Record):
         1, description="The number of this study among the studies that compared these two commits, counted from 1."
     )
     times: int = Field(
-        1, description="The longest time that the study could take, as a multiple of the time of one study."
+        1,
+        description="By which factor the budget of this study was larger than the budget of one study of the "
+        "bisection.",
     )
     mark: Mark
     verdict: str = Field(description="The verdict of the study; for a commit that does not build, the reason.")
@@ -47,7 +49,9 @@ class Bisection(Record):
     """The question of a bisection, fixed before the first study, and the steps so far."""
 
     format: int = FORMAT
-    source: str = Field(description="The repository with the commit GOOD, as a study file names a source.")
+    source: str = Field(
+        description="The source of the server at the commit GOOD, as a study file writes it: `git:PATH@COMMIT`."
+    )
     good: str
     bad: str
     first_parent: bool = Field(description="True if the bisection follows only the first parent of merge commits.")

@@ -32,7 +32,7 @@ class Estimate(Record):
 
     @property
     def known(self) -> list[float]:
-        """Returns the estimate and its bounds, without bounds that are None."""
+        """Returns the estimate and those of its bounds that are not None."""
         return [value for value in (self.low, self.value, self.high) if value is not None]
 
     def text(self, *, sign: bool = True) -> str:
@@ -61,7 +61,7 @@ def _no_minus_zero(text: str) -> str:
 
 
 class BlockRatio(Record):
-    """The contribution of one block to a claim."""
+    """The contribution of one block to a claim, which is the ratio between the arm and the baseline in this block."""
 
     block: int
     log_ratio: float | None = Field(
@@ -162,7 +162,7 @@ class Claim(Record):
         "are unusual.",
     )
     odd_blocks: list[int] = Field(
-        [], description="The blocks that are far from the estimate (modified z-score above 3.5)."
+        [], description="The numbers of the blocks whose ratios are far from the estimate (modified z-score above 3.5)."
     )
     changing: bool = Field(False, description="True if a later look would no longer give the verdict.")
     running: float | None = Field(

@@ -21,7 +21,7 @@ class FactChange(Record):
 
 
 class Facts(Record):
-    """facts/ARM.json: the facts of an arm, which are plain JSON values by group and name."""
+    """The content of facts/ARM.json: the facts of an arm, which are plain JSON values by group and name."""
 
     format: int = FORMAT
     arm: str
@@ -42,7 +42,7 @@ class Facts(Record):
 
 
 class Finding(Record):
-    """One finding of the audit."""
+    """One finding of the audit, which checks from the facts and the trials whether the comparison is fair."""
 
     rule: str
     severity: Literal["info", "warning", "withhold"]
@@ -52,7 +52,7 @@ class Finding(Record):
 
 
 class Audit(Record):
-    """facts/audit.json: the findings of the audit, which are about the fairness of the comparison."""
+    """The content of facts/audit.json: the findings of the audit, which are about the fairness of the comparison."""
 
     format: int = FORMAT
     findings: list[Finding]

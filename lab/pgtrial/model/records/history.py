@@ -1,4 +1,5 @@
-"""The type for one line of a history: how one commit compared with the reference of its study."""
+"""The type for one line of a history, which collects the results of commits: how one commit compared with the reference
+of its study."""
 
 from __future__ import annotations
 
@@ -39,10 +40,11 @@ class Entry(Record):
     @classmethod
     def _is_of_a_ratio(cls, difference: Estimate | None) -> Estimate | None:
         if difference is not None and difference.value < -1:
-            raise ValueError("no speed is less than nothing")
+            raise ValueError("a difference below -1 would be a negative speed")
         return difference
 
     @property
     def has_level(self) -> bool:
-        """True if the entry has an estimate that is a ratio above zero, so that a level can be computed from it."""
+        """True if the entry has an estimate that is a ratio above zero. Only then can the speed relative to the
+        reference be computed from it."""
         return self.difference is not None and self.difference.value > -1

@@ -29,7 +29,7 @@ class BesideLoad(Record):
 
 
 class JobLoad(PointKind, Record):
-    """The job of a load point, which runs once in a trial."""
+    """The job of a load point: statements or a program, such as CREATE INDEX, that run once in a trial."""
 
     key: ClassVar[str] = "job"
     called: ClassVar[str] = "the job"

@@ -23,7 +23,7 @@ class PointKind:
     for a given time."""
 
     key: ClassVar[str]
-    """The name of the kind. Other packages of the lab have tables with these names as keys, in which they find their
+    """The name of the kind. Other packages of pgtrial have tables with these names as keys, in which they find their
     own code for the kind."""
     called: ClassVar[str] = "the load"
     """The name of what a trial runs, for reports: `the job`."""
@@ -41,7 +41,7 @@ class PointKind:
     knows_each_statement: ClassVar[bool] = False
     """True if the rows and the errors of each statement are known. The audit then has rules of its own for them."""
     counts_failures: ClassVar[bool] = True
-    """True if the engine counts each transaction that fails."""
+    """True if the load engine counts each transaction that fails."""
     rests: ClassVar[bool] = False
     """True if the load is idle for parts of the measured time. Its throughput is then computed over the other parts
     only."""
@@ -58,7 +58,7 @@ class PointKind:
     repeats: ClassVar[bool] = True
     """True if the clients repeat the load until the time of a trial is over."""
     is_by_engine: ClassVar[bool] = True
-    """True if the engine makes the load, so that it knows each transaction."""
+    """True if pgtrial's load engine makes the load, so that each transaction is known."""
 
     @property
     def measure(self) -> Measure:

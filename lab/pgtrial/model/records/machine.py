@@ -184,7 +184,8 @@ class Conditions(Record):
 
 
 class Noise(Record):
-    """The noise of one study. Keys that other versions of pgtrial wrote are ignored."""
+    """The noise of one study, which is the spread of the differences between its blocks. Keys that other versions of
+    pgtrial wrote are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -13,7 +13,8 @@ Weight = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class Quality(Record):
-    """A quality of the answers, such as recall. Arms are compared only if their quality is the same."""
+    """A quality of the answers, such as recall. Arms are compared only if their qualities are equal within a
+    tolerance."""
 
     name: str = Field(min_length=1, max_length=40, description="The name of the quality for people: `recall@10`.")
     better: Literal["more", "less"] = Field(

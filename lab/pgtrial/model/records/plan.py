@@ -146,7 +146,8 @@ AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """How the rule P9 spends the error of 5% over the looks of a plan. It is fixed before the first block."""
+    """How the statistical rule P9 spends its error of 5% over the looks of a plan. It is fixed before the first
+    block."""
 
     end: int = Field(
         description="The number of blocks in the plan when it was made. An extension does not change this number."
@@ -241,9 +242,10 @@ class Plan(Record):
     duration_s: float
     trial_estimate_s: float = Field(description="The expected wall time of one trial with all phases, in seconds.")
     declared: dict[str, list[str]] = Field(
-        description="The keys in which the study file states that an arm differs, by arm."
+        description="For each arm, the names of the facts that may differ from the baseline because the study file "
+        "says so, such as `settings.work_mem`."
     )
-    scope: str = Field(description="The scope of the verdict, e.g. `this host, data directory swapped every trial`.")
+    scope: str = Field(description="The scope of the verdict, such as `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
         "The planner's statistics of fresh copies of the data: drawn by ANALYZE for each trial, the "

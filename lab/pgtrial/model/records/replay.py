@@ -16,7 +16,7 @@ IN_FAILED_TRANSACTION = "25P02"
 
 
 class ReplayFiles(Record):
-    """The capture and the dump of a study, as they were when the study was planned."""
+    """The capture (the recorded sessions) and the dump of a study, as they were when the study was planned."""
 
     capture_sha256: str = Field(description="The SHA-256 over all files of the capture.")
     data_sha256: str
@@ -138,7 +138,8 @@ class TemplateResult(Record):
 
     @property
     def timed(self) -> int:
-        """Returns the number of statements that the times describe."""
+        """Returns the number of statements whose times `time_us` describes: all statements without an unexpected
+        error."""
         return self.statements - sum(self.failures.values())
 
     @property

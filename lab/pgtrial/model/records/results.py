@@ -338,7 +338,8 @@ class FailureClaim(Record):
         "`undecided`."
     )
     difference: Estimate | None = Field(
-        description="The share of the arm minus the share of the baseline in a block; None before the first look."
+        description="The share of the arm's transactions that failed in a block, minus that share of the baseline; "
+        "None before the first look."
     )
     claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
@@ -384,7 +385,7 @@ class QueryClaim(Record):
 
 
 class PlannedLook(Record):
-    """A row of the report's table of looks."""
+    """A row of the report's table of looks. A look is a number of blocks after which the verdict is read."""
 
     blocks: int = Field(description="The number of blocks, or of pairs of deployments if a claim counts these.")
     alpha: float

@@ -176,7 +176,9 @@ class TaskSummary(Record):
         description="The time from a task's arrival to its end; None if no task completed."
     )
     queue_us: TaskTimes | None = Field(description="The time from a task's arrival until it got a connection.")
-    service_us: TaskTimes | None = Field(description="The time from a task's getting a connection to its end.")
+    service_us: TaskTimes | None = Field(
+        description="The time from the moment at which a task got a connection to its end."
+    )
     timeout_waited_us: TaskTimes | None = Field(
         description="How long the tasks that got no connection waited; None if all tasks got a connection."
     )

@@ -81,7 +81,7 @@ def _promise(value: Any) -> Any:
     if unknown:
         raise ValueError(f"a promise has no key {unknown[0]!r}; {nearest(unknown[0], _PARTS, 'its keys are')}")
     if len(named) != 1:
-        raise ValueError('a promise has one percentile and its limit; write for example { p99 = "20ms" }')
+        raise ValueError('a promise must have one percentile with its limit; write for example { p99 = "20ms" }')
     rest = {key: value[key] for key in _OTHERS if key in value}
     return {"percentile": named[0], "limit": value[named[0]], **rest}
 

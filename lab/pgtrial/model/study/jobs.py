@@ -71,8 +71,8 @@ class JobSection(Record):
     beside: str | None = Field(
         None,
         min_length=1,
-        description="A load that runs [beside the job](jobs.md#beside-a-load) at `rate`: the name of a script of "
-        "pgbench, or the path of a `.sql` file.",
+        description="A load that runs [at the same time as the job](jobs.md#beside-a-load), at `rate`: the name of "
+        "a script of pgbench, or the path of a `.sql` file.",
     )
 
     undo: str | None = Field(

@@ -60,7 +60,8 @@ class Key:
     pgtrial never swaps these between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
-    """The value with which the key is compared for kinds of servers that do not have it."""
+    """The value with which arms are compared in this key if the server of an arm is of a kind that does not have the
+    key."""
 
     def shown(self, value: Any, base: Any) -> Facts:
         """Returns the names of the facts that differ between two arms with these values of the key."""

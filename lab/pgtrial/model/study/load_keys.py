@@ -41,7 +41,7 @@ class LoadKeys(Record):
         "`simple-update`, `select-only`, or your own scripts by their paths, relative to the study "
         "file and ending in `.sql`. sysbench: its tests, such as `oltp_read_write`, or a Lua script "
         "ending in `.lua`. Others: [`order-entry`](order-entry.md); [packs](packs.md) as "
-        "`pack:queue`, `pack:kv/A` or the path of a folder. These stand alone in the list: "
+        "`pack:queue`, `pack:kv/A` or the path of a folder. Only alone in the list: "
         "[`app-tasks`](tasks.md); `replay:DIRECTORY`, a [capture](replay.md); `suite:NAME` or "
         "`suite:FOLDER`, a [suite of queries](suites.md); `job:FILE.sql`, a [job](jobs.md). Several "
         "workloads are measured one by one. Scripts with weights run together as one load: "
@@ -115,9 +115,9 @@ class LoadKeys(Record):
     )
     protocol: Protocol = Field(
         "prepared",
-        description="The query protocol, as pgbench's option `-M` chooses it. `simple`: the values are part of "
-        "the text. `extended`: each statement is parsed each time. `prepared`: each connection "
-        "prepares a statement once.",
+        description="The query protocol, as in pgbench's option `-M`. `simple`: the values are part of the text. "
+        "`extended`: each statement is parsed each time that it runs. `prepared`: each connection prepares a "
+        "statement once.",
     )
     fillfactor: int = Field(
         100, ge=10, le=100, description="The fill factor, in percent, of the tables that pgtrial makes."
@@ -131,9 +131,9 @@ class LoadKeys(Record):
     )
     duration: MeasuredPart = Field(
         AUTO,
-        description="The length of the measured part of each trial, in whole seconds. `auto`: a length at which "
-        "the budget holds enough blocks for a verdict, and at which three quarters of the time are "
-        "measured if possible ([how](method.md#lengths-by-themselves)).",
+        description="The length of the measured part of each trial, in whole seconds. `auto`: a length with which "
+        "the budget has enough blocks for a verdict and, if possible, three quarters of a block's time are measured "
+        "([how](method.md#lengths-by-themselves)).",
     )
     observe: bool = Field(
         True,
@@ -172,10 +172,9 @@ class LoadKeys(Record):
 
     interleave: Interleave = Field(
         "auto",
-        description="Whether the arms of a block run at the same time, in turns of short "
-        "[slices](method.md#slices). `auto`: where possible. `off`: the trials run one after the "
-        'other. A number, `"250ms"`: the length of a slice. `warmup` and `duration` count only the '
-        "arm's own slices.",
+        description="Whether the trials of a block alternate in short [slices](method.md#slices), so that all arms "
+        "are measured in the same period. `auto`: if possible. `off`: the trials run one after the other. A number, "
+        'such as `"250ms"`: the length of a slice. `warmup` and `duration` count only the arm\'s own slices.',
     )
     share_server: bool = Field(
         True,
@@ -184,10 +183,10 @@ class LoadKeys(Record):
     )
     statistics: Literal["drawn", "same", "once"] = Field(
         "drawn",
-        description="Which [statistics of the planner](method.md#the-same-statistics) a fresh copy of the data "
-        "has. `drawn`: ANALYZE takes a new sample for each trial. `same`: all arms have the "
-        "statistics of the first arm. `once`: all copies keep those that ANALYZE made after loading. "
-        "The key has no effect on given servers.",
+        description="Which [statistics of the planner](method.md#the-same-statistics) a fresh copy of the data has. "
+        "`drawn`: ANALYZE takes a new sample for each trial. `same`: all arms have the statistics of the first arm. "
+        "`once`: all copies keep the statistics that ANALYZE made after loading. The key has no effect on given "
+        "servers.",
     )
 
     answers: Literal["same", "may differ"] = Field(

@@ -67,7 +67,7 @@ class LoadSection(LoadKeys):
         of its work is done. Raises ValueError if pgtrial has not chosen the lengths yet (see `timed`)."""
         warmup, duration = self.given_s
         if warmup is None or duration is None:
-            raise ValueError("the lengths of this load are not chosen yet")
+            raise ValueError("pgtrial has not chosen the lengths of this load's trials yet")
         return warmup, duration
 
     @property

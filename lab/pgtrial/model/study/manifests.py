@@ -93,7 +93,7 @@ def in_one(source: str, mistakes: Sequence[tuple[int | None, str]]) -> str:
 
 
 MUST = "must be "
-"""The beginning of a message that continues a sentence which begins with the key."""
+"""The beginning of a message of which the key is the subject, as in `rate must be a number`."""
 
 _UNKNOWN = "extra_forbidden"
 _KINDS = {
@@ -105,7 +105,7 @@ _KINDS = {
     "model": "a table of keys and values",
     "list": "a list",
 }
-"""What a value must be, for messages, by the first word of pydantic's name for the error."""
+"""For messages: a description of the values that are valid, by the first word of pydantic's name for the error."""
 _LENGTH = re.compile(r"\w+ should have (?P<must>at (least|most) \d+ items?) after validation, not (?P<has>\d+)")
 """Matches pydantic's message about a list with too few or too many items."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float")

@@ -18,8 +18,8 @@ QUERY = "query.sql"
 """The name of the script that pgtrial makes from the key `query` of `[load]`."""
 
 QUERY_OF_ARM = ".query.sql"
-"""The end of the name of a script that pgtrial makes from the key `query` of an arm. The name begins with the name of
-the arm."""
+"""The end of the name of a script that pgtrial makes from the key `query` of an arm. The name of the arm comes before
+it."""
 
 NOT_FOR_OWN_DATA = {
     "scale": "it is the size of tables that pgtrial makes",
@@ -62,7 +62,7 @@ def _columns(values: dict[str, str]) -> dict[str, str]:
 
 def _data(data: list[str]) -> list[str]:
     if not all(text.strip() for text in data):
-        raise ValueError("it has an empty path; write the path of a dump or of an SQL file")
+        raise ValueError("a path in it is empty; write the path of a dump or of an SQL file")
     if len(data) > 1 and any(map(names_server, data)):
         raise ValueError(
             "a connection string must be the only item, because its database is dumped as a whole; "

@@ -27,7 +27,7 @@ def own_script(path: str) -> str:
         return path
     if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
         raise ValueError(
-            f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, or a job, "
+            f"{path!r} is not a pgbench script; an arm's workload is the path of one .sql file, or a job, "
             f"job:FILE.sql; any other workload must be the same for all arms and belongs in {marks.section('load')}"
         )
     return path
@@ -36,7 +36,7 @@ def own_script(path: str) -> str:
 def own_query(text: str) -> str:
     """Returns the query unchanged. Raises ValueError if the query is empty."""
     if not text.strip().strip(";").strip():
-        raise ValueError('it is empty; write the statement, such as query = "select ..."')
+        raise ValueError('the query is empty; write the statement, such as query = "select ..."')
     return text
 
 

@@ -36,7 +36,7 @@ def known_command(command: str) -> str:
     token."""
     words = words_of(command)
     if not words:
-        raise ValueError('it is empty; write a program and its arguments, such as "node bench.js"')
+        raise ValueError('the command is empty; write a program and its arguments, such as "node bench.js"')
     if _SECRET.search(command) or without_tokens(command) != command:
         raise ValueError(
             "a command is stored with the results, and this one has a password or token; leave it out: the program "

@@ -84,8 +84,8 @@ class ReplaySection(Record):
         None,
         ge=1,
         le=1_000_000,
-        description="The most connections that are open at the same time; further sessions wait. Default: as "
-        "many as were open in the capture.",
+        description="The largest number of connections that are open at the same time; further sessions wait. "
+        "Default: as many as were open in the capture.",
     )
     hash_results: bool = Field(
         False,

@@ -256,9 +256,8 @@ def _without_host(table: SetUp) -> Iterator[str]:
 def _made_alone(table: SetUp) -> Iterator[str]:
     """Yields an objection if the table of a given server has keys that have an effect only on servers that pgtrial
     makes."""
-    on_host = (
-        ("data",) if table.ssh is not None else ()
-    )  # `_objections` refuses this key, which is the folder on the host
+    # with ssh, data is a folder on the host; `_objections` refuses the key
+    on_host = ("data",) if table.ssh is not None else ()
     if asked := _present(table, [key for key in _OF_MADE if key not in on_host]):
         them = "them" if " and " in asked else "it"
         yield (

@@ -54,7 +54,10 @@ def _login(text: str) -> str:
 
 def _servers(dsn: list[str] | None) -> list[str] | None:
     if dsn is not None and not all(text.strip() for text in dsn):
-        raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST, PGPORT and so on name')
+        raise ValueError(
+            f'a connection string is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST, PGPORT and so on '
+            "name"
+        )
     if dsn is not None and len(set(dsn)) < len(dsn):
         raise ValueError("it names a server twice; name a different server for each deployment")
     return dsn

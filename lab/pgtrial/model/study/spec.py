@@ -68,15 +68,17 @@ class VerdictSection(Record):
         0.01, gt=0, lt=1, description="The margin of equivalence: differences that are smaller count as equivalent."
     )
     blocks: int | None = Field(
-        None, ge=1, description="The most blocks that the study runs. Default: as many as the budget holds."
+        None,
+        ge=1,
+        description="The largest number of blocks that the study runs. Default: as many as fit into the budget.",
     )
     budget: Seconds = Field(
         3600.0,
         gt=0,
         description="The time in seconds for all blocks. The default of `selftest` is 10 minutes. If trials take "
-        "longer than planned, the study ends at the last look that it reaches within a quarter more "
-        "than the budget. Up to its first look, before which there is no verdict, it may take three "
-        "minutes more than the budget if that is longer.",
+        "longer than planned, the study ends at the last look that it reaches within a quarter more than the budget. "
+        "To reach its first look, before which there is no verdict, it may exceed the budget by a quarter or by "
+        "three minutes, whichever is longer.",
     )
     stop_early: bool = Field(
         True, description="True to end the study at the look at which all primary claims are decided."

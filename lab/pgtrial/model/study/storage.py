@@ -71,15 +71,15 @@ class Volume(Record):
         if len({place.startswith("/dev/") for place in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
             raise ValueError(f"on lists places of different kinds ({named}); list devices only, or directories only")
         if len(set(self.on)) < len(self.on):
-            raise ValueError(f"on lists a place more than once ({named}); name each once")
+            raise ValueError(f"on lists a place more than once ({named}); name each place once")
         if self.directory is None and self.fs is None:
             raise ValueError("a volume needs fs: ext4, xfs, btrfs, zfs or tmpfs")
         if self.directory is not None and (self.mkfs or self.overwrite):
             raise ValueError(
-                f"nothing is made in the directory {named}; leave out mkfs and overwrite, or name a device"
+                f"pgtrial makes nothing in the directory {named}; leave out mkfs and overwrite, or name a device"
             )
         if self.fs == "tmpfs" and self.on != ["loop"]:
-            raise ValueError("a tmpfs is in memory; leave out on")
+            raise ValueError("a tmpfs is in memory; leave out the key on")
         return self
 
 
@@ -100,8 +100,8 @@ class Storage(Volume):
     def _wal_goes_along(self) -> Self:
         if self.wal is not None and len(self.wal.on) not in (1, len(self.on)):
             raise ValueError(
-                f"wal.on lists {len(self.wal.on)} places and on {len(self.on)}: the first goes with the first and so "
-                "on; list as many, or give the WAL one place for all"
+                f"wal.on lists {len(self.wal.on)} places and on {len(self.on)}, which are used in pairs; list as "
+                "many, or give the WAL one place for all"
             )
         return self
 

@@ -131,7 +131,7 @@ class Suite(Record):
     @classmethod
     def _known(cls, data: str | None) -> str | None:
         if data is not None and data not in GENERATORS:
-            raise ValueError(f"{data!r} is no data set of the load engine; {nearest(data, GENERATORS, 'there are')}")
+            raise ValueError(f"{data!r} is not a data set of the load engine; {nearest(data, GENERATORS, 'there are')}")
         return data
 
 

@@ -31,11 +31,15 @@ def profile_names(data: Mapping[str, Any], source: str) -> list[str]:
     name of the file. Raises StudyError."""
     profiles = data.get(SECTION, {})
     if not isinstance(profiles, Mapping):
-        raise StudyError(f"{source}: profiles are tables; write [profiles.quick.load] and the keys that it changes")
+        raise StudyError(
+            f"{source}: profiles must be tables; write [profiles.quick.load] and below it the keys that "
+            "the profile changes"
+        )
     for name, overlay in profiles.items():
         if not isinstance(overlay, Mapping):
             raise StudyError(
-                f"{source}: [profiles] {name} is not a table; write [profiles.{name}.load] and the keys that it changes"
+                f"{source}: [profiles] {name} is not a table; write [profiles.{name}.load] and below it the keys that "
+                "it changes"
             )
     return list(profiles)
 

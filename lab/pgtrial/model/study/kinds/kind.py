@@ -69,7 +69,7 @@ class LoadKind(abc.ABC):
     about it."""
 
     stored: ClassVar[type[PointKind]]
-    """The type in which load points store a load of this kind. By the `key` of this type, other packages of the lab
+    """The type in which load points store a load of this kind. By the `key` of this type, other packages of pgtrial
     find their own code for the kind."""
     why_no_turns: ClassVar[str | None] = None
     """The reason why the trials of the arms cannot alternate in slices; None if nothing in the load prevents it."""
