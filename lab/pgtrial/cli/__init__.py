@@ -215,6 +215,6 @@ def _called(arguments: list[str]) -> str | None:
 
 def _completed() -> str | None:
     """Returns the command in the line that the shell wants to complete, or None if the line has no command yet. The
-    completion of options needs it, since each command has its own options."""
+    options that can complete the line depend on the command."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return _called(line.split()[1:])

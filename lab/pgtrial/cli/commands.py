@@ -2,7 +2,7 @@
 which signal ended a command.
 
 Typer by itself would use the last value, so that a user who wrote `--query A --query B` would not learn that A is not
-run. It would also end a command at a signal with status 130 and without a message.
+run. Typer would also end a command at a signal with status 130 and without a message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ gives."""
 
 
 class Command(TyperCommand):
-    """A command of pgtrial that is written in Python (not one of those that the load engine carries out)."""
+    """A command of pgtrial that is written in Python. The load engine carries out the other commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
         """Parses the arguments. Raises StudyError for an option that only earlier versions of pgtrial had, and for an

@@ -51,7 +51,8 @@ class Conclusion:
 
 
 Conclude = Callable[[StudyDirectory], Conclusion]
-"""A function that writes the report of a study that has ended, and does what else the command has to do then."""
+"""A function that writes the report of a study that has ended, and does the other work with which the command ends,
+such as printing the outcome of a gate."""
 
 
 _REGRESSION = 1

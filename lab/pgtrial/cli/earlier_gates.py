@@ -56,8 +56,8 @@ class EarlierGates:
     """All earlier gates that were found, the oldest first."""
 
     def tries(self, standing: StudyDirectory | None) -> Tries:
-        """Returns the number of the new gate among all tries. `standing` is the study whose verdict the gate repeats,
-        or None if the gate measures."""
+        """Returns the earlier gates as tries, by which the new gate is numbered. `standing` is the study whose verdict
+        the gate repeats, or None if the gate measures. If there is such a study, only gates before it count."""
         if standing is None:
             return Tries(self.known, attempt=_attempt())
         begun = standing.plan.created

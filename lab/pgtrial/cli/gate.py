@@ -151,9 +151,9 @@ def gate_command(
     """Compare HEAD with BASE under the load of a study. The exit status says whether HEAD passes.
 
     Exit status: 0 HEAD is not worse, 1 HEAD is worse than BASE, 2 no verdict, 3 an error. The status is also 2 if there
-    is nothing to compare, if both set-ups are the same, or if the time is too short for any verdict. An interrupted
-    gate goes on when the same command runs again. A gate that has a verdict prints it again; with --new it measures
-    again.
+    is nothing to compare, if both set-ups are the same, or if the time is too short for any verdict. To continue an
+    interrupted gate, run the same command again. If the gate already has a verdict, it prints this verdict again; with
+    --new it measures again.
 
     If $GITHUB_STEP_SUMMARY is set, the summary is also appended to the file that it names. The gate replaces files that
     an earlier gate wrote; any other existing file of the same name is an error.

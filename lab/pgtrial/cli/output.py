@@ -41,8 +41,8 @@ def say(text: str) -> None:
 
 
 def _on_stderr(text: str) -> None:
-    """Prints on the standard error. If it is closed, or its disk is full, the text is lost and nothing else happens.
-    Otherwise Python would exit with status 1, which means a regression."""
+    """Prints on the standard error. If the standard error is closed, or is a file on a full disk, the text is lost and
+    pgtrial goes on. Without this function, Python would exit with status 1, by which pgtrial reports a regression."""
     if sys.stderr is None:
         return
     try:

@@ -142,8 +142,9 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
 
 def _too_short(again: StudySpec, then: StudyData, needed: int | None) -> Iterator[str]:
     """Yields a sentence if the rerun has too few blocks to contradict the first result, or if it has more blocks than
-    the first study for this reason. `needed` is the number of blocks that can contradict the first result. A budget
-    that is too short for any verdict is refused elsewhere."""
+    the first study for this reason. `needed` is the number of blocks that can contradict the first result. If the
+    budget is too short for any verdict, this function yields nothing, and `rerun_command` prints a message of its own.
+    """
     if needed is None:
         return
     each_s = block_time(then.plan, then.trials)

@@ -49,7 +49,7 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> None:
         """Raises BrokenPipeError if the program that reads the output, such as `head`, has ended. Without this method
-        rich would exit with status 1, which means a regression."""
+        rich would exit with status 1, by which pgtrial reports a regression."""
         raise BrokenPipeError
 
     def print_line(self, text: str) -> None:

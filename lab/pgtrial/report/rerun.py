@@ -70,7 +70,7 @@ class Pair(Record):
 
 
 class FactOfBoth(Record):
-    """A fact of an arm that differs between the two runs."""
+    """A fact of an arm that differs between the first study (`then`) and the rerun (`now`)."""
 
     arm: str
     key: str

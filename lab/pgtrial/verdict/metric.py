@@ -110,6 +110,6 @@ class Metric:
         return None if compared is None else max(-self.scale.worst, min(self.scale.worst, compared))
 
     def is_known(self, arm: float | None, baseline: float | None) -> bool:
-        """True if the two values determine how their block counts: if both are known, or if a missing value counts as
-        that of a failed trial."""
+        """True if it is known how a block with these two values counts. This is so if both values are known, or if a
+        missing value counts as the value of a failed trial."""
         return self.missing == "worst" or (arm is not None and baseline is not None)

@@ -43,8 +43,8 @@ def is_fixed(plan: Plan) -> bool:
 
 
 def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
-    """Returns the looks of a plan together with the rule that reads them. The rule is P9, or P8 if the study was
-    planned before P9 existed.
+    """Returns the looks of a plan together with the statistical rule that evaluates the values at each look. The rule
+    is P9 (see docs/method.md), or the older rule P8 if the study was planned before P9 existed.
 
     Looks are counted in units of `blocks_each` blocks.
     """

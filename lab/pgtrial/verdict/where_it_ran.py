@@ -21,7 +21,8 @@ THIS_MACHINE: Literal["this machine"] = "this machine"
 
 
 def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]) -> WhereItRan | None:
-    """Returns which machine did what. Returns None if the machine on which pgtrial ran did everything."""
+    """Returns on which machines pgtrial, the load and the servers ran. Returns None if everything ran on the machine of
+    pgtrial."""
     servers = [_server(plan, arm, trials, facts.get(arm)) for arm in plan.arms]
     machines = machine_parts(trials)
     if not machines and all(_is_here(server) for server in servers):
@@ -80,8 +81,7 @@ def _fact(facts: Facts | None, group: str, name: str) -> Any:
 
 
 _FLOOR = 0.10
-"""A machine may always be slower than the other machines by this much (as a factor less one) before it counts as
-slow."""
+"""A machine that is slower than the other machines by no more than this (as a factor less one) never counts as slow."""
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0

@@ -13,7 +13,8 @@ from pgtrial.report.words import in_regime
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
-"""The size of the drawing and of its margins."""
+"""The margins of the drawing around its plot, in the units of the SVG. WIDTH and HEIGHT are the size of the whole
+drawing."""
 
 _TICKS = 5
 _BEYOND = 0.25

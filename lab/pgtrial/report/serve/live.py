@@ -68,7 +68,8 @@ class SoFar:
 
 @dataclass(frozen=True)
 class Look:
-    """The state of a study at one moment. If the study is not running, only this is known."""
+    """The state of a study at one moment. If the study is not running, only the field `running` is set and all others
+    have their defaults."""
 
     running: bool
     stopping: bool = False
@@ -139,7 +140,8 @@ class Live:
         return self._study
 
     def _analyse(self, study: StudyDirectory, blocks: int) -> str | None:
-        """Computes the result again if a block was completed. Returns the reason if it could not be computed."""
+        """Computes the result of the study from its complete blocks, unless it was already computed for this number of
+        blocks. Returns the reason if the result could not be computed."""
         if blocks == self._blocks:
             return None
         try:

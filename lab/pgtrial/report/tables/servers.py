@@ -111,7 +111,7 @@ that was not observed is empty."""
 
 def host_table(data: StudyData) -> Table[Host]:
     """Returns the table of the host's CPUs, of the device with the data, of the memory that had still to be written,
-    and of the time in which processes waited."""
+    and of the time in which processes waited for a CPU, for I/O or for memory."""
     span = max(1, math.ceil(data.observed_s))
 
     def means(point: LoadPoint, arm: str, source: str) -> dict[str, float]:

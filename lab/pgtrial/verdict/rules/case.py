@@ -265,7 +265,8 @@ def unlike(first: float | None, second: float | None, factor: float, by: float =
 
 
 def is_frequent(odd: int, of: int) -> bool:
-    """True if more trials (or pairs of trials) are odd than the rare accidents that are tolerated in every study."""
+    """True if the share of disturbed trials (or pairs of trials), `odd` out of `of`, is larger than the share that is
+    tolerated in every study."""
     return odd > TOLERATED * of
 
 
