@@ -39,15 +39,15 @@ class Change(Record):
     before: str = Field(description="The last commit on the old level.")
     after: str = Field(description="The first commit on the new level.")
     at: str
-    difference: Estimate = Field(description="New level / old level - 1, with Welch's interval.")
+    difference: Estimate = Field(description="The new level divided by the old level, minus 1, with Welch's interval.")
     p: float
-    commits: tuple[int, int] = Field(description="The numbers of commits that the old and the new level rest on.")
+    commits: tuple[int, int] = Field(description="How many commits the old level and the new level rest on.")
     surely: tuple[str, str] = Field(
         description="The last commit that is on the old level, and the first one that is on the new level, with "
         "a confidence of 95%."
     )
     ends: tuple[int, int] = Field(
-        description="The places of these two commits among the commits of the series that have a level, counted from 0."
+        description="The positions of the commits of `surely` among the commits that have a level, counted from 0."
     )
 
     @property

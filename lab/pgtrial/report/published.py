@@ -42,9 +42,11 @@ class Contrast(Record):
     series: str
     baseline: str
     at: str = Field(
-        description="The place on the axis of the figure, in words; empty if the pair applies to the whole axis."
+        description="The position on the axis of the figure, in words; empty if the pair applies to the whole axis."
     )
-    published: float = Field(description="The published speed of the series divided by that of the baseline.")
+    published: float = Field(
+        description="The published speed of the series divided by the published speed of the baseline."
+    )
     exact: Exactness
     ours: Ratio | None
 

@@ -84,7 +84,7 @@ class Rerun(Record):
     bundle: str
     study: str = Field(description="The directory of the new study.")
     agreement: Agreement = Field(
-        description="Disagrees if any comparison disagrees; otherwise cannot say, if any comparison cannot say."
+        description="`disagrees` if any comparison has `disagrees`; otherwise `cannot say` if any comparison has this."
     )
     margin: float
     pairs: list[Pair]
