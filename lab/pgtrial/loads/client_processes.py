@@ -29,8 +29,8 @@ LEAVING_S = 30.0
 unless the machine is overloaded."""
 
 LEAVING_AMONG_OTHERS_S = 3.0
-"""The same limit for a server of the user during trials, in seconds. It is shorter because other people's clients may
-have connected meanwhile and may never leave."""
+"""The longest time, in seconds, that pgtrial waits during trials for client backends on a server of the user to end. It
+is shorter than LEAVING_S, because other people's clients may have connected meanwhile and may never leave."""
 
 
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = LEAVING_S) -> None:

@@ -281,15 +281,15 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
 
 
 def tick_s(tick: Tick, clients: int) -> float:
-    """Returns the seconds that a tick covers. If loads alternate in slices, it is the mean time for which a client of
-    this load was active."""
+    """Returns the seconds that a tick covers or, if loads alternate in slices, the mean time for which a client of this
+    load was active."""
     if "slice" in tick:
         return float(tick["slice"]["client_s"]) / max(1, clients)
     return float(tick.get("seconds", 1.0))
 
 
 def summary_s(summary: Summary, clients: int) -> float:
-    """Returns the length of a phase in seconds. If loads alternate in slices, it is the mean time for which a client of
+    """Returns the length of a phase in seconds or, if loads alternate in slices, the mean time for which a client of
     this load was active."""
     if "client_s" in summary:
         return float(summary["client_s"]) / max(1, clients)
@@ -307,8 +307,8 @@ def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, 
 
 
 def server_options(env: Mapping[str, str]) -> list[str]:
-    """Returns sysbench's options for the server's address, without the password. They are needed because sysbench has
-    its own defaults for them."""
+    """Returns sysbench's options for the server's address, without the password. The address must be given by options,
+    because sysbench has defaults of its own."""
     named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
     return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
 

@@ -37,7 +37,7 @@ class SlicesPlan(TypedDict):
 
 
 class SuitePlan(TypedDict):
-    """The options of a suite."""
+    """The keys about a suite in the plan of a run."""
 
     limit_s: float
 
@@ -194,7 +194,7 @@ class Error(TypedDict):
 
 
 class Lost(TypedDict):
-    """The event that the events of a machine of the fleet ended before the load did."""
+    """The event that a machine of the fleet stopped sending events before the load had ended."""
 
     event: Literal["lost"]
     t: float

@@ -69,7 +69,7 @@ class LoadOrder:
         return {**self.target.environment(), **lua}
 
     def command(self, engine: Each) -> list[str]:
-        """Returns the arguments of the engine."""
+        """Returns the arguments with which an engine is started for this load."""
         return load_command(self.front_end, self.options(engine), self.variables)
 
 

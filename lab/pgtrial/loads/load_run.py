@@ -66,7 +66,7 @@ class LoadRun(ABC):
         signal that killed it."""
 
     def last_words(self) -> str:
-        """Returns why the load ended, in one sentence."""
+        """Returns why the load ended, in one sentence; "" if nothing is known."""
         return ""
 
     def message_about(self, name: str) -> str | None:

@@ -1,8 +1,8 @@
 """Finds, marks and drops the objects that the SQL of packs, scripts and sysbench tests creates in a database. A mark is
 a comment on the object (`marks.py`).
 
-An object is marked in the transaction that creates it. If pgtrial is killed at any moment, the database therefore has
-no object of which nobody knows who created it.
+An object is marked in the transaction that creates it. Even if pgtrial is killed, the database therefore contains no
+object of unknown origin.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CATALOGS = (
 )
 
 TABLES = ("r", "p")
-"""The letters of pg_class.relkind for tables and partitioned tables."""
+"""The values of pg_class.relkind for tables and partitioned tables."""
 _RELATIONS = "c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'"
 _SYSTEM = "'pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace"
 _PART = (

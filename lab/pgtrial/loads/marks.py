@@ -28,7 +28,7 @@ _ASK = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 
 
 class Mark(NamedTuple):
-    """The comment on an object, read as a mark."""
+    """The comment on an object of a database, interpreted as a mark."""
 
     text: str
     """The text of the mark without its place; empty if the object has no comment."""

@@ -43,8 +43,8 @@ _WITH_VARIABLE = frozenset(
 documentation."""
 
 _NAMED_OTHERWISE = {"application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
-"""The variables of parameters for which the rule does not hold: `PG` and the name of the parameter in capitals without
-underscores."""
+"""Parameters whose environment variable does not follow the rule, which is `PG` and the name of the parameter in
+capitals without underscores."""
 
 CONNECT_TIMEOUT_S = 10
 

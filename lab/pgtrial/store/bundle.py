@@ -40,7 +40,7 @@ _FOLDER = "study"
 
 _MAGIC = b"\xfd7zXZ\0"
 _END = b"YZ"
-"""The first and the last bytes of an xz file."""
+"""The last bytes of an xz file; `_MAGIC` has the first ones."""
 
 _TABLES = (".csv", ".tsv")
 """The endings of files with numbers that were measured without pgtrial, which `pgtrial judge` reads."""
@@ -97,7 +97,7 @@ def _safe(name: str) -> str:
 
 
 class Part(Record):
-    """One file of the study."""
+    """The entry of the manifest for one file of the study."""
 
     name: Annotated[str, AfterValidator(_safe)] = Field(
         description="The path below the directory of the study, with slashes."
@@ -128,7 +128,7 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
     Values in the study file that may be secrets are replaced by placeholders in the bundle. Raises StoreError for a
     file that cannot be a part, and OSError if `target` cannot be written.
 
-    Raises StoreError for a file that cannot be a part, OSError where `target` cannot be written.
+
     """
     names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
     cut = {name: text.encode() for name, text in study.without_secrets().items()}
@@ -340,7 +340,7 @@ def _manifest(text: bytes, path: Path) -> Manifest:
 
 
 class _Reader:
-    """Reads a bundle from its beginning to its end, once. Methods raise StoreError."""
+    """Reads a bundle sequentially, from its beginning to its end. Methods raise StoreError."""
 
     def __init__(self, path: Path, file: BinaryIO):
         self._path = path

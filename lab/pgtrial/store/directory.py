@@ -94,8 +94,8 @@ class StudyDirectory:
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Creates a new study directory. `path` must not exist or be an empty directory. Raises StoreError, and then
-        leaves `path` as it was."""
+        """Creates a new study directory. `path` must either not exist or be an empty directory. Raises StoreError, and
+        then leaves `path` as it was."""
         existed = path.exists()
         make_folder(path, mode=0o700)
         with writing(path):
@@ -199,7 +199,7 @@ class StudyDirectory:
         return [planned for planned in self.plan.wanted if planned.index not in stored]
 
     def trial_path(self, trial: Trial | PlannedTrial) -> Path:
-        """Returns the directory of one trial, e.g. trials/0007-b03-2MB-tpcb-like-s50-c8."""
+        """Returns the directory of a trial, such as trials/0007-b03-2MB-tpcb-like-s50-c8."""
         point = trial.load_point if isinstance(trial, Trial) else self.plan.load_points[trial.load_point]
         name = f"{trial.index:04d}-b{trial.block:02d}-{slug(trial.arm)}-{point.slug}"
         return self.path / "trials" / name
@@ -404,7 +404,7 @@ class StudyDirectory:
 
 
 def _write_plan(directory: Path, plan: Plan, study: str, *, made_here: bool) -> None:
-    """Writes the plan of a study whose study.toml has this text. Raises StoreError."""
+    """Writes plan.json for a study; `study` is the text of its study.toml. Raises StoreError."""
     write_atomically(directory / PLAN, _plan_text(plan, study, made_here=made_here))
 
 

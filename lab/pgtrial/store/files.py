@@ -115,7 +115,7 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
     """Returns the texts of the files in the folder of a pack or suite that have these endings, by file name. `kind` is
     the word `pack` or `suite`.
 
-    Raises StudyError, which begins with `source`.
+    Raises StudyError, whose message begins with `source`.
     """
     texts = {}
     try:

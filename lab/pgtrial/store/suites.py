@@ -31,7 +31,7 @@ _SUITES = files("pgtrial") / "suites"
 _KEPT = (QUERY_ENDING, SUITE_FILE)
 
 _SCALE = 1
-"""The scale of the data that the engine makes for a suite, unless the study names one."""
+"""The default scale of the data that the engine makes for a suite."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
     """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`.
 
-    Raises StudyError, which begins with `source`.
+    Raises StudyError, whose message begins with `source`.
     """
     named = workload.removeprefix(SUITE)
     if named in bundled_suites():

@@ -27,7 +27,7 @@ def _columns(row: type[Record]) -> dict[str, pl.DataType]:
 
 TIMELINE_SCHEMA = _columns(TimelineRow)
 SLICES_SCHEMA = _columns(SliceRow)
-"""The columns of timeline.parquet and of slices.parquet."""
+"""The columns of slices.parquet; TIMELINE_SCHEMA has those of timeline.parquet."""
 
 WAITS_SCHEMA: dict[str, pl.DataType] = {
     "second": pl.Int64(),

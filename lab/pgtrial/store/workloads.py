@@ -315,7 +315,7 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
     """Returns the pack that a workload names: `pack:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`; None if the workload is a script.
 
-    Raises StudyError, which begins with `source`.
+    Raises StudyError, whose message begins with `source`.
     """
     if workload.startswith(BUNDLED):
         name, _, mix = workload.removeprefix(BUNDLED).partition("/")

@@ -66,7 +66,7 @@ def memory_of(values: Values) -> Group:
 
 
 def system_of(name: str, values: Values) -> Group:
-    """Returns the facts of the operating system; `name` is the one that platform.system() returns."""
+    """Returns the facts of the operating system; `name` is its name as platform.system() returns it."""
     product = values.get("kern.osproductversion")
     release = values.get("kern.osrelease")
     guest = values.get("kern.vm_guest") or values.get("kern.vmm_guest")
@@ -90,8 +90,8 @@ def _mb(text: str | None) -> int | None:
 
 
 def _sysctl(files: Files) -> Values:
-    """Returns the variables that the names.toml lists for this system, as far as sysctl knows them. sysctl is called
-    once for each, since on some systems it stops at the first unknown name."""
+    """Returns the variables that names.toml lists for this system, as far as sysctl knows them. sysctl is called once
+    for each variable, since on some systems it stops at the first unknown name."""
     return parse_fields(files.output("sh", "-c", _EACH, "sh", *NAMES["sysctl"][files.uname.system]) or "")
 
 

@@ -66,7 +66,7 @@ class Files:
     nothing, and do not raise an error, if a file or a tool is missing."""
 
     local = False
-    """True for the machine that the lab runs on."""
+    """True if this is the machine that the lab runs on."""
 
     def __init__(self) -> None:
         self._said: dict[Command, str | None] = {}

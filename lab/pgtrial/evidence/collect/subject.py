@@ -56,8 +56,8 @@ class Subject:
 
     @cached_property
     def host(self) -> Files:
-        """Reads the files and tools of the machine. On a remote machine, the first request fetches everything that the
-        collectors announced."""
+        """An object that reads the files and runs the tools of the machine. On a remote machine, its first request
+        fetches everything that the collectors announced."""
         if self.machine is None:
             return Files()
         if isinstance(self.machine, WindowsHost):
@@ -104,8 +104,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class Collector:
-    """A function that finds facts of one group, with what it needs. A fact that cannot be found is None, and never
-    guessed."""
+    """A function that finds facts of one group, together with the requirements of this function. A fact that cannot be
+    found is None, and never guessed."""
 
     find: Callable[[Subject], dict[str, Any]]
     group: str

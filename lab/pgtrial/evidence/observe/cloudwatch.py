@@ -23,8 +23,8 @@ UNITS: dict[str, str] = table("cloudwatch.toml", __package__)
 some of them."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))
-"""The ages up to which CloudWatch keeps values at each resolution, in seconds. For older times only one value per hour
-is kept (GetMetricData, Period)."""
+"""Pairs of an age and of the resolution, in seconds, at which CloudWatch keeps values up to this age. For older times
+only one value per hour is kept (GetMetricData, Period)."""
 _OLDEST_PERIOD_S = 3600
 
 

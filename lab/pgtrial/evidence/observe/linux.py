@@ -15,7 +15,7 @@ from pgtrial.machines.machine import read_of_others
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
 FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
-"""The files that are read on every host."""
+"""The files that are read on every Linux host."""
 
 _MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 _TRAFFIC = {"read_bytes": (2, 512), "reads": (0, 1), "written_bytes": (6, 512), "writes": (4, 1)}

@@ -57,7 +57,7 @@ class SentStatement:
     sent: str | None = None
     """The whole text of one execution, if the protocol inserts the values into the text; None if it is not known."""
     hides_values: bool = False
-    """True if the values are data of the user, which plans must not show."""
+    """True if the values are data of the user, which must not appear in stored plans."""
 
 
 def without_values(text: str) -> str:

@@ -77,8 +77,8 @@ class OwnTime:
 def waits_of(
     looks: Iterable[tuple[float, float, Doings]], since: float, duration_s: float, own: OwnTime | None = None
 ) -> pl.DataFrame:
-    """Returns, for each second from `since` on, the sessions of the server by what they were doing, as the mean over
-    the samples that began in this second.
+    """Returns, for each second from `since` on, the number of sessions by backend type, wait event and state, as the
+    mean over the samples that began in this second.
 
     Each element of `looks` is a sample: the times at which it began and ended, on the clock of time.monotonic(), and
     the sessions that it found. With `own`, samples outside of the load's slices are ignored.
@@ -162,7 +162,8 @@ class Sampler:
         """Returns the samples from the beginning of the measured phase to its scheduled end; no samples if the phase
         never began.
 
-        `own` has the slices of a load that alternates with others; samples of sessions outside of them are ignored.
+        `own` has the slices of a load that alternates with others. Samples of sessions that were not taken within these
+        slices are ignored.
         """
         since = self._measured_since
         if since is None:

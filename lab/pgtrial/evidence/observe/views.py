@@ -270,7 +270,7 @@ Doing = tuple[str, str | None, str | None, str | None]
 """The backend type, wait event type, wait event and state of a session."""
 
 Doings = dict[Doing, int]
-"""The number of sessions for each combination of what they were doing."""
+"""The number of sessions by their backend type, wait event and state."""
 
 LAB_NAME = "pgtrial lab"
 """The application_name of the lab's own sessions, which do not belong to the load."""
@@ -291,7 +291,8 @@ def read_waits(session: Session) -> tuple[Doings, bool]:
 
 
 def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
-    """Returns the mean number of sessions in each second, by what they were doing, in the columns of WAITS_SCHEMA.
+    """Returns the mean number of sessions in each second, by backend type, wait event and state, in the columns of
+    WAITS_SCHEMA.
 
     The times of the samples are relative to the begin of the measured phase. A second without a sample has no rows. In
     a second with samples, a sample in which a kind of session did not occur counts as 0.

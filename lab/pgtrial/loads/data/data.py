@@ -31,8 +31,8 @@ class Data(abc.ABC):
     are equal share a template."""
 
     marks: ClassVar[tuple[str, ...]]
-    """The beginnings of the marks on its tables, complete or unfinished. pgtrial created tables with such marks and is
-    allowed to drop them."""
+    """The texts with which the marks on these tables begin, both while the data are being made and when they are
+    complete. pgtrial created tables with such marks and is allowed to drop them."""
 
     making_is_measured: ClassVar[bool] = False
     """True if reports show how long making the data took. Each study then makes its own data, in place of data that an
@@ -46,7 +46,7 @@ class Data(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Returns the data of this kind that a load point needs; None if it needs another kind."""
+        """Returns the data of this kind that a load point needs; None if it needs data of another kind, or none."""
 
     @property
     @abc.abstractmethod
@@ -101,8 +101,8 @@ class Data(abc.ABC):
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly this data, complete. Raises StudyError if tables that pgtrial did not
-        create have the names of its tables."""
+        """True if the server already has exactly this data, and all of it. Raises StudyError if tables with its names
+        exist that pgtrial did not create."""
 
     def used_as_found(self, connection: Session) -> str | None:
         """Returns a name, for messages, of tables that pgtrial did not create but that the load uses in place of this

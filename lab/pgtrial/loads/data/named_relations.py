@@ -30,8 +30,8 @@ _DEPENDENCIES = """SELECT 'relation', r.ev_class, d.refclassid = 'pg_proc'::regc
     WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
     UNION SELECT 'relation', inhparent, false, inhrelid FROM pg_inherits
     UNION SELECT 'changed', tgrelid, true, tgfoid FROM pg_trigger WHERE NOT tgisinternal"""
-"""SQL that lists which object uses which other object. A row has the kind and the OID of the user, whether the used
-object is a function, and the OID of the used object."""
+"""SQL that lists dependencies between objects. A row has the kind and the OID of the dependent object, whether the
+object on which it depends is a function, and the OID of that object."""
 
 _CHANGES = re.compile(
     r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|refresh\s+materialized\s+view"

@@ -34,7 +34,7 @@ _SINCE = 11
 """The first major version of PostgreSQL that has procedures."""
 
 _SEED = 1
-"""The seed of the rows, so that all arms get the same."""
+"""The seed for generating the rows. It is fixed, so that all arms get the same rows."""
 
 _VIOLATED = 2
 """The exit status of the engine if a condition is violated."""

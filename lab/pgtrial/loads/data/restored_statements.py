@@ -131,7 +131,7 @@ class DumpNeeds:
 
 @dataclass(frozen=True)
 class Treated:
-    """The statement that the owner of the database runs in place of one of the dump."""
+    """The statement that the owner of the database runs in place of a statement of the dump."""
 
     text: str
     """The text of the statement; empty if the statement is left out."""

@@ -16,7 +16,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 _SEED = 1
-"""The seed of the rows, so that all arms get the same."""
+"""The seed for generating the rows. It is fixed, so that all arms get the same rows."""
 
 
 @dataclass(frozen=True)

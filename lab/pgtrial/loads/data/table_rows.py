@@ -92,7 +92,7 @@ class Table:
     name: str
     oid: int
     kind: str
-    """The letter of pg_class.relkind."""
+    """The type of the table, as the letter in pg_class.relkind."""
     has_policies: bool
     """True if row-security policies decide which rows the session's role sees."""
     bytes_on_disk: int

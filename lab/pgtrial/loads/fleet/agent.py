@@ -68,8 +68,8 @@ for pid in list(engines):
     send(pid, signal.SIGKILL)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
-"""The program of a watchdog process. When the agent's end of the pipe is closed, it ends the engines and removes the
-agent's folder.
+"""The program of a watchdog process. When the agent's end of the pipe is closed, the watchdog ends the engines and
+removes the agent's folder.
 
 The watchdog first sends SIGTERM, so that an engine can cancel its statements on the server, and kills engines that do
 not end in time.
@@ -123,8 +123,8 @@ class Agent:
             self._watchdog.wait()
         self._engine = ""
         self._running: dict[str, _Running] = {}
-        """The engines, by the names that the lab gave them. Engines that have ended stay in it until another one
-        begins."""
+        """The engines, by the names that the lab gave them. Engines that have ended stay in this dictionary until
+        another one begins."""
 
     def describe(self) -> dict[str, Any]:
         """Returns a description of the machine: host name, system and processor, identity, kernel, and the number of

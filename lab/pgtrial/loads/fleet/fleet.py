@@ -268,7 +268,7 @@ class Fleet(LoadMaker):
             self._reached.add((member, *where))
 
     def _check_here(self, reason: str) -> None:
-        """Raises StudyError, which begins with `reason`, if a machine of the fleet is not this one."""
+        """Raises StudyError, whose message begins with `reason`, if a machine of the fleet is not this one."""
         others = [member.name for member in self._members if member.identity != identity()]
         if others:
             raise StudyError(

@@ -158,8 +158,8 @@ _CLOCK_SHARE = 0.1
 
 
 def known_well_s(slice_s: float) -> float:
-    """Returns the error of each clock, in seconds, up to which slices of this length begin together on any two
-    machines."""
+    """Returns the largest error of a clock, in seconds, with which slices of this length still begin closely enough
+    together on any two machines."""
     return _CLOCK_SHARE * slice_s / 2
 
 

@@ -25,10 +25,11 @@ from pgtrial.model.records.where_it_ran import MachineShare
 _NOTICE_S = 0.3
 """The least time, in seconds, between the moment at which all engines are connected and their common start."""
 _NOTICE_TRIPS = 4
-"""The least time between the same two moments, in network round trips to the slowest machine."""
+"""The least time between the moment at which all engines are connected and their common start, in network round trips
+to the slowest machine."""
 _NOTICE_OF_SLICES = 4
-"""The factor by which both least times are longer for loads that alternate in slices. There, an engine that learns its
-start time too late cannot take part."""
+"""The factor by which the least times before a common start (_NOTICE_S, _NOTICE_TRIPS) are longer for loads that
+alternate in slices. There, an engine that learns its start time too late cannot take part."""
 
 
 @dataclass(eq=False)

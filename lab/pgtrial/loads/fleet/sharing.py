@@ -61,7 +61,8 @@ class SharedMaking:
             self._give_up()
 
     def _complaint(self, engine: RemoteEngine, shard: str) -> str | None:
-        """Runs the engine for a share until its end. Returns why it failed; None if it did not. Raises MachineLost."""
+        """Runs an engine that makes its shard of the data, until it ends. Returns why it failed; None if it did not.
+        Raises MachineLost."""
         complaint = engine.member.answer(engine.begin(self._packed.order(shard, one_output=True)))
         if complaint is not None:
             return str(complaint)

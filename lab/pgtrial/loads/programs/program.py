@@ -104,7 +104,7 @@ class Program:
         none."""
 
     def __enter__(self) -> Self:
-        """Starts the program. Raises TrialError."""
+        """Starts the program. Raises TrialError if that is not possible."""
         program, *arguments = words_of(self._order.command)
         path = program_path(program, self._order.directory)
         if path is None:

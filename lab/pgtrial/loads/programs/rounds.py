@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 Phase = tuple[str, float]
-"""The name of a phase, and its length: the seconds for which each program itself runs."""
+"""The name of a phase, and for how many seconds each program runs in it."""
 
 
 class Participant(Protocol):

@@ -25,7 +25,7 @@ class HistoryDirectory:
 
     @property
     def repository(self) -> Path:
-        """A directory that may be in the git repository to which the histories belong."""
+        """The directory of the histories, which may be within the git repository that they are about."""
         return self._path
 
     def file(self, name: str) -> str:
