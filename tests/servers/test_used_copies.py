@@ -200,6 +200,19 @@ def test_copies_that_are_used_at_the_same_time_are_two(workspace, template):
         assert _contents(one) == _contents(other)
 
 
+def test_a_rehearsal_makes_the_copies_that_trials_at_the_same_time_will_use(workspace, template):
+    rehearsed = set()
+    for _ in range(3):
+        with copy_for_trial(workspace, template, "check", flush=False, copies=2) as data:
+            rehearsed.add(data)
+    assert len(rehearsed) == 2
+    with (
+        copy_for_trial(workspace, template, "s1", flush=False) as one,
+        copy_for_trial(workspace, template, "s1", flush=False) as other,
+    ):
+        assert {one, other} == rehearsed
+
+
 def test_a_used_copy_that_cannot_be_completed_is_told_and_goes(workspace, template):
     data = _trial(workspace, template)
     (template / "base/1/large").unlink()

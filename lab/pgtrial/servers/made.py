@@ -92,6 +92,8 @@ class MadeArm:
         self._maker = maker
         self._statistics: CopyStatistics | None = None
         self._served: Cluster | None = None
+        self._at_once = 1
+        """The number of servers that run at the same time in the study."""
         self._checked = 0
         """How often the host had been lost at the time of the last check. After a further loss the check is repeated,
         since disks may have other names then."""
@@ -119,6 +121,7 @@ class MadeArm:
 
         Raises StudyError with PostgreSQL's message.
         """
+        self._at_once = needs.at_once
         with _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: "):
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.of_arm(self.name))
             self._check_space(needs.largest, missing, needs.at_once)
@@ -145,9 +148,7 @@ class MadeArm:
     @contextmanager
     def _tried(self, tables: Data, log: Path) -> Iterator[Target]:
         with ExitStack() as stack:
-            directories = self._place("check", None, stack)
-            self._copy(tables, directories)
-            cluster = self._cluster(directories.data)
+            cluster = self._cluster(self._fresh(tables, "check", None, stack, copies=self._at_once))
             with self._host_ready(cluster), cluster.running(log, immediate=True):
                 yield cluster.served
 
@@ -317,11 +318,16 @@ class MadeArm:
         keep."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
-        if self._site.volumes is None and self._site.room.machine is LOCAL:
+        return self._fresh(tables, tables.short_name, place, stack)
+
+    def _fresh(self, tables: Data, name: str, place: int | None, stack: ExitStack, copies: int = 1) -> Path:
+        """Returns a copy of the template, which ends with `stack`. `copies` is the number of copies to have for later
+        trials."""
+        room = self._site.room
+        if self._site.volumes is None and room.machine is LOCAL:
             template, flush = self._template(tables, lambda line: None), tables != NO_TABLES
-            copy = copy_for_trial(self._site.room, template, tables.short_name, flush=flush)
-            return stack.enter_context(copy)
-        directories = self._place(tables.short_name, place, stack)
+            return stack.enter_context(copy_for_trial(room, template, name, flush=flush, copies=copies))
+        directories = self._place(name, place, stack)
         self._copy(tables, directories)
         return directories.data
 

@@ -47,11 +47,15 @@ cd "$from" && exec cp --reflink=auto --sparse=never -a --parents -t "$to" -- "$@
 
 
 @contextmanager
-def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool) -> Iterator[Path]:
-    """Provides the directory of a cluster with the files of its template, which are on disk with `flush`; the servers
-    are on this machine. Raises ArmError."""
+def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool, copies: int = 1) -> Iterator[Path]:
+    """Provides the directory of a cluster on this machine, with the files of its template, which are on disk with
+    `flush`.
+
+    A copy of an earlier trial is completed if at least `copies` of them are free, else a new one is made. Raises
+    ArmError.
+    """
     stripped = room.stripped.setdefault((template, template.lstat().st_ino), [])
-    if stripped:
+    if len(stripped) >= copies:
         last = stripped.pop()
         data = last.path
         _complete(room, template, last, flush=flush)
