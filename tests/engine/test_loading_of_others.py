@@ -120,7 +120,7 @@ def test_a_pool_that_is_smaller_than_the_number_of_connections(clusters, peers, 
         ("DATABASE {dbname} SET idle_in_transaction_session_timeout = '1h'", "the server ends sessions that wait"),
         ("DATABASE {dbname} SET transaction_timeout = '1h'", "the server ends sessions that wait"),
         ("DATABASE {dbname} CONNECTION LIMIT 3", "--load-jobs needs 3"),
-        ("ROLE plain CONNECTION LIMIT 2", "--load-jobs needs 3 further connections, and free are 1"),
+        ("ROLE plain CONNECTION LIMIT 2", "--load-jobs needs 3 further connections, but only 1 are free"),
     ],
 )
 def test_further_connections_are_used_only_where_they_cost_nobody_anything(peers, plain, setting, reason):

@@ -95,7 +95,7 @@ def test_the_rows_of_table_a_are_those_of_one_run(tasks, fresh):
     assert "100 of 100 rows of table_a made" in done[1].stderr
     early = tasks.run(shared, "-q", "--tasks=1", "--pool=1")
     assert early.status == 3
-    assert "was not finished; make it anew" in early.stderr
+    assert "was not finished; make it again" in early.stderr
     last = tasks.run(shared, "-I", *shape, "--init-steps=v")
     assert last.status == 0
     assert re.fullmatch(r"table_a: 5 x 50 rows vacuumed in \d+ ms\n", last.stderr)

@@ -1,4 +1,5 @@
-//! COPY FROM STDIN in text and in binary format: rows become messages, and the progress of a table.
+//! Runs COPY FROM STDIN in text or binary format: packs generated rows into messages and reports how many rows of the
+//! table have been sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,17 +7,17 @@ use wire::session::{CopyError, Fill, Session};
 
 use crate::progress::TableProgress;
 
-/// The size of the rows of one message, bytes: large enough that the cost of a message does not matter, small enough
-/// for a processor's cache.
+/// The size in bytes up to which rows are packed into one message. It is large enough that the cost of a message does
+/// not matter, and small enough that a message fits into a processor's cache.
 const MESSAGE_SIZE: usize = 64 * 1024;
 
-/// The start of the binary format: signature, no flags, no header extension.
+/// The bytes with which COPY's binary format starts: the signature, no flags, and no header extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// The end of the binary format: a field count of -1.
+/// The bytes with which COPY's binary format ends: a field count of -1.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
-/// A flag for [`copy_rows`] that is never set.
+/// A stop flag that is never set, for calls of [`copy_rows`] that nothing has to stop.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The format of COPY's data.
@@ -26,8 +27,8 @@ pub enum CopyFormat {
     Binary,
 }
 
-/// Runs the COPY statement `sql`. `next_row` appends the next row, or returns false if there is none. COPY is given up
-/// when `stop` becomes true.
+/// Runs the COPY statement `sql`. `next_row` appends the next row, or returns false when all rows were generated. The
+/// COPY is abandoned when `stop` becomes true.
 pub fn copy_rows(
     session: &mut Session,
     sql: &str,
@@ -48,7 +49,8 @@ pub fn copy_rows(
     })
 }
 
-/// Appends the data of one message. Returns the number of its rows, and whether further messages follow.
+/// Appends rows until a message is full or no row is left. Returns the number of rows of the message, and whether
+/// further messages follow.
 fn fill_message(
     out: &mut Vec<u8>,
     format: CopyFormat,
@@ -71,7 +73,7 @@ fn fill_message(
     (rows, Fill::More)
 }
 
-/// Encodes a row in the binary format: the number of fields, and each field after its length.
+/// Encodes a row in the binary format: the number of fields, then the length and the bytes of each field.
 pub fn encode_row(fields: &[&[u8]]) -> Vec<u8> {
     let mut row = (fields.len() as u16).to_be_bytes().to_vec();
     for field in fields {
@@ -81,8 +83,8 @@ pub fn encode_row(fields: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// Returns all data of a COPY in binary format, for tests: the number of its rows, and its fields. NULLs are not
-/// expected.
+/// Generates all rows and decodes them from COPY's binary format, for tests. Returns the number of rows, and the fields
+/// of each row. The rows must not contain NULL.
 #[cfg(test)]
 pub fn read_back(mut next_row: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, Vec<Vec<Vec<u8>>>) {
     let (mut data, mut sent) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! The reasons for which tables cannot be made, or not be used.
+//! The errors that occur while tables are made, or while a load looks for the tables that it needs.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,12 +10,12 @@ use wire::session::CopyError;
 /// The reason for which making tables failed.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// A statement failed. The reason is shown without the statement.
+    /// A statement failed. The message has only the server's error, not the statement.
     #[error("{error}")]
     Query { sql: String, error: ConnectionError },
     #[error("{0}")]
     Copy(CopyError),
-    /// A further connection could not be opened.
+    /// Another connection could not be opened.
     #[error("{0}")]
     Connect(OpenError),
     /// A thread of the load panicked.
@@ -33,7 +33,8 @@ pub enum TablesError {
     #[error("could not make {what}: {error}")]
     Make { what: &'static str, error: LoadError },
     #[error(
-        "could not make {what}: {message}; name a database in which this user may create tables, or grant that right"
+        "could not make {what}: {message}; name a database in which this user may create tables, or \
+         grant it the right to create tables"
     )]
     Denied { what: &'static str, message: String },
     #[error("{0}")]
@@ -48,29 +49,32 @@ pub enum TablesError {
     NotBegun { threads: u32, rows: u32, dbname: String },
     #[error("there is no table_a in database \"{dbname}\"; make it with \"{command}\"")]
     NoTable { dbname: String, command: String },
-    #[error("table_a in database \"{dbname}\" was not finished; make it anew with \"{command}\"")]
+    #[error("table_a in database \"{dbname}\" was not finished; make it again with \"{command}\"")]
     Unfinished { dbname: String, command: String },
     #[error(
-        "{option} is {given}, but table_a was made with {made}; leave the option out, or make the table anew with --initialize"
+        "{option} is {given}, but table_a was made with {made}; leave the option out, or \
+         make the table again with --initialize"
     )]
     OtherShape { option: &'static str, given: u32, made: u32 },
     #[error("there are no tables of order entry in database \"{dbname}\"; make them with \"{command}\"")]
     NoOrderEntry { dbname: String, command: String },
     #[error(
-        "table {table} in database \"{dbname}\" was not made by {program}; make them with \"{command}\" in another database"
+        "table {table} in database \"{dbname}\" was not made by {program}; make the tables of order \
+         entry with \"{command}\" in another database"
     )]
     OtherTable { table: String, dbname: String, program: &'static str, command: String },
-    #[error("the tables of order entry in database \"{dbname}\" are not complete; make them with \"{command}\" anew")]
+    #[error("the tables of order entry in database \"{dbname}\" are not complete; make them again with \"{command}\"")]
     Incomplete { dbname: String, command: String },
     #[error("--procedures needs PostgreSQL 11 or later, and this server is {server}; run {program} without it")]
     OldServer { server: String, program: &'static str },
     #[error(
-        "the procedure {signature} was not made by {program}, and does not do the same; rename it, or name another database"
+        "the procedure {signature} was not made by {program}, and does not do the same as the \
+         program's own procedure; rename it, or name another database"
     )]
     OtherProcedure { signature: String, program: &'static str },
 }
 
-/// A table that this program has not made, under the name of one that it would make.
+/// A table that occupies a name which this program needs, but which this program did not make.
 #[derive(Debug)]
 pub struct Foreign {
     pub dbname: String,

@@ -1,7 +1,7 @@
-//! Makes tables: pgbench's (`-i`), those of sysbench's tests (`prepare`), the one of the published tasks, with the same
-//! contents as the originals, those of order entry, and those of suites.
+//! Makes the tables that loads use: those of pgbench (`-i`), of sysbench's tests (`prepare`) and of the published
+//! tasks, whose contents equal the originals, and the tables of order entry and of the suites.
 //!
-//! Several engines can fill the same tables; each generates its share of the rows or tables.
+//! Several engines can fill the same tables. Each engine then generates its share of the rows or of the tables.
 
 mod copy;
 mod error;

@@ -1,28 +1,28 @@
-//! Marks: comments on database objects that identify what this program has made. Each mark names the place of its
-//! object.
+//! Marks: comments on database objects by which this program recognizes the tables and procedures that it has made.
+//! Each mark contains the location of its object: the server, the database and the object.
 //!
-//! A place consists of the server, the database and the object. After a dump is restored, a database is copied or an
-//! object is renamed, the comment is the same, but its object is not in the place that the mark names: so this program
-//! did not make it. The lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
+//! If a dump is restored, a database copied or an object renamed, the comment stays the same, but the object is no
+//! longer at the location that its mark names. From this the program knows that it did not make the object. The lab
+//! writes and reads marks of the same form (`lab/pgtrial/loads/marks.py`).
 
 use wire::session::Session;
 
 use crate::error::LoadError;
 use crate::session::{execute, query};
 
-/// The text that separates a mark's text from the place behind it.
+/// The separator between a mark's text and the location of the object.
 const BEGIN: &str = " [made as ";
 
-/// The text in place of a server's identifier, where the user is not allowed to ask for it.
+/// The text that a mark has instead of the server's identifier if the user is not allowed to read the identifier.
 const UNKNOWN: &str = "-";
 
-/// The comment on an object.
+/// A mark that was read from the comment on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The text without the place; empty without a comment.
+    /// The comment without the location; empty if the object has no comment.
     pub text: String,
-    /// True if the place in the mark is the object's own, or if the mark names no place, as marks of versions up to
-    /// 0.2.
+    /// True if the mark names the object's present location, or names none, like the marks of versions up to 0.2. False
+    /// if the object was copied, restored or renamed after it was marked.
     pub is_here: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Asks for the server's identifier.
+    /// Asks the server for its identifier, which the marks contain.
     pub fn open(session: &mut Session) -> Result<Self, LoadError> {
         const MAY_ASK: &str = "select pg_catalog.has_function_privilege(\
             pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')";
@@ -42,7 +42,7 @@ impl Marks {
         Ok(Self { system: system.unwrap_or_else(|| UNKNOWN.to_owned()) })
     }
 
-    /// Reads the mark in the comment on an object. `place` is the object's own place, as the SQL of [`place_in`]
+    /// Reads the mark in the comment on an object. `place` is the object's present location, as the SQL of [`place_in`]
     /// returns it.
     pub fn read(&self, comment: &str, place: &str) -> Mark {
         let Some((text, named)) = comment.rsplit_once(BEGIN) else {
@@ -52,7 +52,7 @@ impl Marks {
         Mark { text: text.to_owned(), is_here }
     }
 
-    /// Marks a table that unqualified names reach.
+    /// Marks the table that the unqualified name `table` denotes under the session's search_path.
     pub fn set_on_table(&self, session: &mut Session, table: &str, text: &str) -> Result<(), LoadError> {
         self.set(
             session,
@@ -66,7 +66,7 @@ impl Marks {
         )
     }
 
-    /// Marks the procedures of a name that unqualified names reach.
+    /// Marks the procedures called `name` that are visible under the session's search_path.
     pub fn set_on_procedure(&self, session: &mut Session, name: &str, text: &str) -> Result<(), LoadError> {
         self.set(
             session,
@@ -86,8 +86,9 @@ impl Marks {
     }
 }
 
-/// Runs the query of the option `--mark-by` in the transaction of the session, and then the statements that it returns
-/// as its one value: they mark what the transaction has made. Without the option nothing is marked.
+/// Runs the query that the user gave with `--mark-by`, and then runs the statements that the query returns as its only
+/// value. The statements mark the objects that the session's current transaction has made. Without the option this
+/// function does nothing.
 pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), LoadError> {
     let Some(sql) = mark_by else { return Ok(()) };
     match first(query(session, sql)?) {
@@ -96,8 +97,9 @@ pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), Loa
     }
 }
 
-/// Returns the SQL of an object's place without the server's identifier; `name` and `oid` are expressions. The place
-/// has plain letters alone: they are the same in every encoding, and none has to be quoted.
+/// Returns an SQL expression for the location of an object, without the server's identifier. `name` and `oid` are SQL
+/// expressions for the object's name and OID. All characters of the location other than ASCII letters, digits and
+/// underscores are replaced by `?`, because ASCII is the same in every encoding and nothing then has to be quoted.
 pub fn place_in(name: &str, oid: &str) -> String {
     let plain = |name| format!("pg_catalog.regexp_replace({name}::pg_catalog.text, '[^A-Za-z0-9_]', '?', 'g')");
     let (database, name) = (plain("pg_catalog.current_database()"), plain(name));

@@ -1,4 +1,4 @@
-//! Work on several items at the same time, over several sessions.
+//! Runs work on several items at the same time, with a thread for each of several sessions.
 
 use std::iter;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use wire::session::Session;
 
 use crate::error::LoadError;
 
-/// The longest time for which [`for_each`] waits, after an error, for each of the other threads to end.
+/// The longest time for which [`for_each`] waits for each of the other threads to end after one thread has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Calls `work` for each item, over one thread for each session. Returns the sessions when all items are done.
+/// Calls `work` once for each item, in one thread for each session, and returns the sessions when all items are done.
 ///
-/// After the first error the flag that `work` receives becomes true, no thread takes a further item, and each thread is
-/// waited for at most two seconds.
+/// After the first error the flag that `work` receives becomes true and no thread begins another item. The function
+/// waits at most two seconds for each thread and then returns the error.
 pub fn for_each<T: Send + Sync + 'static>(
     sessions: Vec<Session>,
     items: Vec<T>,
@@ -33,7 +33,7 @@ pub fn for_each<T: Send + Sync + 'static>(
             let mut own = iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed)))
                 .take_while(|_| !stop.load(Ordering::Relaxed));
             let done = own.try_for_each(|item| work(&mut session, item, stop)).map(|()| session);
-            // After an error the receiver may be gone.
+            // If another thread has failed, `for_each` may have returned and dropped the receiver.
             let _ = sender.send(done);
         });
     }

@@ -1,4 +1,4 @@
-//! The progress of a table: pgbench's lines, overwritten in place on a terminal, or a bar.
+//! Shows the progress of loading a table: in pgbench's lines, which overwrite each other on a terminal, or as a bar.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Instant;
@@ -6,31 +6,31 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use wire::target::User;
 
-/// The time between lines with `--quiet`, seconds.
+/// The time in seconds between two lines with `--quiet`.
 const QUIET_INTERVAL_S: f64 = 5.0;
 
-/// The number of rows between lines without `--quiet`.
+/// The number of rows between two lines without `--quiet`.
 const ROWS_PER_LINE: u64 = 100_000;
 
-/// The time between two drawings of the bar, seconds.
+/// The shortest time in seconds between two drawings of the bar.
 const BAR_INTERVAL_S: f64 = 0.1;
 
-/// The width of the bar, characters.
+/// The width of the bar in characters.
 const BAR_WIDTH: usize = 30;
 
 /// The way in which progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
     Hidden,
-    /// Progress is shown by a line every 100,000 rows.
+    /// A line every 100,000 rows.
     Rows,
-    /// Progress is shown by a line every five seconds.
+    /// A line every five seconds.
     Quiet,
-    /// Progress is shown by a bar, on a terminal.
+    /// A bar, which only a terminal can show.
     Bar,
 }
 
-/// The progress of one table, which the user is shown. Several threads can report to it.
+/// The progress of loading one table, as shown to the user. Several threads can report their rows to it.
 pub struct TableProgress {
     table: &'static str,
     rows: u64,
@@ -42,23 +42,23 @@ pub struct TableProgress {
 }
 
 struct Shown {
-    /// The rows that were generated.
+    /// The number of rows that were generated.
     done: u64,
     /// The time at which the next line is due, in seconds since the start.
     next_s: f64,
-    /// The length of the last line.
+    /// The length of the line that was printed last.
     width: usize,
 }
 
 impl TableProgress {
-    /// Starts the progress of a table of `rows` rows.
+    /// Begins to show the progress of a table that will have `rows` rows.
     pub fn new(table: &'static str, rows: u64, style: ProgressStyle, user: User) -> Self {
         let next_s = if style == ProgressStyle::Quiet { QUIET_INTERVAL_S } else { 0.0 };
         let shown = Mutex::new(Shown { done: 0, next_s, width: 0 });
         Self { table, rows, style, user, began: Instant::now(), is_terminal: stderr().is_terminal(), shown }
     }
 
-    /// Adds generated rows, and prints what is due.
+    /// Adds `rows` generated rows, and prints a line or draws the bar if that is due.
     pub fn advance(&self, rows: u64) {
         let mut shown = self.shown.lock();
         let before = shown.done;
@@ -89,7 +89,7 @@ impl TableProgress {
         }
     }
 
-    /// Removes the last line from a terminal.
+    /// Erases the line that was printed last, if the output is a terminal.
     pub fn clear(&self) {
         let width = self.shown.lock().width;
         if self.is_terminal && width > 0 {
@@ -114,7 +114,8 @@ impl TableProgress {
         format!("{} [{filled:.<BAR_WIDTH$}] {:3.0}%  {rate:.0} rows/s  {left:.0} s left", self.table, share * 100.0)
     }
 
-    /// Prints a line. Blanks at its end cover a longer line before it, as in pgbench.
+    /// Prints a line over the one before. If the line before was longer, blanks are appended to cover its end, as in
+    /// pgbench.
     fn show(&self, shown: &mut Shown, line: &str) {
         let end = if self.is_terminal { '\r' } else { '\n' };
         (self.user.show)(&format!("{line:<width$}{end}", width = shown.width));

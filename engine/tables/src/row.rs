@@ -3,13 +3,14 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// The number of base-10000 digits of an amount of money: eight digits before the point, and two after it.
+/// The number of base-10000 digits in which an amount of money is sent: two for the eight digits before the decimal
+/// point, one for the two digits after it.
 const MONEY_DIGITS: u16 = 3;
 
-/// A source of the rows of a table: it appends the next row; returns false if there is none.
+/// A function that generates the rows of a table: it appends the next row, or returns false if all rows were generated.
 pub type RowSource = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
 
-/// A row under way.
+/// A row in COPY's binary format, to which fields are appended.
 pub struct RowBuffer<'a> {
     out: &'a mut Vec<u8>,
 }
@@ -38,7 +39,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// Appends a field of type `date`, days since 2000.
+    /// Appends a field of type `date`, given in days since 2000.
     pub fn date(self, days: i64) -> Self {
         self.int(days)
     }
@@ -49,7 +50,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// Appends a field of type `timestamptz`, microseconds since 2000.
+    /// Appends a field of type `timestamptz`, given in microseconds since 2000.
     pub fn time(mut self, microseconds: i64) -> Self {
         self.field(&microseconds.to_be_bytes());
         self
@@ -67,7 +68,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// Appends a field with a text of these words with a separator between them.
+    /// Appends a text field that consists of `words` with `separator` between them.
     pub fn words(self, words: &[&str], separator: u8) -> Self {
         self.written(|out| {
             for (number, word) in words.iter().enumerate() {
@@ -79,26 +80,27 @@ impl<'a> RowBuffer<'a> {
         })
     }
 
-    /// Appends a field with a text that is formatted: `.formatted(format_args!("maker {letter}"))`.
+    /// Appends a text field from format arguments: `.formatted(format_args!("maker {letter}"))`.
     pub fn formatted(self, text: Arguments<'_>) -> Self {
         // Writing to memory cannot fail.
         self.written(|out| drop(out.write_fmt(text)))
     }
 
-    /// Appends a field of type `numeric` with two digits after the point: less than 10^8 units.
+    /// Appends a field of type `numeric` with two digits after the decimal point. The amount must be below 10^8 units.
     pub fn money(self, cents: i64) -> Self {
         let (units, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
         let digits = [units / 10_000, units % 10_000, rest * 100].map(|digit| digit as u16);
         self.numeric([MONEY_DIGITS, 1, sign(cents), 2], &digits)
     }
 
-    /// Appends a field of type `numeric` from 0 to below 1 with four digits after the point.
+    /// Appends a field of type `numeric` with four digits after the decimal point. The value must be at least 0 and
+    /// below 1.
     pub fn share(self, ten_thousandths: i64) -> Self {
         self.numeric([1, u16::MAX, 0, 4], &[ten_thousandths as u16])
     }
 
-    /// Appends a `numeric`: the number of digits, the weight of the first, the sign, and the digits shown after the
-    /// point; then the digits.
+    /// Appends a field of type `numeric` in PostgreSQL's binary form. `head` has the number of base-10000 digits, the
+    /// weight of the first digit, the sign, and the number of decimal digits that are shown after the point.
     fn numeric(self, head: [u16; 4], digits: &[u16]) -> Self {
         let length = 2 * (head.len() + digits.len()) as u32;
         self.out.extend_from_slice(&length.to_be_bytes());
@@ -106,7 +108,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// Appends a field with a text that `write` appends.
+    /// Appends a text field whose contents `write` appends.
     pub fn written(self, write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);

@@ -1,4 +1,4 @@
-//! The requests that all makers of tables send to a session, and the errors of making tables.
+//! The requests to the server that all modules which make tables need, with their errors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
     query(session, sql).map(drop)
 }
 
-/// Returns an error if the server accepts no writes. `need` is the part of the message that says why they are needed,
-/// such as `tasks update a table`.
+/// Fails if the server or the user's transactions are read-only. `need` tells the user in the message why the load has
+/// to write, such as `tasks update a table`.
 pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(), TablesError> {
     const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
     let rows = query(session, SQL)?;
@@ -33,14 +33,16 @@ pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(),
     }
 }
 
-/// The greatest amount of memory that the sorts of all connections together ask for, kB.
+/// The greatest amount of memory in kB that the sorts of all connections together may use.
 pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
 
-/// Memory for one key while the server sorts it, bytes: the index tuple and the sort's own record of it.
+/// The memory in bytes that the server needs to sort one key: the index tuple, and the entry of the sort that points to
+/// it.
 const BYTES_PER_KEY: u64 = 48;
 
-/// Runs `sql`, which only helps to be fast, and returns its rows; `None` if the server rejects it, as where hosters
-/// revoke catalogs. Other errors end the work. The session is in no transaction.
+/// Runs a query whose answer only makes loading faster, and returns its rows. Returns `None` if the server rejects the
+/// query, for example because a hosting provider has revoked access to a catalog. Fails on all other errors, such as a
+/// lost connection. The session must be in no transaction.
 pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<Row>>, LoadError> {
     match query(session, sql) {
         Ok(rows) => Ok(Some(rows)),
@@ -49,13 +51,13 @@ pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<R
     }
 }
 
-/// SQLSTATE of a statement that an interrupt has cancelled.
+/// The SQLSTATE of a statement that was cancelled by an interrupt.
 const CANCELLED: &str = "57014";
 
-/// Returns the statement that raises `maintenance_work_mem` of one transaction so that the server can sort `rows` keys
-/// in memory, up to `max_kb`; `None` if the setting is sufficient, cannot be read, or was made by the user for
-/// connections (`PGOPTIONS`). Nothing is set for the session, which other clients may use later through a pooler. The
-/// session must be in no transaction.
+/// Returns a statement that raises `maintenance_work_mem` for one transaction, so that the server can sort `rows` keys
+/// in memory, but to no more than `max_kb`. Returns `None` if the setting is sufficient, cannot be read, or was given
+/// by the user for the connection (`PGOPTIONS`). The statement does not change the setting of the whole session,
+/// because a pooler may give the session to other clients later. The session must be in no transaction.
 pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Result<Option<String>, LoadError> {
     const SETTING: &str =
         "select setting, source = 'client' from pg_catalog.pg_settings where name = 'maintenance_work_mem'";
@@ -68,10 +70,11 @@ pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Resul
     Ok((!keep).then(|| format!("set local maintenance_work_mem = '{wanted}kB'")))
 }
 
-/// The longest time that cancel requests may take.
+/// The longest time for which cancel requests may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server processes of all connections that load, so that they can be cancelled.
+/// The server processes of all connections that load, which are recorded so that an interrupt can cancel their
+/// statements.
 #[derive(Clone, Default)]
 pub struct Backends(Arc<Mutex<Vec<Arc<Backend>>>>);
 
@@ -81,7 +84,7 @@ impl Backends {
         self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Asks the server to cancel what the processes are doing; this needs no session.
+    /// Asks the server to cancel the running statements of all these processes, over connections of their own.
     pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
         cancel(&backends, Instant::now() + PATIENCE)

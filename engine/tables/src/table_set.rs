@@ -1,8 +1,9 @@
-//! Tables that are made together, and found again by their marks.
+//! Makes a set of tables that belong together, and finds such tables by their marks (see [`crate::mark`]).
 //!
-//! Each table is made in one transaction over one connection: created, filled by COPY with FREEZE (only the transaction
-//! that has created the table may freeze its rows), then its keys. Connections share the tables, the largest first,
-//! never the rows of one table: the order of the rows on disk is always the same.
+//! Each table is made in one transaction over one connection: the transaction creates the table, fills it by COPY with
+//! FREEZE (which only the transaction that has created the table may use) and then makes its keys. Each connection
+//! takes the largest table that nobody has begun. No two connections fill the same table, so that its rows always have
+//! the same order on disk.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -20,24 +21,25 @@ use crate::progress::{ProgressStyle, TableProgress};
 use crate::row::RowSource;
 use crate::session::{MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
 
-/// The greatest number of connections if the user does not choose their number: few tables have nearly all of the rows.
+/// The greatest number of connections if the user does not choose one. More would not be faster, because a few tables
+/// have nearly all of the rows.
 const CONNECTIONS: usize = 4;
 
-/// A set of tables.
+/// A set of tables that are made together.
 pub struct TableSet {
-    /// The tables in messages: `the tables of order entry`.
+    /// The name of the tables in messages, such as `the tables of order entry`.
     pub what: &'static str,
-    /// The program whose name messages have.
+    /// The name of the program in messages.
     pub program: &'static str,
-    /// The mark of each table of the set. The mark of a complete set begins with this text.
+    /// The mark on each table of the set. The mark of a complete set begins with this text too.
     pub part: &'static str,
     /// The tables, the largest first.
     pub tables: Vec<PlannedTable>,
-    /// The statements that run after all tables are filled.
+    /// The statements that make the foreign keys after all tables are filled.
     pub foreign_keys: Vec<String>,
-    /// The table that has the mark of the complete set.
+    /// The table that gets the mark of the complete set.
     pub marked: &'static str,
-    /// The mark of the complete set.
+    /// The text of the mark of the complete set.
     pub complete: String,
 }
 
@@ -45,9 +47,9 @@ pub struct TableSet {
 pub struct PlannedTable {
     pub name: &'static str,
     pub columns: &'static str,
-    /// The fillfactor of the table, percent.
+    /// The fillfactor of the table in per cent.
     pub fillfactor: u32,
-    /// The columns of the primary key; empty without one.
+    /// The columns of the primary key; empty if the table has none.
     pub key: &'static str,
     /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
@@ -57,12 +59,12 @@ pub struct PlannedTable {
 }
 
 impl PlannedTable {
-    /// Returns the statement that makes the table without keys.
+    /// Returns the statement that makes the table without its keys.
     fn create(&self) -> String {
         format!("create table {} ({}) with (fillfactor={})", self.name, self.columns, self.fillfactor)
     }
 
-    /// Returns the statements that make the keys.
+    /// Returns the statements that make the primary key and the further indexes.
     fn keys(&self) -> impl Iterator<Item = String> {
         let name = self.name;
         let primary = (!self.key.is_empty()).then(|| format!("alter table {name} add primary key ({})", self.key));
@@ -72,8 +74,8 @@ impl PlannedTable {
     }
 }
 
-/// Makes the tables over the given session and further ones, `jobs` in all, but not more than there are tables. Tables
-/// of an earlier load are replaced; it is an error if a table of the same name was made by something else.
+/// Makes the tables with `jobs` connections, one of which is `session`, but with no more connections than there are
+/// tables. Replaces the tables that an earlier load has made, and fails if somebody else's table has one of the names.
 pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), TablesError> {
     let dbname = &target.params.dbname;
     let (what, program) = (set.what, set.program);
@@ -86,9 +88,9 @@ pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     })
 }
 
-/// The reason for which nothing was made, or not all.
+/// The reason for which no table, or not every table, was made.
 enum Refusal {
-    /// A table that was not made here has one of the names.
+    /// A table that this program did not make has one of the names.
     Foreign {
         name: String,
         is_copy: bool,
@@ -106,7 +108,8 @@ fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     let TableSet { what, part, tables, foreign_keys, marked, complete, .. } = set;
     let before = ours(&mut session, &tables, part)?;
     if !before.is_empty() {
-        // Under the lock the names keep their tables: somebody may have replaced ours since they were found.
+        // Nobody can rename or replace the tables while they are locked. Before the lock, somebody may have put a table
+        // of their own under one of the names, so the tables are examined again.
         execute(&mut session, "begin")?;
         execute(&mut session, &format!("lock table {}", before.join(", ")))?;
         let locked = ours(&mut session, &tables, part)?;
@@ -125,7 +128,8 @@ fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     let mut sessions = done?;
     let Some(session) = sessions.first_mut() else { return Err(LoadError::ThreadLost.into()) };
     foreign_keys.iter().try_for_each(|sql| execute(session, sql))?;
-    // From here on the tables are complete, unless somebody has put one of his own in the place of the marked one.
+    // The tables are complete now. Before they are marked, a lock and another check make sure that nobody has replaced
+    // the table that gets the mark.
     execute(session, "begin")?;
     execute(session, &format!("lock table {marked} in share update exclusive mode"))?;
     if let Some(foreign) = present(session, [marked])?.into_iter().find(|table| !table.is_ours(part)) {
@@ -136,7 +140,8 @@ fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     Ok(())
 }
 
-/// Returns the names of the tables that an earlier load has made. Fails if a table of somebody else has such a name.
+/// Returns the names of the existing tables that an earlier load of this program has made. Fails if somebody else's
+/// table has one of the names.
 fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Vec<String>, Refusal> {
     let there = present(session, tables.iter().map(|table| table.name))?;
     if let Some(foreign) = there.iter().find(|table| !table.is_ours(part)) {
@@ -145,7 +150,7 @@ fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Ve
     Ok(there.into_iter().map(|table| table.name).collect())
 }
 
-/// Opens further sessions, and returns them after the given one.
+/// Opens further sessions to the same server, and returns them behind the given session.
 fn open_sessions(
     session: Session,
     target: &Arc<Target>,
@@ -161,7 +166,7 @@ fn open_sessions(
     while sessions.len() < wanted && !is_alone {
         match Session::open(target) {
             Ok(helper) => sessions.push(helper),
-            // The user did not choose the number of connections: fewer will do.
+            // The user did not ask for this number of connections, so fewer are used instead of failing.
             Err(_) if jobs.is_none() => break,
             Err(error) => return Err(LoadError::Connect(error)),
         }
@@ -186,29 +191,31 @@ fn make_table(
     copy_rows(session, &copy, CopyFormat::Binary, (table.rows)(), progress, stop).map_err(LoadError::Copy)?;
     table.keys().try_for_each(|sql| execute(session, &sql))?;
     execute(session, "commit")?;
-    // This makes statistics for the planner, and leaves no page that the first read would write.
+    // VACUUM ANALYZE makes statistics for the planner, and writes the visibility map and hint bits now, so that the
+    // first reader of a page does not have to write it.
     execute(session, &format!("vacuum analyze {}", table.name))
 }
 
-/// An existing table that has one of a set's names.
+/// An existing table that has the same name as a table of a set.
 pub struct Present {
     pub name: String,
     pub mark: Mark,
 }
 
 impl Present {
-    /// Returns true if [`make_set`] made this very table, with the mark `part`.
+    /// True if [`make_set`] made this table with the mark `part`. False for copies of such a table and for tables of
+    /// others.
     fn is_ours(&self, part: &str) -> bool {
         self.mark.is_here && self.is_like_ours(part)
     }
 
-    /// Returns true if [`make_set`] made this table, or the one that this is a copy of.
+    /// True if [`make_set`] made this table, or made another table of which this one is a copy.
     pub fn is_like_ours(&self, part: &str) -> bool {
         self.mark.text.starts_with(part)
     }
 }
 
-/// Returns the tables of these names that unqualified names reach.
+/// Returns the existing tables that the unqualified `names` denote under the session's search_path.
 pub fn present<'a>(session: &mut Session, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Present>, LoadError> {
     let names: Vec<_> = names.into_iter().map(|name| format!("'{name}'")).collect();
     let sql = format!(

@@ -1,4 +1,5 @@
-//! table_a of the published tasks: made by one engine or by several, and found again.
+//! The table table_a of the published tasks (docs/tasks.md): one engine or several engines make it, and later loads
+//! find it.
 
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use crate::error::{Foreign, LoadError, TablesError};
 use crate::mark::{Mark, Marks, place_in};
 use crate::session::{execute, query};
 
-/// The program whose options messages name.
+/// The name of the program in messages.
 pub const NAME: &str = "pgtrial-engine tasks";
 
 /// The size of the table.
@@ -19,7 +20,7 @@ pub const NAME: &str = "pgtrial-engine tasks";
 pub struct Shape {
     /// The number of different values of the column thread_id, which are numbered from 1.
     pub threads: u32,
-    /// The number of rows with each value of thread_id. Their values of the column a_value are numbered from 1.
+    /// The number of rows for each value of thread_id. Within these rows, the column a_value has the numbers from 1.
     pub rows: u32,
 }
 
@@ -27,13 +28,13 @@ impl Shape {
     /// The shape of the published study.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
 
-    /// Returns the published shape, except for the values that options give.
+    /// Returns the published shape, in which the given options replace the numbers of threads and rows.
     pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
         let Self { threads: published, rows: published_rows } = Self::PUBLISHED;
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
     }
 
-    /// Returns the text of a mark by which a table is known as one of the program's own.
+    /// Returns the text of a mark for a table of this shape, by which this program recognizes its own table.
     fn text(self, begin: &str) -> String {
         format!("{begin}{} x {}", self.threads, self.rows)
     }
@@ -47,32 +48,32 @@ impl Shape {
 const MADE: &str = "pgtrial tasks: ";
 const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
 
-/// The state of the table of this name in the catalog.
+/// What the catalog says about the table of this name.
 #[derive(PartialEq, Eq)]
 enum Present {
     No,
     Ours(Shape),
-    /// The table lacks rows, or VACUUM.
+    /// This program has begun the table, but its rows are not complete or VACUUM was not run.
     Unfinished(Shape),
-    /// The table was restored or copied by somebody else, from one that was made with this shape.
+    /// Somebody has restored or copied a table that this program made with this shape.
     Copy(Shape),
-    /// The table was not made here, or is no longer marked.
+    /// This program did not make the table, or somebody has removed its mark.
     Other,
 }
 
-/// The steps that make the table, with a letter for each, in this order: `t` makes the table and its index, and
-/// replaces a table that this program made; `g` generates its rows, or this engine's share of them; `v` runs VACUUM
-/// ANALYZE, after which the table is finished.
+/// The letters of the steps that make the table, in their order. `t` makes the table and its index, and first drops a
+/// table of this name that this program made. `g` generates the rows, or this engine's share of them. `v` runs VACUUM
+/// ANALYZE, and then marks the table as complete.
 pub const STEPS: &str = "tgv";
 
-/// Returns true if these are letters of [`STEPS`], each once and in their order.
+/// True if `letters` are one or more letters of [`STEPS`], each at most once, in the order of `STEPS`.
 pub fn are_steps(letters: &str) -> bool {
     !letters.is_empty() && letters.chars().eq(STEPS.chars().filter(|step| letters.contains(*step)))
 }
 
-/// Makes the table, its index and its rows, as published: rows by generate_series, one statement for each thread_id. A
-/// table of that name is replaced only if it was made here. An engine of several makes the rows of its share of the
-/// values of thread_id.
+/// Makes the table, its index and its rows as the published study did: one statement with generate_series for each
+/// value of thread_id. Replaces a table of this name only if this program made it. If several engines share the load,
+/// each engine makes the rows for its share of the values of thread_id.
 pub fn make(
     session: &mut Session,
     shape: Shape,
@@ -104,14 +105,15 @@ pub fn make(
     Ok(())
 }
 
-/// Makes the empty table and its index, and marks them as unfinished in the same transaction, so that a table that is
-/// never finished is recognized.
+/// Makes the empty table and its index, and marks the table as unfinished in the same transaction, so that later runs
+/// recognize a table that was never finished.
 fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     let before = present(session)?;
     refuse_foreign(&before, dbname)?;
     execute(session, "begin").map_err(describe)?;
     if before != Present::No {
-        // Under the lock the name keeps its table: somebody may have replaced ours since it was found.
+        // Nobody can rename or replace the table while it is locked. Before the lock, somebody may have put a table of
+        // their own under this name, so the table is examined again.
         execute(session, "lock table table_a").map_err(describe)?;
         refuse_foreign(&present(session)?, dbname)?;
         execute(session, "drop table table_a").map_err(describe)?;
@@ -119,7 +121,7 @@ fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), Table
     create_marked(session, shape).map_err(describe)
 }
 
-/// Marks the table as complete, unless another table has taken its place meanwhile.
+/// Marks the table as complete. Fails if somebody has meanwhile put another table under this name.
 fn finish(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     execute(session, "begin").map_err(describe)?;
     execute(session, "lock table table_a in share update exclusive mode").map_err(describe)?;
@@ -128,7 +130,7 @@ fn finish(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), Table
     execute(session, "commit").map_err(describe)
 }
 
-/// Fails if the table was not made here.
+/// Fails if the table that was found is not one that this program made.
 fn refuse_foreign(found: &Present, dbname: &str) -> Result<(), TablesError> {
     let is_copy = matches!(found, Present::Copy(_));
     if !is_copy && *found != Present::Other {
@@ -161,13 +163,13 @@ fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -
     Ok(())
 }
 
-/// Returns the time since `start`, milliseconds.
+/// Returns the time since `start` in milliseconds.
 fn since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Returns the shape of the existing table: the one in its mark if this program made it, otherwise the published shape
-/// with the values of options.
+/// Returns the shape of the existing table. If this program made the table, its mark has the shape; otherwise it is the
+/// published shape, with the values of the options.
 pub fn find(
     session: &mut Session,
     threads: Option<u32>,
@@ -215,7 +217,7 @@ fn present(session: &mut Session) -> Result<Present, LoadError> {
     })
 }
 
-/// Returns why the table could not be made.
+/// Returns the error that tells the user why the table could not be made.
 fn describe(error: LoadError) -> TablesError {
     const DENIED: &str = "42501";
     const WHAT: &str = "table_a";

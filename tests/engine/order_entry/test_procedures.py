@@ -189,6 +189,6 @@ def test_procedures_of_others_are_used_as_they_are_or_refused(order_entry, copy,
     assert (refused.status, refused.stderr) == (
         3,
         "pgtrial-engine order-entry: error: the procedure pgtrial_delivery(integer) was not made by pgtrial-engine "
-        "order-entry, and does not do the same; rename it, or name another database\n",
+        "order-entry, and does not do the same as the program's own procedure; rename it, or name another database\n",
     )
     assert procedures(target)["pgtrial_payment"] == made["pgtrial_payment"]

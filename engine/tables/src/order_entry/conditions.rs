@@ -1,7 +1,9 @@
-//! The consistency conditions 1 to 12 of clause 3.3.2, as queries. They hold at any time between transactions.
+//! The consistency conditions 1 to 12 of TPC-C's clause 3.3.2, as queries. They hold whenever no transaction is in
+//! progress.
 //!
-//! Condition 11 is of the specification's initial population: 2,100 orders of a district are delivered. Here the
-//! deliveries that customers have counted since are added, so that it holds after a run too.
+//! The specification states condition 11 for the initial population only, in which 2,100 orders of each district are
+//! delivered. The query here adds the deliveries that were counted in the customers' rows since then, so that the
+//! condition holds after a run too.
 
 use wire::error::ConnectionError;
 use wire::session::Session;
@@ -10,9 +12,10 @@ use wire::session::Session;
 pub struct Condition {
     /// The number of the condition in the specification.
     pub number: u32,
-    /// The equality that the condition asks for.
+    /// The equality that the condition requires.
     pub text: &'static str,
-    /// Rows of a place, and of two values that have to be equal there.
+    /// A query that returns a row for each place that the condition is about, such as a district or a customer: the
+    /// name of the place, and the two values that have to be equal.
     places: &'static str,
 }
 
@@ -131,11 +134,11 @@ pub const CONDITIONS: [Condition; 12] = [
     },
 ];
 
-/// Begins the transaction of all conditions: they are about one moment, even while a load runs.
+/// Begins a transaction for the queries of all conditions, so that they see one snapshot even while a load runs.
 pub fn begin(session: &mut Session) -> Result<(), ConnectionError> {
     session.query("begin isolation level repeatable read read only")?;
-    // the planners of PostgreSQL 10 and 13 expect one customer in condition 10, and join its parts by nested loops: for
-    // minutes
+    // For condition 10 the planners of PostgreSQL 10 and 13 estimate one customer and choose nested loops, which take
+    // minutes.
     session.query("set local enable_nestloop = off").map(drop)
 }
 

@@ -1,5 +1,5 @@
-//! The nine tables: their columns, keys and rows. Amounts of money have two digits more than the specification asks
-//! for, because a run without think times fills them in hours.
+//! The nine tables of order entry: their columns, keys and numbers of rows. Amounts of money have two more digits than
+//! the specification requires, because a load without think times reaches the specified limits within hours.
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS};
 
@@ -11,16 +11,16 @@ use crate::row::RowSource;
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static str,
-    /// The columns of the primary key; empty without one.
+    /// The columns of the primary key; empty if the table has none.
     pub key: &'static str,
     /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
-    /// The function that returns the number of rows.
+    /// The function that returns the table's number of rows in a population.
     pub count: fn(&Population) -> u64,
 }
 
-/// Name and columns of an address after a prefix.
+/// Returns the definitions of a name and an address, in columns whose names begin with the given prefix.
 macro_rules! address {
     ($prefix:literal) => {
         concat!(

@@ -1,4 +1,5 @@
-//! The marks that identify tables and procedures as this program's own, and the options that the tables were made with.
+//! The marks by which this program recognizes its tables and procedures of order entry, and the options with which the
+//! tables were made.
 
 use std::fmt;
 
@@ -9,16 +10,16 @@ use super::definition::TABLES;
 use crate::error::TablesError;
 use crate::table_set::present;
 
-/// The program whose name comments and messages have.
+/// The name of the program in comments and messages.
 pub const NAME: &str = "pgtrial-engine order-entry";
 
-/// The mark on each table and procedure, and before a finished load also that on `warehouse`.
+/// The mark on each table and procedure. The table `warehouse` has it only until all tables are complete.
 pub const PART: &str = "pgtrial order entry";
 
 /// The beginning of the mark that `warehouse` gets when all tables are complete.
 const MADE: &str = "pgtrial order entry: ";
 
-/// The options with which tables were made.
+/// The options with which the existing tables were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
     pub warehouses: u32,
@@ -51,7 +52,8 @@ impl Made {
     }
 }
 
-/// Finds the tables for a run. Restored or copied tables that this program once made are accepted too.
+/// Finds the tables for a run, and returns the options with which they were made. Tables that this program made and
+/// that were restored or copied since are accepted too.
 pub fn find(session: &mut Session, dbname: &str) -> Result<Made, TablesError> {
     let present = present(session, TABLES.iter().map(|table| table.name))?;
     let (dbname, command) = (dbname.to_owned(), format!("{NAME} load"));

@@ -1,4 +1,4 @@
-//! The tables of order entry: making them, finding them again, and the consistency conditions of their contents.
+//! The tables of order entry: makes them, finds existing ones, and checks the consistency conditions of their contents.
 
 pub mod conditions;
 mod definition;
@@ -25,8 +25,8 @@ use population::Population;
 pub use procedures::make_procedures;
 pub use space::{Space, space};
 
-/// Makes the tables over the given session and further ones, `jobs` in all, but not more than there are tables. Tables
-/// of an earlier load are replaced; it is an error if a table of the same name was made by something else.
+/// Makes the tables with `jobs` connections, one of which is `session`, but with no more connections than there are
+/// tables. Replaces the tables that an earlier load has made, and fails if somebody else's table has one of the names.
 pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), TablesError> {
     let began = Instant::now();
     let population = Population::new(made.warehouses, made.seed);

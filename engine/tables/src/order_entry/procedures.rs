@@ -1,5 +1,6 @@
-//! The transactions as stored procedures: each is one call. They do what the statements of the workload do, and return
-//! what the specification shows at the terminal.
+//! The transactions of order entry as stored procedures, so that a client runs a transaction with one CALL. The
+//! procedures run the same statements as the clients do without procedures, and return what the specification shows at
+//! the terminal.
 
 use wire::session::Session;
 
@@ -15,10 +16,11 @@ struct Procedure {
     body: &'static str,
 }
 
-/// The oldest version of the server that has procedures, as `server_version_num`.
+/// The oldest PostgreSQL that has procedures, as `server_version_num`.
 const OLDEST: u32 = 110_000;
 
-/// The statement that lets only one session at a time make the procedures: several engines of a run begin together.
+/// The statement that lets only one session at a time make the procedures, because the engines of a shared load all
+/// begin by making them.
 const LOCK: &str = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('pgtrial order entry'))";
 
 const PROCEDURES: [Procedure; 5] = [
@@ -56,7 +58,7 @@ const PROCEDURES: [Procedure; 5] = [
     },
 ];
 
-/// Makes the procedures that are missing or of another version of this program.
+/// Makes the procedures that are missing, and replaces those that another version of this program has made.
 pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     let failed = |error| TablesError::Make { what: "the procedures of order entry", error };
     let version = query(session, "select pg_catalog.current_setting('server_version_num')").map_err(failed)?;
@@ -70,10 +72,11 @@ pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     }
 }
 
-/// Makes the procedures that are missing. If a procedure that this program has not made prevents that, returns its
-/// signature.
+/// Makes the procedures that are missing. If a procedure of somebody else has one of the names and another body, makes
+/// no further ones and returns the signature of that procedure.
 fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
-    // What another engine has made while this one waited is seen, whatever the default isolation is.
+    // Another engine may make the procedures while this session waits for the lock. Only READ COMMITTED shows them
+    // then.
     execute(session, "begin isolation level read committed")?;
     execute(session, LOCK)?;
     let marks = Marks::open(session)?;
@@ -94,7 +97,7 @@ fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     execute(session, "commit").map(|()| None)
 }
 
-/// A procedure that exists under one of the program's names.
+/// An existing procedure that has one of the program's names.
 struct There {
     signature: String,
     body: String,
@@ -102,7 +105,7 @@ struct There {
 }
 
 impl Procedure {
-    /// Returns the procedures of this name that unqualified names reach.
+    /// Returns the procedures of this name that are visible under the session's search_path.
     fn found(&self, session: &mut Session, marks: &Marks) -> Result<Vec<There>, LoadError> {
         let sql = format!(
             "select oid::pg_catalog.regprocedure, prosrc, pg_catalog.obj_description(oid, 'pg_proc'), {} \

@@ -1,4 +1,4 @@
-//! Fields of rows that only order entry has.
+//! Appends the fields of rows that only the tables of order entry have.
 
 use ground::random::Random;
 

@@ -1,32 +1,34 @@
-//! The space that the tables take on disk, and the space that they would take after 60 days (clause 4.2.3).
+//! The disk space that the tables occupy, and the space that they would occupy after 60 days of the load (clause 4.2.3
+//! of TPC-C).
 
 use wire::session::Session;
 
 use crate::error::LoadError;
 use crate::session::query;
 
-/// The space that the tables take, with their indexes.
+/// The disk space that the tables and their indexes occupy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Space {
-    /// The size of all tables, bytes.
+    /// The size of all tables in bytes.
     pub bytes: f64,
-    /// The size of the tables to which new-orders add, bytes for each order.
+    /// The size of the tables to which new-order transactions add rows, in bytes for each order.
     pub bytes_per_order: f64,
 }
 
-/// The minutes of a day of the specification, which has eight hours.
+/// The minutes of a day in the specification, whose days have eight hours.
 const MINUTES_PER_DAY: f64 = 8.0 * 60.0;
 const DAYS: f64 = 60.0;
 
 impl Space {
-    /// Returns the size after 60 days of eight hours at this many new-order transactions a minute, bytes.
+    /// Returns the size in bytes of the tables after 60 days of eight hours at the given number of new-order
+    /// transactions a minute.
     pub fn after_60_days(&self, new_orders_per_minute: f64) -> f64 {
         self.bytes + DAYS * MINUTES_PER_DAY * new_orders_per_minute * self.bytes_per_order
     }
 }
 
-/// Asks the server for the space that the tables take. The number of orders is the planner's estimate, so that no table
-/// is read; returns `None` if there is no estimate.
+/// Asks the server for the space that the tables occupy. The number of orders is the planner's estimate, so that the
+/// server does not have to read a table. Returns `None` if the server has no estimate.
 pub fn space(session: &mut Session) -> Result<Option<Space>, LoadError> {
     const SQL: &str = "select sum(pg_catalog.pg_total_relation_size(c.oid)), \
         sum(pg_catalog.pg_total_relation_size(c.oid)) filter (where c.relname in ('orders', 'order_line', 'history')) \

@@ -1,11 +1,11 @@
-//! Random texts: clause 4.3.2.
+//! Random texts as clause 4.3.2 of TPC-C defines them.
 
 use ground::random::Random;
 
 const SYMBOLS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const FIRST_DIGIT: u64 = 52;
 
-/// The text that a tenth of the rows of `item` and `stock` contain in their data column.
+/// The word that the data column contains in a tenth of the rows of `item` and `stock`.
 const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// Appends from `min` to `max` letters and digits.
@@ -25,8 +25,8 @@ pub fn write_zip(random: &mut Random, out: &mut Vec<u8>) {
     out.extend_from_slice(b"11111");
 }
 
-/// Appends the data of an item or of stock: 26 to 50 letters and digits, in a tenth of the cases with [`ORIGINAL`]
-/// among them.
+/// Appends the contents of the data column of `item` or `stock`: 26 to 50 letters and digits, which contain
+/// [`ORIGINAL`] in a tenth of the cases.
 pub fn write_data(random: &mut Random, out: &mut Vec<u8>) {
     let start = out.len();
     write_letters(random, 26, 50, out);
@@ -36,7 +36,8 @@ pub fn write_data(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends symbols from the `first` on, of which there are `count`. Each takes 16 of the generator's bits.
+/// Appends `length` random symbols from the `count` symbols that begin with number `first`. Each symbol consumes 16 of
+/// the generator's bits.
 fn write_symbols(random: &mut Random, length: usize, first: u64, count: u64, out: &mut Vec<u8>) {
     let mut left = length;
     while left > 0 {
@@ -48,7 +49,7 @@ fn write_symbols(random: &mut Random, length: usize, first: u64, count: u64, out
     }
 }
 
-/// Returns one of the `count` symbols that begin with number `first`, chosen by 16 random bits.
+/// Returns one of the `count` symbols that begin with number `first`. The 16 random bits `bits` choose it.
 fn symbol(first: u64, count: u64, bits: u64) -> u8 {
     SYMBOLS[(first + ((bits * count) >> 16)) as usize]
 }
@@ -78,7 +79,7 @@ mod tests {
         let mean = all.len() as f64 / 62.0;
         for symbol in SYMBOLS {
             let count = all.iter().filter(|byte| *byte == symbol).count() as f64;
-            // Each symbol has 1057 or 1058 of 65536 values.
+            // Of the 65,536 values of 16 bits, 1,057 or 1,058 stand for each symbol.
             assert!((count / mean - 1.0).abs() < 0.08, "{symbol} {count} {mean}");
         }
     }

@@ -1,12 +1,12 @@
-//! Client-side data generation: rows by COPY, over one or several connections.
+//! Generates pgbench's rows in the client and sends them by COPY, over one or several connections.
 //!
-//! Only the transaction that has emptied a table may freeze its rows. So an ordinary table is filled over one
-//! connection. Partitions are filled in parallel: each connection empties and fills its partitions in one transaction,
-//! and all commit after the last is filled. An error leaves everything as it was before, unless the server dies between
-//! two commits.
+//! COPY with FREEZE works only in the transaction that has truncated the table. So an ordinary table is filled over one
+//! connection. Partitions are filled in parallel: each connection truncates and fills its partitions in one
+//! transaction, and all transactions commit after the last partition is filled. An error therefore leaves all tables as
+//! they were before, unless the server dies between two of the commits.
 //!
-//! Engines that share a load do not empty the tables, do not freeze rows, and fill an ordinary table over several
-//! connections too.
+//! Engines that share a load neither truncate the tables nor freeze rows, so each engine can fill an ordinary table
+//! over several connections.
 
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {
     if !options.shard.is_part() {
         execute(loader.session, if helpers.is_empty() { TRUNCATE } else { TRUNCATE_SMALL })?;
     }
-    // The accounts come last, in case there are foreign keys.
+    // The accounts are filled last because, if there are foreign keys, they refer to the branches.
     if options.shard.is_first() {
         fill_small_tables(loader.session, options)?;
     }
@@ -52,7 +52,7 @@ pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {
 
 fn fill_small_tables(session: &mut Session, options: &InitOptions) -> Result<(), LoadError> {
     let branches = u64::from(options.scale);
-    // The filler of branches and tellers is NULL and that of accounts empty, as in pgbench.
+    // As in pgbench, the column filler is NULL for branches and tellers, and empty for accounts.
     copy_text(session, options, "pgbench_branches", 0..branches, |row, out| {
         let _ = writeln!(out, "{}\t0\t\\N", row + 1);
     })?;
@@ -66,7 +66,7 @@ pub fn write_account(row: u64, out: &mut Vec<u8>) {
     let _ = writeln!(out, "{}\t{}\t0\t", row + 1, row / ACCOUNTS_PER_BRANCH + 1);
 }
 
-/// Fills a table as pgbench does, in text format, whatever kind of relation it is.
+/// Fills a table with COPY in text format, as pgbench does. This works for a relation of any kind.
 fn copy_text(
     session: &mut Session,
     options: &InitOptions,
@@ -90,8 +90,8 @@ fn style(options: &InitOptions) -> ProgressStyle {
     if options.quiet { ProgressStyle::Quiet } else { ProgressStyle::Rows }
 }
 
-/// Fills the tables that hold the accounts, over the further connections in `helpers` or, if there are none, over the
-/// loader's session. Returns the helpers, whose transactions are still open.
+/// Fills the tables that hold the accounts over the connections in `helpers` or, if there are none, over the loader's
+/// own session. Returns the helpers, whose transactions are still open: the caller commits them.
 fn fill_accounts(
     loader: &mut Loader,
     tables: Vec<AccountsTable>,
@@ -118,9 +118,9 @@ fn fill_accounts(
     filled
 }
 
-/// Fills one table of accounts. If the table is not shared with other engines, this transaction has emptied it; the
-/// balance and the filler, which are the same in every row, are then made defaults of the table during COPY. The server
-/// reads half as many fields that way, which saves a fifth of its work.
+/// Fills one table of accounts. If no other engine fills the table, the caller has truncated it in this transaction.
+/// The function then sets defaults for the columns filler and abalance during COPY, because both have the same value in
+/// every row: the server reads half as many fields, which saves a fifth of its work.
 fn fill(
     session: &mut Session,
     table: &AccountsTable,

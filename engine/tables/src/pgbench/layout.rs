@@ -1,5 +1,5 @@
-//! The tables that hold pgbench's accounts (pgbench_accounts or its partitions), and the rows of each. How they are
-//! filled depends on their definition.
+//! Finds the tables that hold pgbench's accounts (pgbench_accounts or its partitions), and the rows that belong into
+//! each of them. The definition of the tables decides whether the engine can fill them separately.
 
 use std::ops::Range;
 use std::slice;
@@ -11,21 +11,21 @@ use super::rows::{HashPartition, RowSet};
 use crate::error::LoadError;
 use crate::session::query_if_allowed;
 
-/// The number of hash partitions above which they are filled through their parent: for each partition, the engine
-/// hashes all rows.
+/// The largest number of hash partitions that are filled one by one. More partitions are filled through their parent,
+/// because the engine hashes all rows once for each partition.
 const MAX_HASH_PARTITIONS: usize = 64;
 
 /// An ordinary table that holds accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountsTable {
-    /// The name as a statement needs it.
+    /// The table's name as an SQL statement needs it: qualified and quoted where necessary.
     pub name: String,
     pub rows: RowSet,
     /// True if account numbers have 64 bits.
     pub is_bigint: bool,
 }
 
-/// Bounds and key of a partition or a partitioned table.
+/// The expressions for the bounds of a partition and for the key of a partitioned table.
 const PARTITION: &str = "pg_catalog.pg_get_expr(c.relpartbound, c.oid), pg_catalog.pg_get_partkeydef(c.oid)";
 
 /// The query that returns a row for pgbench_accounts, then one for each table that inherits from it, in the order of
@@ -44,11 +44,13 @@ where c.oid = root.oid \
   or c.oid in (select i.inhrelid from pg_catalog.pg_inherits i where i.inhparent = root.oid) \
 order by c.oid <> root.oid, c.oid";
 
-/// Returns the tables of accounts that this engine fills, each with its rows, if each table can be filled by itself
-/// with two of its columns only, while the other columns have the same value in every row and are defaults of the
-/// table. This requires that the user owns the tables, because only an owner may alter them, and that they are exactly
-/// as pgbench makes them, without triggers (so without foreign keys) or anything else that a change of defaults would
-/// affect. Returns `None` for other tables, and if the catalogs cannot be read: such tables are filled as pgbench does.
+/// Returns the tables of accounts that this engine fills, with the rows of each. Returns `None` if the tables have to
+/// be filled as pgbench does it, or if the catalogs cannot be read.
+///
+/// With the result, each table is filled by its own COPY of two columns, while the other two columns get their values
+/// from temporary defaults. This requires that the user owns the tables, since only an owner may alter them, and that
+/// they are exactly as pgbench makes them: without triggers (and so without foreign keys), and without anything else
+/// that a change of defaults would affect.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
     let partition = if session.server.has_partitions() { PARTITION } else { "null, null" };
     let survey = query_if_allowed(session, &SURVEY.replace("{partition}", partition))?.unwrap_or_default();
@@ -84,7 +86,7 @@ fn table(row: &Row, rows: RowSet) -> Option<AccountsTable> {
     (field(row, 1) == Some("r")).then_some(AccountsTable { name: field(row, 0)?.to_owned(), rows, is_bigint })
 }
 
-/// Returns the rows of range partitions, if there is a partition for every row.
+/// Returns the rows of each range partition, or `None` if some row has no partition.
 fn range_partitions(partitions: &[Row], rows: u64) -> Option<Vec<RowSet>> {
     let ranges: Vec<_> = partitions.iter().map(|row| range(field(row, 2)?, rows)).collect::<Option<_>>()?;
     let placed: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -106,7 +108,8 @@ fn range(bounds: &str, rows: u64) -> Option<Range<u64>> {
     Some(from..to.max(from))
 }
 
-/// Returns the rows of hash partitions, if they have one modulus and every remainder is present.
+/// Returns the rows of each hash partition, or `None` if the partitions differ in their modulus or a remainder is
+/// missing.
 fn hash_partitions(partitions: &[Row], rows: u64) -> Option<Vec<RowSet>> {
     let modulus = partitions.len() as u64;
     let prefix = format!("FOR VALUES WITH (modulus {modulus}, remainder ");
@@ -124,9 +127,9 @@ fn field(row: &Row, index: usize) -> Option<&str> {
     row.get(index)?.as_deref()
 }
 
-/// Returns the parts of the tables that this engine fills, if several engines share the tables: the rows in the range
-/// `own`, divided among `wanted` connections. Shared tables are neither altered nor emptied while they are filled, so
-/// several connections can fill an ordinary table.
+/// Returns what this engine fills if several engines share the tables: the rows in the range `own`, divided among
+/// `wanted` connections. Shared tables are neither altered nor truncated while they are filled, so several connections
+/// can fill an ordinary table.
 fn own(tables: &[AccountsTable], own: &Range<u64>, wanted: usize) -> Vec<AccountsTable> {
     let tables = cut(tables, slice::from_ref(own));
     if tables.len() >= wanted {
@@ -137,7 +140,8 @@ fn own(tables: &[AccountsTable], own: &Range<u64>, wanted: usize) -> Vec<Account
     cut(&tables, &(0..wanted).map(|number| bound(number)..bound(number + 1)).collect::<Vec<_>>())
 }
 
-/// Returns the tables cut to each of the ranges, without those that have no rows in a range.
+/// Returns, for each of the ranges, the tables restricted to the rows in that range. Tables without a row in the range
+/// are left out.
 fn cut(tables: &[AccountsTable], ranges: &[Range<u64>]) -> Vec<AccountsTable> {
     let within =
         |table: &AccountsTable, range| table.rows.within(range).map(|rows| AccountsTable { rows, ..table.clone() });
@@ -209,8 +213,8 @@ mod tests {
         assert_eq!(survey([1, 1]), None);
     }
 
-    /// Returns the bounds of the ranges that the engine `index` of three fills, if there is a partition for each of
-    /// these bounds.
+    /// Returns the bounds of the ranges that engine number `index` of three fills, for range partitions with the given
+    /// bounds.
     fn filled(bounds: &[(u64, u64)], index: usize, wanted: usize) -> Vec<(u64, u64)> {
         let table = |(start, end): &(u64, u64)| AccountsTable {
             name: "pgbench_accounts".to_owned(),

@@ -1,4 +1,4 @@
-//! The connections that `pgbench -i` loads over.
+//! The connections over which `pgbench -i` loads the tables.
 
 use std::sync::Arc;
 
@@ -19,8 +19,9 @@ pub struct Loader<'a> {
     has_warned: bool,
 }
 
-/// The query that returns the number of the session's process, whether a time limit may end a session that waits for
-/// others, and how many further connections the limits of server, role and database allow.
+/// The query that returns the process number of the session's server process, whether a timeout would end a session
+/// that waits for other sessions, and how many more connections the limits of the server, the role and the database
+/// allow.
 const ROOM: &str = "\
 select pg_catalog.pg_backend_pid(), \
   exists (select from (values ('idle_in_transaction_session_timeout'), ('idle_session_timeout'), \
@@ -37,7 +38,7 @@ select pg_catalog.pg_backend_pid(), \
       from pg_catalog.pg_database d where d.datname = pg_catalog.current_database() and d.datconnlimit >= 0))";
 
 impl<'a> Loader<'a> {
-    /// Makes a loader whose first connection is the session.
+    /// Makes a loader that uses `session` as its first connection.
     pub fn new(
         target: &'a Arc<Target>,
         session: &'a mut Session,
@@ -47,8 +48,9 @@ impl<'a> Loader<'a> {
         Self { target, session, options, backends, has_warned: false }
     }
 
-    /// Opens connections to work on `items` things in parallel. Returns none if the loader's own session does as well,
-    /// or if others could wait for them: the first such time with a warning. The session must be in no transaction.
+    /// Opens connections for work on `items` tables in parallel. Returns no connections if parallel work would not be
+    /// faster than the loader's own session. Returns none either if further connections are not safe (see
+    /// [`Self::obstacle`]), and then warns the user once. The session must be in no transaction.
     pub fn open_helpers(&mut self, items: usize) -> Result<Vec<Session>, LoadError> {
         let count = self.options.connections().min(items);
         // With several hosts, another connection might reach another server.
@@ -71,9 +73,9 @@ impl<'a> Loader<'a> {
         Ok(helpers)
     }
 
-    /// Returns the reason for which `count` further connections must not be opened: they could wait for each other for
-    /// ever, the server could end them, or the limit of connections could be exceeded. Returns `None` if there is no
-    /// such reason.
+    /// Returns the reason for which the loader must not open `count` further connections: a pooler could make them wait
+    /// for each other for ever, the server could end them while they wait, or they could exceed the limit of
+    /// connections. Returns `None` if the loader may open them.
     fn obstacle(&mut self, count: usize) -> Result<Option<String>, LoadError> {
         let found = query_if_allowed(self.session, ROOM)?.unwrap_or_default();
         let Some([Some(process), Some(limits_time), Some(free)]) = found.first().map(Vec::as_slice) else {
@@ -81,7 +83,7 @@ impl<'a> Loader<'a> {
         };
         let own = self.session.backend().and_then(|backend| backend.process()).map(|number| number.to_string());
         let obstacle = if own.as_ref() != Some(process) {
-            "the server is reached through a pooler, which may have no further one".to_owned()
+            "the server is reached through a pooler, which may have no further connection".to_owned()
         } else if limits_time == "t" {
             "the server ends sessions that wait (idle_in_transaction_session_timeout, idle_session_timeout or \
              transaction_timeout)"
@@ -89,7 +91,7 @@ impl<'a> Loader<'a> {
         } else if free.parse::<i64>().is_ok_and(|free| free >= count as i64) {
             return Ok(None);
         } else {
-            format!("--load-jobs needs {count} further connections, and free are {free}")
+            format!("--load-jobs needs {count} further connections, but only {free} are free")
         };
         Ok(Some(obstacle))
     }

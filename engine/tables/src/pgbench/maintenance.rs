@@ -1,4 +1,5 @@
-//! Vacuum and primary keys: the partitions of pgbench_accounts in parallel, over several connections.
+//! Runs VACUUM on pgbench's tables and makes their primary keys. Partitions of pgbench_accounts are processed in
+//! parallel, over several connections.
 
 use wire::session::Session;
 
@@ -9,14 +10,15 @@ use crate::error::LoadError;
 use crate::parallel::for_each;
 use crate::session::{MAX_SORT_MEMORY_KB, execute, query_if_allowed, raise_sort_memory};
 
-/// A condition on a partition: it has no index yet.
+/// A condition on a partition: true if the partition has no index yet.
 const HAS_NO_INDEX: &str = "not c.relhasindex";
 
-/// A condition on a partition: the server can analyse a partitioned table without its partitions (since PostgreSQL 18).
+/// A condition that is true if the server can analyse a partitioned table without also analysing its partitions, as
+/// PostgreSQL 18 and later can.
 const HAS_ANALYZE_ONLY: &str = "pg_catalog.current_setting('server_version_num')::int >= 180000";
 
-/// Vacuums and analyses the tables. If the partitions were vacuumed in parallel, the partitioned table itself only
-/// needs statistics.
+/// Vacuums and analyses the tables. After the partitions were vacuumed in parallel, the partitioned table itself is
+/// only analysed.
 pub fn vacuum(loader: &mut Loader) -> Result<(), LoadError> {
     for table in statements::TABLES {
         let is_done = table == statements::ACCOUNTS
@@ -49,7 +51,7 @@ pub fn create_primary_keys(loader: &mut Loader) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Runs `sql`, in one transaction with the setting before it, if there is one.
+/// Runs `sql`. If there is a `setting`, runs the setting's statement first, both in one transaction.
 fn execute_after(session: &mut Session, setting: Option<&str>, sql: &str) -> Result<(), LoadError> {
     match setting {
         None => execute(session, sql),
@@ -57,9 +59,10 @@ fn execute_after(session: &mut Session, setting: Option<&str>, sql: &str) -> Res
     }
 }
 
-/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections, and
-/// returns true. Returns false if one connection does as well, if the catalogs cannot be read, or if a partition is not
-/// an ordinary table that the user owns and for which `condition` holds, an SQL condition on its row `c` of `pg_class`.
+/// Calls `work` for each partition of pgbench_accounts, with the name of the partition and the number of partitions,
+/// over several connections, and returns true. Returns false without calling `work` if one connection is as fast, if
+/// the catalogs cannot be read, or if some partition is not an ordinary table, belongs to another user or does not meet
+/// `condition`, which is an SQL condition on the partition's row `c` of `pg_class`.
 fn in_parallel(
     loader: &mut Loader,
     condition: &str,

@@ -20,13 +20,13 @@ use crate::session::{Backends, execute};
 use loader::Loader;
 use options::InitOptions;
 
-/// A step of the initialization, a letter of `--init-steps`.
+/// A step of the initialization, which one letter of `--init-steps` names.
 #[derive(Clone, Copy)]
 pub struct InitStep {
     letter: char,
-    /// The line that announces the step.
+    /// The line that is printed before the step begins.
     announcement: &'static str,
-    /// The name in the summary at the end.
+    /// The name of the step in the summary that is printed at the end.
     name: &'static str,
     run: fn(&mut Loader) -> Result<(), LoadError>,
 }
@@ -53,14 +53,14 @@ const STEPS: [InitStep; 7] = [
 ];
 
 impl InitStep {
-    /// Returns the step of a letter of `--init-steps`.
+    /// Returns the step that a letter of `--init-steps` names, or `None` if the letter names no step.
     pub fn from_letter(letter: char) -> Option<Self> {
         STEPS.into_iter().find(|step| step.letter == letter)
     }
 }
 
-/// Runs the steps in the given order. Tells the user each step and, at the end, the times of all. Every
-/// connection that is used is added to `backends`.
+/// Runs the steps in the given order, prints each step and, at the end, the times of all steps. Adds the server process
+/// of every connection to `backends`, so that an interrupt can cancel its work.
 pub fn initialize(
     target: &Arc<Target>,
     session: &mut Session,
@@ -83,7 +83,7 @@ pub fn initialize(
     Ok(())
 }
 
-/// Makes the tables. With `--mark-by` one transaction makes and marks them: whatever interrupts it, no table is left
+/// Makes the tables. With `--mark-by`, one transaction makes and marks them, so that an interruption leaves no table
 /// without its mark.
 fn create_tables(loader: &mut Loader) -> Result<(), LoadError> {
     let mark_by = loader.options.mark_by.as_deref();

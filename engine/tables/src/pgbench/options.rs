@@ -7,37 +7,38 @@ use ground::shard::Shard;
 pub const TELLERS_PER_BRANCH: u64 = 10;
 pub const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 
-/// The largest number of connections among which the memory for sorting keys is divided.
+/// The largest number of connections into which the memory for sorting keys is divided.
 pub const MAX_CONNECTIONS: usize = 8;
 
 /// The options of `pgbench -i`.
 #[derive(Debug, Clone)]
 pub struct InitOptions {
-    /// The number of branches; each has 10 tellers and 100,000 accounts.
+    /// The scale factor, which is the number of branches. Each branch has 10 tellers and 100,000 accounts.
     pub scale: u32,
     /// The fillfactor, percent, from 10 to 100.
     pub fillfactor: u32,
-    /// Prints a progress line every five seconds instead of every 100,000 rows.
+    /// True to print a progress line every five seconds; false to print one every 100,000 rows.
     pub quiet: bool,
-    /// The tablespace of the tables, if not the server's default.
+    /// The tablespace of the tables; `None` for the server's default.
     pub tablespace: Option<String>,
-    /// The tablespace of the indexes, if not the server's default.
+    /// The tablespace of the indexes; `None` for the server's default.
     pub index_tablespace: Option<String>,
     pub unlogged: bool,
     /// The number of partitions of pgbench_accounts; 0 for an ordinary table.
     pub partitions: u32,
     pub partition_method: PartitionMethod,
-    /// The greatest number of connections to load over, if the user chooses their number.
+    /// The greatest number of connections for loading, if the user has chosen it.
     pub jobs: Option<usize>,
-    /// The query of `--mark-by`, whose statements mark the tables in the transaction that makes them.
+    /// The query of `--mark-by`. The transaction that makes the tables runs the statements that the query returns,
+    /// which mark the tables.
     pub mark_by: Option<String>,
-    /// The share of this engine of the rows. Engines that share a load neither make nor empty the tables: that is done
-    /// before they start.
+    /// The share of the rows that this engine generates. If several engines share a load, none of them makes or
+    /// truncates the tables: they must exist, and be empty, before the engines start.
     pub shard: Shard,
 }
 
 impl InitOptions {
-    /// Returns the number of accounts of all engines.
+    /// Returns the number of accounts that all engines together generate.
     pub fn all_accounts(&self) -> u64 {
         ACCOUNTS_PER_BRANCH * u64::from(self.scale)
     }
@@ -47,8 +48,9 @@ impl InitOptions {
         self.shard.range(self.all_accounts())
     }
 
-    /// Returns the number of connections that load: one, as in pgbench, unless the user chose another number. A pooler
-    /// may have no room for more, and a connection that waits for others in its transaction may be ended by the server.
+    /// Returns the number of connections for loading. Unless the user chose a number, it is one, as in pgbench: a
+    /// pooler may have no further connections, and the server may end a connection that waits for others in its
+    /// transaction.
     pub fn connections(&self) -> usize {
         self.jobs.unwrap_or(1)
     }
@@ -72,7 +74,7 @@ impl Default for InitOptions {
     }
 }
 
-/// The method by which rows are assigned to partitions.
+/// The method by which rows are assigned to the partitions of pgbench_accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionMethod {
     Range,
@@ -80,7 +82,7 @@ pub enum PartitionMethod {
 }
 
 impl PartitionMethod {
-    /// Returns the name that the option and the statement use.
+    /// Returns the method's name in the option and in SQL.
     pub fn name(self) -> &'static str {
         match self {
             PartitionMethod::Range => "range",

@@ -1,6 +1,7 @@
-//! The rows of pgbench_accounts: which rows a table holds, and their encoding in COPY's binary format.
+//! Generates the rows of pgbench_accounts in COPY's binary format, and finds the rows that belong to each partition.
 //!
-//! The rows of hash partitions are found as PostgreSQL finds the partition of a row.
+//! The rows of a hash partition are found with the same hash function by which PostgreSQL chooses the partition of a
+//! row.
 
 use std::ops::Range;
 
@@ -10,18 +11,18 @@ use crate::copy::encode_row;
 /// The seed of PostgreSQL's hashes for partitioning (`HASH_PARTITION_SEED` in `partitioning/partbounds.h`).
 const SEED: u64 = 0x7A5B_2236_7996_DCFD;
 
-/// The constant that `hash_combine64` adds to the hash of a column.
+/// The constant that PostgreSQL's `hash_combine64` adds to the hash of a column.
 const COMBINE: u64 = 0x49a0_f4dd_15e5_a8e3;
 
-/// The rows of a table. Row n, counted from 0, is account n + 1.
+/// The rows that belong to one table. Row n, counted from 0, is account n + 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
     pub range: Range<u64>,
-    /// The hash partition to which a row of the range must belong; `None` if all rows of the range belong to the set.
+    /// The hash partition whose rows the set contains; `None` if the set contains all rows of the range.
     pub hash: Option<HashPartition>,
 }
 
-/// The rows whose hash of the account number has this remainder.
+/// A hash partition: it has the rows whose hash of the account number has this remainder for this modulus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HashPartition {
     pub modulus: u64,
@@ -42,14 +43,15 @@ impl HashPartition {
     }
 }
 
-/// Returns the remainder, modulo `modulus`, of the hash of a row whose partition key is the integer column `key`, `int`
-/// or `bigint`: `hashint4extended` and `hashint8extended` return the same for values that both types hold.
+/// Returns the remainder, modulo `modulus`, of the hash that PostgreSQL computes for a partition key of the value
+/// `key`. The column may be `int` or `bigint`, because `hashint4extended` and `hashint8extended` return the same for
+/// values that both types hold.
 fn remainder(key: u64, modulus: u64) -> u64 {
     let low = key as u32 ^ (key >> 32) as u32;
     hash_u32(low, SEED).wrapping_add(COMBINE) % modulus
 }
 
-/// Implements `hash_bytes_uint32_extended` of PostgreSQL: Bob Jenkins's lookup3 of one word.
+/// Computes PostgreSQL's `hash_bytes_uint32_extended`, which is Bob Jenkins's lookup3 for one 32-bit word.
 fn hash_u32(key: u32, seed: u64) -> u64 {
     let start = 0x9e37_79b9_u32.wrapping_add(4).wrapping_add(3_923_095);
     let (mut a, mut b, mut c) = (start.wrapping_add((seed >> 32) as u32), start.wrapping_add(seed as u32), start);
@@ -74,10 +76,10 @@ fn hash_u32(key: u32, seed: u64) -> u64 {
     u64::from(b) << 32 | u64::from(c)
 }
 
-/// The columns of the generated rows.
+/// The columns of pgbench_accounts that COPY sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowColumns {
-    /// Account and branch; balance and filler are defaults of the table.
+    /// The columns aid and bid. The columns abalance and filler get their values from temporary defaults of the table.
     AccountAndBranch,
     All,
 }
@@ -95,9 +97,9 @@ impl RowColumns {
 /// Generates the rows of one table in COPY's binary format.
 pub struct AccountRows {
     left: RowSet,
-    /// The size of an account number, bytes.
+    /// The size of an account number in bytes.
     width: usize,
-    /// The row generated last. Only the account and the branch change.
+    /// The bytes of the row that was generated last. From row to row only the account and the branch change.
     row: Vec<u8>,
 }
 
@@ -107,18 +109,18 @@ impl AccountRows {
         let account = &[0; 8][..width];
         let row = match columns {
             RowColumns::AccountAndBranch => encode_row(&[account, &[0; 4]]),
-            // balance 0 and an empty filler
+            // The balance is 0, and the filler is empty.
             RowColumns::All => encode_row(&[account, &[0; 4], &[0; 4], &[]]),
         };
         Self { left: rows, width, row }
     }
 
-    /// Appends the next row; returns false if there is none.
+    /// Appends the next row. Returns false if all rows were generated.
     pub fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         let RowSet { range, hash } = &mut self.left;
         let Some(row) = range.find(|row| hash.is_none_or(|partition| partition.contains(*row))) else { return false };
         let (account, branch) = ((row + 1).to_be_bytes(), ((row / ACCOUNTS_PER_BRANCH + 1) as u32).to_be_bytes());
-        // Two bytes are the number of fields, four before each field its length.
+        // A row begins with the number of fields in two bytes. Each field begins with its length in four bytes.
         let (account_at, branch_at) = (6, 10 + self.width);
         self.row[account_at..account_at + self.width].copy_from_slice(&account[8 - self.width..]);
         self.row[branch_at..branch_at + 4].copy_from_slice(&branch);
@@ -137,7 +139,7 @@ mod tests {
         bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Returns the rows as COPY's text, read back as the server reads the binary format; and their number.
+    /// Generates the rows in binary format, decodes them, and returns them as COPY's text with their number.
     fn as_text(rows: &RowSet, is_bigint: bool, columns: RowColumns) -> (Vec<u8>, u64) {
         let mut source = AccountRows::new(rows.clone(), is_bigint, columns);
         let (sent, rows) = read_back(|out| source.write_next(out));
@@ -204,7 +206,8 @@ mod tests {
         assert_eq!(accounts, (1..=20_000).collect::<Vec<_>>());
     }
 
-    /// Checks hashes against `select hashint8extended(key, 8816678312871386365)` of PostgreSQL 18.
+    /// Checks the engine's hashes against values of `select hashint8extended(key, 8816678312871386365)` in PostgreSQL
+    /// 18.
     #[test]
     fn hashes_are_the_servers() {
         let known: [(u64, i64); 6] = [

@@ -1,27 +1,27 @@
-//! The statements that make and unmake pgbench's tables, exactly as pgbench sends them.
+//! The statements that make and drop pgbench's tables, exactly as pgbench sends them.
 
 use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, PartitionMethod, TELLERS_PER_BRANCH};
 
-/// The largest table, and the only one that may have partitions.
+/// The name of the accounts' table, which is the largest and the only one that may have partitions.
 pub const ACCOUNTS: &str = "pgbench_accounts";
 
-/// The tables in the order of vacuum.
+/// The names of the tables in the order in which pgbench vacuums them.
 pub const TABLES: [&str; 4] = ["pgbench_branches", "pgbench_tellers", ACCOUNTS, "pgbench_history"];
 
-/// The tables and columns of the primary keys, in their order.
+/// The tables and the columns of their primary keys, in the order in which pgbench makes the keys.
 pub const PRIMARY_KEYS: [(&str, &str); 3] =
     [("pgbench_branches", "bid"), ("pgbench_tellers", "tid"), (ACCOUNTS, "aid")];
 
 pub const DROP: &str = "drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// The statement that empties all tables. It is a single statement, because foreign keys forbid to empty one of the
-/// tables alone.
+/// The statement that truncates all tables. PostgreSQL does not truncate a table alone if foreign keys of others refer
+/// to it, so one statement has to name all tables.
 pub const TRUNCATE: &str = "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// The statement that empties the tables except pgbench_accounts.
+/// The statement that truncates all tables except pgbench_accounts.
 pub const TRUNCATE_SMALL: &str = "truncate table pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// The scale from which on account numbers need 64 bits (`SCALE_32BIT_THRESHOLD`).
+/// The lowest scale at which account numbers need 64 bits (`SCALE_32BIT_THRESHOLD` of pgbench).
 const BIGINT_SCALE: u32 = 20_000;
 
 /// Returns the statements that make the foreign keys.
@@ -53,13 +53,13 @@ pub fn primary_key(table: &str, column: &str, options: &InitOptions) -> String {
     format!("alter table {table} add primary key ({column}){place}")
 }
 
-/// Returns the statements that make the partitions of pgbench_accounts, if there are any.
+/// Returns the statements that make the partitions of pgbench_accounts; none if the table is not partitioned.
 pub fn create_partitions(options: &InitOptions) -> Vec<String> {
     let count = u64::from(options.partitions);
     let unlogged = if options.unlogged { " unlogged" } else { "" };
     let size = options.all_accounts().div_ceil(count.max(1));
     let bounds = |number: u64| match options.partition_method {
-        // Open at both ends: there is a partition for any account number.
+        // The first and the last partition have an open end, so that every account number has a partition.
         PartitionMethod::Range => {
             let from = if number == 1 { "minvalue".to_owned() } else { ((number - 1) * size + 1).to_string() };
             let to = if number == count { "maxvalue".to_owned() } else { (number * size + 1).to_string() };
@@ -79,7 +79,7 @@ pub fn create_partitions(options: &InitOptions) -> Vec<String> {
         .collect()
 }
 
-/// Returns the statements that fill the tables on the server, in one transaction.
+/// Returns the statements with which the server generates the rows itself, in one transaction.
 pub fn generate_on_server(options: &InitOptions) -> Vec<String> {
     let (scale, accounts) = (options.scale, options.all_accounts());
     vec![
@@ -104,7 +104,8 @@ pub fn create(options: &InitOptions) -> Vec<String> {
     let aid = if options.scale >= BIGINT_SCALE { "bigint" } else { "int" };
     let fill = format!(" with (fillfactor={})", options.fillfactor);
     let place = tablespace("", options.tablespace.as_deref());
-    // A partitioned table can neither be unlogged nor have a fill factor; pgbench logs the small tables too then.
+    // A partitioned table can be neither unlogged nor have a fillfactor. If there are partitions, pgbench makes the
+    // small tables logged too.
     let (kind, accounts) = match (options.partitions, options.unlogged) {
         (0, true) => (" unlogged", fill.clone()),
         (0, false) => ("", fill.clone()),
@@ -120,7 +121,7 @@ pub fn create(options: &InitOptions) -> Vec<String> {
     .to_vec()
 }
 
-/// Returns ` tablespace "NAME"` after `prefix`, or an empty text without a name.
+/// Returns `prefix`, then ` tablespace "NAME"`; an empty text if there is no name.
 fn tablespace(prefix: &str, name: Option<&str>) -> String {
     name.map(|name| format!("{prefix} tablespace \"{}\"", name.replace('"', "\"\""))).unwrap_or_default()
 }

@@ -1,27 +1,27 @@
-//! Random values of columns. The value that a column of a row gets depends on the seed, the table, the row and the
-//! column alone, and not on which connection makes the row or which values were drawn before. All arithmetic is on
-//! whole numbers, so that it is the same on every machine.
+//! Random values for the columns of generated tables. The value of a column in a row depends only on the seed, the
+//! table, the row and the column. It depends neither on the connection that makes the row nor on values that were drawn
+//! before. All arithmetic is on whole numbers, so that every machine generates the same values.
 //!
-//! `output(seed, n)` is output number n, from 0, of splitmix64. The bits of a column are
+//! `output(seed, n)` is output number n, counted from 0, of the generator splitmix64. The random bits of a column are
 //! `output(output(output(seed, table), row), column)`.
 
 use ground::random::splitmix64_at;
 
-/// The draws of a table.
+/// The random values of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct TableDraws(u64);
 
-/// The draws of a row.
+/// The random values of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowDraws(u64);
 
 impl TableDraws {
-    /// Returns the draws of the table of this number.
+    /// Returns the random values of the table with number `table`.
     pub fn new(seed: u64, table: u64) -> Self {
         Self(splitmix64_at(seed, table))
     }
 
-    /// Returns the draws of the row of this number.
+    /// Returns the random values of the row with number `number`.
     pub fn row(self, number: i64) -> RowDraws {
         RowDraws(splitmix64_at(self.0, number as u64))
     }
@@ -33,41 +33,43 @@ impl RowDraws {
         splitmix64_at(self.0, column)
     }
 
-    /// Returns a number from 0 to below `count`: the upper 32 bits times `count`, divided by 2^32.
+    /// Returns a random number that is at least 0 and below `count`: the upper 32 bits times `count`, divided by 2^32.
     pub fn below(self, column: u64, count: i64) -> i64 {
         (((self.bits(column) >> 32) * count as u64) >> 32) as i64
     }
 
-    /// Returns a number from `min` to `max`.
+    /// Returns a random number from `min` to `max`, both included.
     pub fn between(self, column: u64, min: i64, max: i64) -> i64 {
         min + self.below(column, max - min + 1)
     }
 
-    /// Returns true if a draw of 100 is below `percent`.
+    /// Returns true with a probability of `percent` per cent.
     pub fn is_one_of(self, column: u64, percent: i64) -> bool {
         self.below(column, 100) < percent
     }
 
-    /// Returns one of several values.
+    /// Returns a random element of `of`.
     pub fn one<'a, T: ?Sized>(self, column: u64, of: &[&'a T]) -> &'a T {
         of[self.below(column, of.len() as i64) as usize]
     }
 
-    /// Returns a rank from 1 to `count` by Zipf's law in octaves: each octave (1, 2 to 3, 4 to 7, ...) is drawn equally
-    /// often, and each rank in it. Two columns are drawn: the octave from this one, the rank from the next.
+    /// Returns a random rank from 1 to `count` that follows roughly Zipf's law: each octave of ranks (1, 2 to 3, 4 to
+    /// 7, ...) has the same probability, and within an octave each rank has. The octave is drawn with number `column`,
+    /// and the rank with `column + 1`.
     pub fn zipf(self, column: u64, count: i64) -> i64 {
         let octave = self.below(column, 64 - i64::from(count.leading_zeros()));
         self.in_octave(column + 1, octave, count)
     }
 
-    /// Returns a rank of an octave, at most `count`.
+    /// Returns a random rank of an octave (octave n begins with rank 2^n), but none above `count`.
     pub fn in_octave(self, column: u64, octave: i64, count: i64) -> i64 {
         let first = 1 << octave;
         first + self.below(column, first.min(count - first + 1))
     }
 }
 
-/// Returns the number from 1 to `count` that has a rank from 1 to `count`: frequent ones are spread over the table.
+/// Maps a rank from 1 to `count` to the number of a row from 1 to `count`, so that the rows with frequent ranks are
+/// spread over the whole table.
 pub fn spread(rank: i64, count: i64) -> i64 {
     const PRIME: i64 = 20_261_803;
     rank * PRIME % count + 1

@@ -16,18 +16,18 @@ use crate::table_set::{PlannedTable, TableSet, make_set};
 pub use population::Scale;
 use population::{Population, Table};
 
-/// The program whose name messages have.
+/// The name of the program in messages.
 pub const NAME: &str = "pgtrial-engine generate";
 
 /// The tables of a suite.
 pub struct SuiteTables {
     pub name: &'static str,
-    /// The tables of the suite in messages: `the tables of reports`.
+    /// The name of the suite's tables in messages, such as `the tables of reports`.
     what: &'static str,
-    /// The mark on each table, and before a finished load also that on the first.
+    /// The mark on each table. The first table has it only until all tables are complete.
     part: &'static str,
     tables: &'static [Table],
-    /// The foreign keys: table, columns and the table that they refer to.
+    /// The foreign keys: the table, its columns, and the table that they refer to.
     foreign_keys: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -49,8 +49,8 @@ pub const SUITES: [SuiteTables; 2] = [
     },
 ];
 
-/// Makes the tables of a suite over the given session and further ones, `jobs` in all. Tables of an earlier load are
-/// replaced; it is an error if a table of the same name was made by something else.
+/// Makes the tables of a suite with `jobs` connections, one of which is `session`. Replaces the tables that an earlier
+/// run has made, and fails if somebody else's table has one of the names.
 pub fn generate(
     session: Session,
     target: &Arc<Target>,

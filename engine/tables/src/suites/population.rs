@@ -1,4 +1,4 @@
-//! The size of a set and its seed.
+//! The scale and the seed of the tables of a suite.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::draws::TableDraws;
 use crate::row::RowSource;
 
-/// The largest scale, hundredths.
+/// The largest scale, in hundredths.
 const LARGEST: i64 = 100 * 100;
 
 /// A scale from 0.01 to 100, with at most two decimals.
@@ -18,11 +18,11 @@ pub struct Scale {
 impl Scale {
     pub const ONE: Self = Self { hundredths: 100 };
 
-    /// The scales that are allowed, for messages.
+    /// The description of the allowed scales in messages.
     pub const RANGE: &str = "a number from 0.01 to 100 with at most two decimals";
 }
 
-/// The error about a text that is not [`Scale::RANGE`].
+/// The error for a text that is not a scale as [`Scale::RANGE`] describes it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoScale;
 
@@ -50,7 +50,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// The population with which the tables of a set are filled.
+/// The scale and seed of the rows with which the tables of a suite are filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub scale: Scale,
@@ -58,18 +58,18 @@ pub struct Population {
 }
 
 impl Population {
-    /// Returns the number of rows of a table that has `rows` rows at scale 1, which is a multiple of 100.
+    /// Returns the number of rows of a table that has `rows` rows at scale 1. `rows` must be a multiple of 100.
     pub fn at_scale(&self, rows: i64) -> i64 {
         rows / 100 * self.scale.hundredths
     }
 
-    /// Returns the draws of the table of this number in its set.
+    /// Returns the random values of the table with number `table` in its suite.
     pub fn draws(&self, table: u64) -> TableDraws {
         TableDraws::new(self.seed, table)
     }
 }
 
-/// A table of a set.
+/// A table of a suite.
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static str,
@@ -78,11 +78,11 @@ pub struct Table {
     /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
-    /// The function that returns the number of rows.
+    /// The function that returns the table's number of rows in a population.
     pub count: fn(&Population) -> i64,
 }
 
-/// Returns a source of `count` rows; `write` appends the row with a given number, which counts from 1.
+/// Returns a source of `count` rows. `write` appends the row whose number it is given, counted from 1.
 pub fn numbered(count: i64, write: impl Fn(i64, &mut Vec<u8>) + Send + 'static) -> RowSource {
     let mut numbers = 1..=count;
     Box::new(move |out| match numbers.next() {

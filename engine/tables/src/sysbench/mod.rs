@@ -1,8 +1,8 @@
-//! The tables of sysbench's tests: `prepare`, `prewarm` and `cleanup`.
+//! The tables of sysbench's tests: the commands `prepare`, `prewarm` and `cleanup`.
 //!
-//! Each table is made in one transaction over one connection: created, filled by COPY with FREEZE (only the transaction
-//! that has created the table may freeze its rows), then its keys. Connections share the tables, never the rows of one
-//! table. What is interrupted leaves no table behind.
+//! Each table is made in one transaction over one connection: the transaction creates the table, fills it by COPY with
+//! FREEZE (which only the transaction that has created the table may use) and then makes its keys. Each connection
+//! makes other tables, and no two connections fill the same table. An interrupted transaction leaves no table behind.
 
 mod table;
 
@@ -30,15 +30,17 @@ use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use table::{RowGenerator, SysbenchTable, create_for_bulk};
 
-/// The function of sysbench 1.0 that runs a command.
+/// The function of sysbench 1.0 that runs a command. Its name is in sysbench's error messages.
 const COMMAND: &str = "sysbench.cmdline.call_command";
 
 const LOST: &str = "a thread that made tables died";
 
-/// Makes the tables of a test, over as many connections as there are `threads`, and prints each on standard output. The
-/// tables of `bulk_insert` and of 0.5's test are made one after another. A connection ends with the first table that it
-/// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. If several engines share
-/// the work, the tables are assigned to them round-robin, and the rows are the same as those that one engine makes.
+/// Makes the tables of a test over as many connections as there are `threads`, and prints the name of each table on
+/// standard output. The tables of `bulk_insert` and of the test of sysbench 0.5 are made one after another.
+///
+/// As in sysbench, a connection stops at the first table that it cannot make, while the others continue. The error has
+/// the lines of all failures. If several engines share the work, the tables are assigned to them round-robin, and the
+/// rows are the same as if one engine made them.
 pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     if test.kind == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);
@@ -75,14 +77,14 @@ pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<
     if failures.is_empty() { Ok(()) } else { Err(Fatal { lines: failures }) }
 }
 
-/// Fails: sysbench's `prewarm` does nothing on PostgreSQL.
+/// Always fails, because sysbench's `prewarm` does nothing on PostgreSQL.
 pub fn prewarm(test: &OltpTest, _settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     open(COMMAND, test, target)?;
     let line = failure::function_failed(COMMAND, test.name, "prewarm is currently MySQL only");
     Err(Fatal { lines: vec![line] })
 }
 
-/// Drops the tables of a test that exist, and prints each on standard output.
+/// Drops the tables of a test as far as they exist, and prints the name of each table on standard output.
 pub fn cleanup(test: &OltpTest, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "cleanup";
     let (kind, parameters) = (test.kind, &TestParameters::read(test.kind, settings)?);
@@ -113,8 +115,8 @@ fn prepare_bulk(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc
     Ok(())
 }
 
-/// Makes a table of `bulk_insert`. If tables are marked (`mark_by`), it is an error that the table exists: this program
-/// must not mark a table that it has not made.
+/// Makes a table of `bulk_insert`. Fails if the table exists and tables are to be marked (`mark_by`), because this
+/// program must not mark a table that it has not made.
 fn make_for_bulk(session: &mut Session, number: usize, mark_by: Option<&str>) -> Result<(), LoadError> {
     let create = create_for_bulk(number);
     if mark_by.is_none() {
@@ -130,14 +132,15 @@ fn open(function: &str, test: &OltpTest, target: &Arc<Target>) -> Result<Session
     Session::connect(target).map_err(|error| fatal(function, test, LoadError::Connect(error)))
 }
 
-/// Opens a session without notices, such as that a table does not exist: sysbench prints none.
+/// Opens a session that ignores notices, such as the notice that a table to drop does not exist, because sysbench does
+/// not print them.
 fn open_silent(function: &str, test: &OltpTest, target: &Arc<Target>) -> Result<Session, Fatal> {
     let mut session = open(function, test, target)?;
     session.silence();
     Ok(session)
 }
 
-/// Returns sysbench's lines for an error.
+/// Returns the lines that sysbench prints for this error.
 fn fatal(function: &str, test: &OltpTest, error: LoadError) -> Fatal {
     let name = test.name;
     Fatal {
@@ -150,7 +153,7 @@ fn fatal(function: &str, test: &OltpTest, error: LoadError) -> Fatal {
     }
 }
 
-/// The data that the connections share.
+/// The data that all connections which make tables use.
 struct Work<'a> {
     test: &'a OltpTest,
     parameters: &'a TestParameters,
@@ -164,7 +167,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Makes tables over one connection, up to the first that cannot be made.
+    /// Makes the tables one after another over one connection, until all are made or one fails.
     fn make<'t>(&self, tables: impl Iterator<Item = &'t (SysbenchTable<'t>, Random)>) -> Result<(), Fatal> {
         let function = if self.test.kind == TestKind::Legacy { "prepare" } else { COMMAND };
         let fatal = |error| fatal(function, self.test, error);
@@ -178,7 +181,7 @@ impl Work<'_> {
     fn make_table(&self, session: &mut Session, table: &SysbenchTable, random: Random) -> Result<(), LoadError> {
         self.print(&format!("Creating table '{}'...", table.name()));
         if !table.is_for_postgresql() {
-            // The server's error names the reason.
+            // The server rejects this statement, and its error tells the user the reason.
             return execute(session, &table.create());
         }
         let max_kb = MAX_SORT_MEMORY_KB / self.connections as u64;
@@ -201,7 +204,8 @@ impl Work<'_> {
         }
         mark_made(session, self.mark_by)?;
         execute(session, "commit")?;
-        // This makes statistics for the planner, and leaves no page that the first read would write.
+        // VACUUM ANALYZE makes statistics for the planner, and writes the visibility map and hint bits now, so that the
+        // first reader of a page does not have to write it.
         execute(session, &format!("vacuum analyze {}", table.name()))
     }
 

@@ -1,4 +1,5 @@
-//! A table sbtestN: its statements, sysbench's lines about it, and its rows in COPY's binary format.
+//! A table of sysbench, which is called sbtest and a number: its statements, the lines that sysbench prints about it,
+//! and its rows in COPY's binary format.
 
 use std::ops::Range;
 
@@ -33,7 +34,7 @@ impl SysbenchTable<'_> {
         self.create_with(&format!(",\n{indent}{key} (id)"))
     }
 
-    /// Returns the statement that makes the table without the key, which is made after the rows.
+    /// Returns the statement that makes the table without its key. The key is made after the rows.
     pub fn create_without_key(&self) -> String {
         self.create_with("")
     }
@@ -61,8 +62,8 @@ impl SysbenchTable<'_> {
         }
     }
 
-    /// Returns true if PostgreSQL accepts sysbench's statement: it rejects MySQL's secondary key and Redshift's
-    /// identity column.
+    /// True if PostgreSQL accepts sysbench's statement. It rejects the secondary key of MySQL and the identity column
+    /// of Redshift.
     pub fn is_for_postgresql(&self) -> bool {
         !self.parameters.secondary && self.id() != "INTEGER IDENTITY(1,1)"
     }
@@ -71,7 +72,8 @@ impl SysbenchTable<'_> {
         format!("ALTER TABLE {} ADD PRIMARY KEY (id)", self.name())
     }
 
-    /// Returns the statement that sets the sequence as if it had numbered the rows. The rows come with their ids.
+    /// Returns the statement that sets the sequence to the value that it would have if it had numbered the rows. COPY
+    /// sends the rows with their ids, so the sequence does not advance by itself.
     pub fn set_sequence(&self) -> Option<String> {
         let (name, rows) = (self.name(), self.rows());
         let is_used = self.id() == "SERIAL" && self.parameters.auto_inc && rows > 0;
@@ -87,20 +89,20 @@ impl SysbenchTable<'_> {
         format!("DROP TABLE IF EXISTS {}", self.name())
     }
 
-    /// Returns the number of rows that the table is filled with: none for `oltp_insert` without `auto_inc`. The load
-    /// then draws the ids itself, and existing rows could have the same ids.
+    /// Returns the number of rows with which the table is filled. It is 0 for `oltp_insert` without `auto_inc`, because
+    /// the load then draws the ids itself, and a drawn id could collide with an existing row.
     pub fn rows(&self) -> u32 {
         let is_left_empty = self.kind == TestKind::Insert && !self.parameters.auto_inc;
         if is_left_empty { 0 } else { u32::try_from(self.parameters.table_size).unwrap_or(0) }
     }
 
-    /// Returns the line before the rows are sent, if sysbench prints one.
+    /// Returns the line that sysbench prints before it sends the rows, or `None` if it prints none.
     pub fn inserting(&self) -> Option<String> {
         let is_printed = self.rows() > 0 || self.is_legacy();
         is_printed.then(|| format!("Inserting {} records into '{}'", self.rows(), self.name()))
     }
 
-    /// Returns the line before the index is made.
+    /// Returns the line that sysbench prints before it makes the index.
     pub fn creating_index(&self) -> String {
         let what = if self.is_legacy() { "secondary indexes" } else { "a secondary index" };
         format!("Creating {what} on '{}'...", self.name())
@@ -115,8 +117,8 @@ pub fn create_for_bulk(number: usize) -> String {
     )
 }
 
-/// The offsets at which the fields of an encoded row begin. A row begins with the number of its fields in two bytes;
-/// each field follows its length in four bytes.
+/// The offsets in bytes at which the fields of an encoded row begin. A row begins with the number of its fields in two
+/// bytes; before each field is its length in four bytes.
 const ID: usize = 6;
 const K: usize = ID + 4 + 4;
 const C: usize = K + 4 + 4;
@@ -124,23 +126,23 @@ const PAD: usize = C + C_LENGTH + 4;
 
 /// The generator of the rows of one table.
 pub struct RowGenerator {
-    /// The ids that are left.
+    /// The ids of the rows that are not generated yet.
     ids: Range<u32>,
     ks: Distribution,
     random: Random,
-    /// The row generated last. Only the values change.
+    /// The bytes of the row that was generated last. From row to row only the values change.
     row: Vec<u8>,
 }
 
 impl RowGenerator {
-    /// Makes the generator of the rows with ids from 1 to `count`, whose column `k` is drawn from the distribution
-    /// `ks`.
+    /// Makes a generator of rows with the ids from 1 to `count`. The values of column `k` are drawn from the
+    /// distribution `ks`.
     pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
         let row = encode_row(&[&[0; 4], &[0; 4], &[0; C_LENGTH], &[0; PAD_LENGTH]]);
         Self { ids: 1..count.saturating_add(1), ks, random, row }
     }
 
-    /// Appends the next row; returns false if there is none.
+    /// Appends the next row. Returns false if all rows were generated.
     pub fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(id) = self.ids.next() else { return false };
         let (row, random) = (&mut self.row, &mut self.random);
@@ -169,7 +171,7 @@ mod tests {
         [table.create(), table.create_without_key()]
     }
 
-    /// Checks the texts against those of sysbench 1.0.20, as a server logged them.
+    /// Checks the statements against the statements of sysbench 1.0.20, as a server logged them.
     #[test]
     fn tables_are_made_with_sysbenchs_statement() {
         let columns = "  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
@@ -187,7 +189,7 @@ mod tests {
         assert!(secondary.ends_with(",\n  KEY xid (id)\n)  "), "{secondary}");
     }
 
-    /// Returns the number of rows, the line about them, and the statement about the sequence.
+    /// Returns the number of rows, the line that is printed about them, and the statement that sets the sequence.
     fn filled(kind: TestKind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
@@ -221,7 +223,7 @@ mod tests {
         );
     }
 
-    /// Returns true if a text is groups of eleven digits with dashes between them.
+    /// True if a text consists of groups of eleven digits with dashes between them.
     fn is_grouped(text: &[u8], groups: usize) -> bool {
         let text = std::str::from_utf8(text).unwrap();
         let parts: Vec<_> = text.split('-').collect();
@@ -245,7 +247,7 @@ mod tests {
             texts.insert(c);
         }
         assert_eq!(texts.len(), 1000);
-        // The special distribution, sysbench's default, stays near the middle.
+        // The distribution "special", which is sysbench's default, draws mostly values near the middle.
         assert!((480..=520).contains(&(sum / 1000)), "{sum}");
     }
 

@@ -1,4 +1,4 @@
-//! Customers, and the payment that each has made.
+//! Generates the rows of the customers, and of the history with one payment of each customer.
 
 use workload::order_entry::names::{LAST_NAMES, write_last_name};
 use workload::order_entry::nurand::{last_name_constant, loaded_last_name};
@@ -8,7 +8,7 @@ use crate::order_entry::population::{Population, RandomStream};
 use crate::order_entry::text;
 use crate::row::{RowBuffer, RowSource};
 
-/// The payment of each customer, cents.
+/// The amount that each customer has paid, in cents.
 const PAID: i64 = 1000;
 
 /// Returns the rows of `customer`: c_w_id, c_d_id, c_id, c_first, c_middle, c_last, the address, c_phone, c_since,
@@ -22,7 +22,7 @@ pub fn customers(population: Population) -> RowSource {
         if place.number == 1 {
             random = population.random(RandomStream::Customers, place.warehouse, place.district);
         }
-        // Each of the thousand last names is there.
+        // The first 1,000 customers of a district have the 1,000 different last names, so that no name is missing.
         let is_first = place.number <= LAST_NAMES;
         let last_name = if is_first { place.number - 1 } else { loaded_last_name(&mut random, constant) };
         let credit: &[u8] = if random.range(1, 10) == 1 { b"BC" } else { b"GC" };

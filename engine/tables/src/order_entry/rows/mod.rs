@@ -1,4 +1,4 @@
-//! The rows of each table: clause 4.3.3.1.
+//! Generates the rows of each table as clause 4.3.3.1 of TPC-C specifies them.
 
 mod customers;
 mod orders;

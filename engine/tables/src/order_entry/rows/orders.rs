@@ -1,4 +1,4 @@
-//! Orders, their lines, and those that are not delivered.
+//! Generates the rows of the orders, of their lines, and of `new_order`, which lists the orders that are not delivered.
 
 use ground::random::Random;
 use workload::order_entry::sizes::{FIRST_NEW_ORDER, ITEMS, ORDERS};
@@ -72,7 +72,7 @@ fn is_delivered(order: i64) -> bool {
     order < FIRST_NEW_ORDER
 }
 
-/// Returns the customers of a district in random order: each has one order.
+/// Returns the customers of a district in random order. Each customer has one order.
 fn permutation(random: &mut Random) -> Vec<i64> {
     let mut customers: Vec<_> = (1..=ORDERS).collect();
     for last in (1..customers.len()).rev() {

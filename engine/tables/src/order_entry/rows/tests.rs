@@ -1,5 +1,5 @@
-//! Tests of the rows as the server reads them, by the contents that the specification gives. The server's tests count
-//! all of them.
+//! Checks that the generated rows, decoded as the server decodes them, have the contents that the specification gives.
+//! The tests in `tests/engine` count all rows on a server.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::row::RowSource;
 
 const POPULATION: Population = Population { warehouses: 1, seed: 5, now: 0 };
 
-/// Returns all rows of a table without NULLs, which the reader does not know.
+/// Generates and decodes all rows of a table that has no NULLs, which the decoder does not support.
 fn rows_of(table: fn(Population) -> RowSource) -> Vec<Vec<Vec<u8>>> {
     read_back(table(POPULATION)).1
 }
@@ -59,7 +59,7 @@ fn the_lines_are_as_many_as_the_orders_say() {
         out.clear();
     }
     assert_eq!(lines, POPULATION.order_lines());
-    // 30,000 orders of 5 to 15 lines: the variance of one is ten.
+    // Each of the 30,000 orders has 5 to 15 lines, so the variance of the number of lines of an order is ten.
     assert!((lines as f64 - 300_000.0).abs() < 5.0 * (30_000.0f64 * 10.0).sqrt(), "{lines}");
 }
 

@@ -1,4 +1,4 @@
-//! Items, warehouses, their districts and their stock.
+//! Generates the rows of the items, the warehouses, their districts and their stock.
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, ITEMS, ORDERS};
 
@@ -9,7 +9,7 @@ use crate::row::{RowBuffer, RowSource};
 /// The highest tax, in ten-thousandths.
 const HIGHEST_TAX: i64 = 2000;
 
-/// The earnings of each district, cents: 10.00 of each customer.
+/// The year-to-date payments of each district in cents: 10.00 from each of its customers.
 const DISTRICT_YTD: i64 = 1000 * CUSTOMERS;
 
 /// Returns the rows of `item`: i_id, i_im_id, i_price, i_name, i_data.

@@ -1,5 +1,6 @@
-//! The tables of joins: a shop with skew, columns that depend on each other, and joins whose numbers of matches do. The
-//! planner of PostgreSQL assumes that neither is so.
+//! The tables of the suite `joins`: a shop with skewed values, with columns that depend on each other, and with joins
+//! in which the number of matches depends on other columns. PostgreSQL's planner assumes that neither dependency
+//! exists.
 
 mod people;
 mod products;
@@ -84,7 +85,7 @@ pub const TABLES: [Table; 7] = [
     },
 ];
 
-/// The foreign keys: table, columns and the table that they refer to.
+/// The foreign keys: the table, its columns, and the table that they refer to.
 pub const FOREIGN_KEYS: [(&str, &str, &str); 8] = [
     ("people", "place_id", "places"),
     ("people", "referrer_id", "people"),

@@ -1,16 +1,17 @@
-//! Places and people. The draws' columns are named behind each field.
+//! Generates the rows of places and people. The numbers in brackets after a field are the `column` arguments of the
+//! random draws that make the field.
 
 use super::sizes::{PLACES, day_in_order, people};
 use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, spread};
 use crate::suites::population::{Population, numbered};
 
-/// The number of the table for its draws.
+/// The number that selects the random values of the table.
 const PEOPLE: u64 = 2;
 
 const PLANS: [&str; 4] = ["free", "basic", "plus", "pro"];
 
-/// Returns the rows of places: place_id, zip, city, province, country. Each of these follows from the one before.
+/// Returns the rows of places: place_id, zip, city, province, country. Each of these values determines the next one.
 pub fn place_rows(_: Population) -> RowSource {
     numbered(PLACES, |id, out| {
         let city = (id - 1) / 5;
@@ -44,7 +45,8 @@ pub fn people_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the plan of a person. Nine of ten have the plan of their income.
+/// Returns the plan of a person. Nine of ten people have the plan that belongs to their income, the others a random
+/// one.
 fn plan(draws: RowDraws, income: i64) -> &'static str {
     if !draws.is_one_of(4, 90) {
         return draws.one(5, &PLANS);

@@ -1,11 +1,12 @@
-//! Products and coupons. The draws' columns are named behind each field.
+//! Generates the rows of products and coupons. The numbers in brackets after a field are the `column` arguments of the
+//! random draws that make the field.
 
 use super::sizes::{CATEGORIES, COUPONS, DEPARTMENTS_OF_SHOP, FIRST_DAY, day_in_order, products};
 use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers of the tables for their draws.
+/// The numbers that select the random values of the tables.
 const PRODUCTS: u64 = 1;
 const COUPONS_TABLE: u64 = 6;
 
@@ -38,7 +39,7 @@ impl Assortment {
         self.category(product) / CATEGORIES
     }
 
-    /// Returns the price of a product, cents (column 3): later departments are dearer.
+    /// Returns the price of a product in cents (column 3). A department with a higher number has higher prices.
     pub fn price(self, product: i64) -> i64 {
         let base = (self.department(product) + 1) * 1000;
         base + self.draws(product).below(3, base)
@@ -48,7 +49,8 @@ impl Assortment {
 /// Returns the rows of products: product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on
 /// (4, 5).
 ///
-/// A brand is of one category, which is of one department. Only the older half of the products can have ended.
+/// Each brand belongs to one category, and each category to one department. Only products in the older half can have an
+/// end date.
 pub fn product_rows(population: Population) -> RowSource {
     let assortment = Assortment::new(&population);
     let count = assortment.count;

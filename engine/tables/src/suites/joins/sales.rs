@@ -1,5 +1,5 @@
-//! Sales, visits and reviews. The same people and the same products are frequent in all three tables. Behind each field
-//! stand the numbers of the draws that it uses.
+//! Generates the rows of sales, visits and reviews. The same people and the same products are frequent in all three
+//! tables. The numbers in brackets after a field are the `column` arguments of the random draws that make the field.
 
 use super::products::Assortment;
 use super::sizes::{COUPONS, DAYS, DEPARTMENTS_OF_SHOP, FIRST_DAY, day_in_order, people, reviews, sales, visits};
@@ -7,7 +7,7 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, spread};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers of the tables for their draws.
+/// The numbers that select the random values of the tables.
 const SALES: u64 = 3;
 const VISITS: u64 = 4;
 const REVIEWS: u64 = 5;
@@ -17,8 +17,8 @@ const CHANNELS: [&str; 4] = ["app", "phone", "store", "web"];
 /// Returns the rows of sales: sale_id, person_id (0, 1), product_id (2 to 5), sold_on (6), channel (7, 8), quantity
 /// (9), amount, coupon_id (10, 11).
 ///
-/// Frequent people buy frequent products, nearly always through a channel of theirs. A coupon is of the product's
-/// department.
+/// People who buy often tend to buy frequent products. Most sales of a person go through the same channel. A coupon
+/// belongs to the department of the product.
 pub fn sale_rows(population: Population) -> RowSource {
     let (table, count) = (population.draws(SALES), sales(&population));
     let (people, assortment) = (people(&population), Assortment::new(&population));
@@ -45,7 +45,8 @@ pub fn sale_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the product of a sale. In three of five sales the product's octave is in proportion to the person's.
+/// Returns the product of a sale. In three of five sales, the octave of the product's rank corresponds to the octave of
+/// the person's rank; in the others, the product does not depend on the person.
 fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> i64 {
     let octaves = |count: i64| i64::from(count.ilog2()) + 1;
     let rank = if draws.is_one_of(2, 60) {
@@ -57,8 +58,8 @@ fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> 
     spread(rank, products)
 }
 
-/// Returns the rows of visits: visit_id, person_id (0, 1), visited_on (2), pages (3, 4), campaign (5), which is the one
-/// of the day, or none.
+/// Returns the rows of visits: visit_id, person_id (0, 1), visited_on (2), pages (3, 4), campaign (5). The campaign is
+/// the campaign of that day, or NULL.
 pub fn visit_rows(population: Population) -> RowSource {
     let (table, people) = (population.draws(VISITS), people(&population));
     numbered(visits(&population), move |id, out| {
@@ -80,7 +81,7 @@ pub fn visit_rows(population: Population) -> RowSource {
 /// Returns the rows of reviews: review_id, product_id (0, 1), person_id (2, 3), stars (4 to 6), written_on, flagged (7,
 /// 8).
 ///
-/// A third of the products is bad. Only reviews of one star can be flagged.
+/// A third of the products tends to get bad reviews. Only reviews of one star can be flagged.
 pub fn review_rows(population: Population) -> RowSource {
     let (table, count) = (population.draws(REVIEWS), reviews(&population));
     let (people, products) = (people(&population), Assortment::new(&population).count);

@@ -1,12 +1,12 @@
-//! The numbers of rows of the tables, and the days of their rows.
+//! The numbers of rows of the tables, and the dates that their rows contain.
 
 use crate::suites::population::Population;
 
-/// The number of rows of places, at any scale: five in each city, ten cities in a province, five provinces in a
-/// country.
+/// The number of rows of places, which is the same at any scale: five in each city, ten cities in a province, five
+/// provinces in a country.
 pub const PLACES: i64 = 5000;
 
-/// The number of rows of coupons, at any scale.
+/// The number of rows of coupons, which is the same at any scale.
 pub const COUPONS: i64 = 500;
 
 pub const DEPARTMENTS_OF_SHOP: [&str; 8] = ["books", "music", "films", "games", "sport", "garden", "kitchen", "travel"];
@@ -17,7 +17,7 @@ pub const CATEGORIES: i64 = 16;
 /// The day 2016-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 5844;
 
-/// The number of days with sales, visits and reviews.
+/// The number of days from which the dates of sales, visits and reviews are drawn.
 pub const DAYS: i64 = 2900;
 
 pub fn people(population: &Population) -> i64 {
@@ -40,7 +40,7 @@ pub fn reviews(population: &Population) -> i64 {
     population.at_scale(500_000)
 }
 
-/// Returns the day of a row of a table that is filled in the order of time, in days since 2000.
+/// Returns the date of row `number` of `count` rows in a table whose rows are in the order of time, in days since 2000.
 pub fn day_in_order(number: i64, count: i64) -> i64 {
     FIRST_DAY + (number - 1) * DAYS / count
 }

@@ -1,4 +1,5 @@
-//! The parts, and the suppliers that offer them. Behind each field stand the numbers of the draws that it uses.
+//! Generates the rows of parts and of the suppliers' offers. The numbers in brackets after a field are the `column`
+//! arguments of the random draws that make the field.
 
 use super::sizes::{OFFERS_OF_PART, parts, suppliers};
 use super::words::{CLASSES, DEPARTMENTS, FINISHES, MATERIALS, OBJECTS, PACKING_FORMS, PACKING_SIZES, write_remark};
@@ -6,11 +7,11 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers of the tables for their draws.
+/// The numbers that select the random values of the tables.
 const PARTS: u64 = 2;
 const OFFERS: u64 = 3;
 
-/// The facts about parts that purchases need.
+/// The prices and suppliers of parts, which the rows of purchases contain too.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalog {
     parts: TableDraws,
@@ -27,13 +28,13 @@ impl Catalog {
         self.parts.row(part)
     }
 
-    /// Returns the price of a part, cents, from 1.00 to 2000.00 (column 8).
+    /// Returns the price of a part in cents, from 1.00 to 2000.00 (column 8).
     pub fn price(self, part: i64) -> i64 {
         self.part(part).between(8, 100, 200_000)
     }
 
-    /// Returns the supplier of offer number `offer`, counted from 0: the first one is drawn (9), and so is the distance
-    /// to the next (10).
+    /// Returns the supplier of a part's offer number `offer`, counted from 0. Two draws determine the suppliers of a
+    /// part: the first supplier (9), and the distance from each supplier to the next (10).
     pub fn supplier(self, part: i64, offer: i64) -> i64 {
         let draws = self.part(part);
         let step = 1 + draws.below(10, (self.suppliers - 1) / (OFFERS_OF_PART - 1));
@@ -62,8 +63,8 @@ pub fn part_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of offers: part_id, supplier_id, available (0), cost (1), which is 40 to 95% of the price, remark
-/// (2 to 4).
+/// Returns the rows of offers: part_id, supplier_id, available (0), cost (1), remark (2 to 4). The cost is 40 to 95% of
+/// the price.
 pub fn offer_rows(population: Population) -> RowSource {
     let (catalog, table) = (Catalog::new(&population), population.draws(OFFERS));
     numbered(catalog.count * OFFERS_OF_PART, move |number, out| {

@@ -1,5 +1,5 @@
-//! The tables of reports: a wholesale trade, of which decision-support queries ask. Its 8 tables have the proportions
-//! of TPC-H's, and names, columns, texts and rules of their own.
+//! The tables of the suite `reports`: a wholesale trade for decision-support queries. The 8 tables have the same
+//! proportions as those of TPC-H, but other names, columns, texts and rules.
 
 mod catalog;
 mod parties;
@@ -95,7 +95,7 @@ pub const TABLES: [Table; 8] = [
     },
 ];
 
-/// The foreign keys: table, columns and the table that they refer to.
+/// The foreign keys: the table, its columns, and the table that they refer to.
 pub const FOREIGN_KEYS: [(&str, &str, &str); 8] = [
     ("nations", "region_id", "regions"),
     ("suppliers", "nation_id", "nations"),

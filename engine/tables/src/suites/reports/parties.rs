@@ -1,4 +1,5 @@
-//! Regions, nations, suppliers and buyers. The draws' columns are named behind each field.
+//! Generates the rows of regions, nations, suppliers and buyers. The numbers in brackets after a field are the `column`
+//! arguments of the random draws that make the field.
 
 use super::sizes::{NATIONS_COUNT, buyers, suppliers};
 use super::words::{FIRST_NAMES, LAST_NAMES, NATIONS, REGIONS, SEGMENTS, STREETS, WAYS, write_remark};
@@ -6,7 +7,7 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::RowDraws;
 use crate::suites::population::{Population, numbered};
 
-/// The numbers of the tables for their draws.
+/// The numbers that select the random values of the tables.
 const SUPPLIERS: u64 = 1;
 const BUYERS: u64 = 4;
 

@@ -1,4 +1,4 @@
-//! The numbers of rows of the tables, and the days of the purchases.
+//! The numbers of rows of the tables, and the dates of the purchases.
 
 use crate::suites::population::Population;
 
@@ -14,11 +14,11 @@ pub const MOST_LINES: i64 = 7;
 /// The day 2018-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 6575;
 
-/// The number of days with purchases: up to 2024-08-02, so that all lines have arrived in 2024.
+/// The number of days with purchases. The last one is 2024-08-02, so that all lines are received within 2024.
 pub const DAYS: i64 = 2406;
 
-/// The day 2024-03-31, in days since 2000, up to which the tables know what happened. What is shipped or received later
-/// is open.
+/// The day 2024-03-31 in days since 2000, which the generated data treat as the present day. Lines that are shipped or
+/// received later have the state open.
 pub const TODAY: i64 = 8856;
 
 pub fn suppliers(population: &Population) -> i64 {

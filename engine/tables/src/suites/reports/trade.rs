@@ -1,4 +1,5 @@
-//! Purchases and their lines. The draws' columns are named behind each field.
+//! Generates the rows of purchases and their lines. The numbers in brackets after a field are the `column` arguments of
+//! the random draws that make the field.
 
 use super::catalog::Catalog;
 use super::sizes::{DAYS, FIRST_DAY, MOST_LINES, OFFERS_OF_PART, TODAY, buyers, clerks, purchases};
@@ -7,14 +8,15 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers of the tables for their draws.
+/// The numbers that select the random values of the tables.
 const PURCHASES: u64 = 5;
 const LINES: u64 = 6;
 
-/// The number of row numbers that are reserved for the lines of each purchase, when the values of a line are drawn.
+/// The number of row numbers that are reserved for the lines of each purchase when random values of a line are drawn:
+/// line n of purchase p draws the values of row p * 8 + n.
 const PLACES: i64 = 8;
 
-/// The random values and the catalog of parts that the tables of purchases and of lines both need.
+/// The random values and the catalog of parts from which the rows of purchases and of lines are made.
 #[derive(Debug, Clone, Copy)]
 struct Trade {
     catalog: Catalog,
@@ -27,11 +29,11 @@ struct Line {
     draws: RowDraws,
     part: i64,
     quantity: i64,
-    /// The price of the line, cents: the part's price, times the quantity.
+    /// The price of the line in cents: the price of the part, times the quantity.
     price: i64,
-    /// The discount of the line, percent.
+    /// The discount of the line in per cent.
     discount: i64,
-    /// The tax on the line, percent.
+    /// The tax on the line in per cent.
     tax: i64,
     /// The day on which the line is shipped, in days since 2000.
     shipped: i64,
@@ -42,7 +44,7 @@ impl Line {
         self.shipped > TODAY
     }
 
-    /// Returns the charge, cents, rounded: the price less the discount, with the tax.
+    /// Returns the charge in cents, rounded: the price minus the discount, plus the tax.
     fn charge(&self) -> i64 {
         (self.price * (100 - self.discount) * (100 + self.tax) + 5000) / 10_000
     }
@@ -64,8 +66,8 @@ impl Trade {
         self.purchases.row(purchase).between(2, 1, MOST_LINES)
     }
 
-    /// Returns line number `line`, counted from 1: part (0), quantity (1), discount (2), tax (3), days until it is
-    /// shipped (4).
+    /// Returns line number `line` of a purchase, counted from 1: part (0), quantity (1), discount (2), tax (3), days
+    /// until it is shipped (4).
     fn line(self, purchase: i64, day: i64, line: i64) -> Line {
         let draws = self.lines.row(purchase * PLACES + line);
         let part = draws.between(0, 1, self.catalog.count);
@@ -82,7 +84,7 @@ impl Trade {
     }
 }
 
-/// Returns the number of lines.
+/// Returns the number of lines of all purchases.
 pub fn lines(population: &Population) -> i64 {
     let trade = Trade::new(population);
     (1..=purchases(population)).map(|purchase| trade.size(purchase)).sum()
@@ -91,7 +93,7 @@ pub fn lines(population: &Population) -> i64 {
 /// Returns the rows of purchases: purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4),
 /// remark (5, 6).
 ///
-/// A quarter of the buyers, whose numbers are multiples of 4, has no purchase.
+/// The buyers whose numbers are multiples of 4, a quarter of all, have no purchase.
 pub fn purchase_rows(population: Population) -> RowSource {
     let trade = Trade::new(&population);
     let (active, clerks) = (buyers(&population) / 4 * 3, clerks(&population));

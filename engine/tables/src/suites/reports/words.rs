@@ -1,6 +1,6 @@
-//! Words of the texts.
+//! The words from which the texts are made.
 
-/// The 64 words of which remarks are made; six random bits choose one.
+/// The 64 words from which remarks are made. Six random bits choose a word.
 pub const REMARKS: [&str; 64] = [
     "after",
     "again",
@@ -182,15 +182,15 @@ pub const HANDLINGS: [&str; 4] = ["fragile", "insured", "plain", "signed"];
 
 pub const REGIONS: [&str; 5] = ["Coast", "Delta", "Highland", "Islands", "Plains"];
 
-/// Nation number n, from 0, is of region n mod 5.
+/// The names of the nations. Nation number n, counted from 0, belongs to region n mod 5.
 pub const NATIONS: [&str; 25] = [
     "Arvenia", "Belmora", "Corvia", "Dalmund", "Estravia", "Faroland", "Gorania", "Helvarin", "Istrana", "Jorvik",
     "Kastela", "Lorvania", "Meridia", "Norvale", "Ostmark", "Pelagia", "Quintara", "Rovenia", "Sarnia", "Tarvos",
     "Umbria", "Valdora", "Westria", "Yslund", "Zembla",
 ];
 
-/// Appends `count` words of a remark, at most 20. The lowest 60 bits of `bits[0]` choose the first ten words, six bits
-/// for each; those of `bits[1]` choose the others.
+/// Appends a remark of `count` words, at most 20. The lowest 60 bits of `bits[0]` choose the first ten words, with six
+/// bits for each word; `bits[1]` chooses the others in the same way.
 pub fn write_remark(bits: [u64; 2], count: i64, out: &mut Vec<u8>) {
     for word in 0..count as usize {
         if word > 0 {
