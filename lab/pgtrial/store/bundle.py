@@ -127,8 +127,6 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
 
     Values in the study file that may be secrets are replaced by placeholders in the bundle. Raises StoreError for a
     file that cannot be a part, and OSError if `target` cannot be written.
-
-
     """
     names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
     cut = {name: text.encode() for name, text in study.without_secrets().items()}
