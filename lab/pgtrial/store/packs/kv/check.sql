@@ -1,4 +1,4 @@
--- No record is lost: each number that was given has one. A number whose insert failed has none.
+-- No record is lost: each number that the sequence gave out has a record, unless its insert failed.
 SELECT format('%s records are there, and %s were loaded', count(*), 10000 * :scale)
     FROM kv_records HAVING count(*) < 10000 * :scale;
 

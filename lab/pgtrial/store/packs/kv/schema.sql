@@ -1,4 +1,4 @@
--- Keys are compared byte by byte, as YCSB's stores do.
+-- Keys are compared byte by byte, as in the stores for which YCSB was made.
 CREATE TABLE kv_records (
     key text COLLATE "C" PRIMARY KEY,
     field0 text NOT NULL,
@@ -12,5 +12,5 @@ CREATE TABLE kv_records (
     field8 text NOT NULL,
     field9 text NOT NULL
 );
--- The number of the newest record: numbers are never given twice.
+-- The number of the newest record. The sequence gives out no number twice.
 CREATE SEQUENCE kv_newest OWNED BY kv_records.key;

@@ -1,3 +1,3 @@
--- The snapshot of a report that somebody has begun and not ended: no row that is deleted from now on can be removed.
+-- The snapshot of a long report: as long as it is open, VACUUM cannot remove any row that is deleted from now on.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*) FROM queue_jobs;

@@ -4,8 +4,8 @@ CREATE TABLE queue_jobs (
     poison boolean NOT NULL,
     payload text NOT NULL
 );
--- No unique index on job: what is done twice is to be seen, not prevented.
+-- No unique index on job: if a job is done twice, check.sql must find that.
 CREATE TABLE queue_done (job bigint NOT NULL, finished timestamptz NOT NULL DEFAULT now());
 CREATE TABLE queue_dead (job bigint NOT NULL, attempts int NOT NULL, buried timestamptz NOT NULL DEFAULT now());
--- One row for each batch: check.sql compares them with the jobs that are there.
+-- One row for each batch that was sent: check.sql compares these rows with the jobs in the other tables.
 CREATE TABLE queue_sent (jobs bigint NOT NULL, ids numeric NOT NULL);

@@ -1,5 +1,5 @@
--- The oldest jobs that nobody else has. A poisoned one fails: it is tried again, and after the last attempt buried.
--- Jobs are found again by an array of their numbers: for a join the server would expect many, and read the whole table.
+-- Takes the oldest jobs that no other worker has locked. A poisoned job fails: it is tried again, and after its last
+-- attempt it becomes a dead letter. Jobs are found by an array of ids, since for a join PostgreSQL would scan the table.
 WITH taken AS (
     SELECT id, attempts, poison FROM queue_jobs ORDER BY id LIMIT :batch FOR UPDATE SKIP LOCKED
 ), again AS (

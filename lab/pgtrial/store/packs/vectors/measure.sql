@@ -1,5 +1,5 @@
--- Recall: the share of the ten true neighbours that a search finds, over 100 queries. The true ones come from a scan of
--- all vectors; the search is planned as in the load, with the settings of the arm.
+-- Recall: the share of the ten true neighbours that a search finds, over 100 queries. The true neighbours come from a
+-- scan of all vectors; the search is planned as in the load, with the settings of the arm.
 CREATE TEMP TABLE searches AS SELECT id, category, embedding FROM vector_queries WHERE id <= 100;
 ANALYZE searches;
 

@@ -9,6 +9,6 @@ CREATE TABLE vector_queries (
     embedding vector(:dimensions) NOT NULL
 );
 
--- A number from -0.5 to 0.5 that looks drawn at random and is the same on every server and in every version.
+-- Returns a number from -0.5 to 0.5 that looks random but is the same on every server and in every version.
 CREATE OR REPLACE FUNCTION vector_noise(what text, i int, d int) RETURNS float8 LANGUAGE sql IMMUTABLE
     AS $$ SELECT ('x' || substr(md5(what || i || '/' || d), 1, 8))::bit(32)::int / 4294967296::float8 $$;
