@@ -78,7 +78,7 @@ def test_what_git_is_not_to_see_is_refused_without_its_words(text, words):
         ({"compiler": "clang"}, "neither its server nor an extension is built from source"),
         ({"extensions": "git:/x@y", "reset": "vacuum"}, "has extensions, which are created on a fresh copy"),
         ({"extensions": "busy"}, "an extension must be given as a source"),
-        ({"ssh": "me@host", "data": "/d", "postgres": "git:/x@y"}, "built for this machine alone"),
+        ({"ssh": "me@host", "data": "/d", "postgres": "git:/x@y"}, "builds for this machine only"),
         ({"dsn": "dbname=x", "extensions": ["git:/x@y"]}, "has extensions, and its server is a given one"),
     ],
 )

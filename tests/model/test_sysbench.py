@@ -104,7 +104,7 @@ WRONG = {
     "fraction of a second": ({"workload": "oltp_delete", "warmup": 0.5}, "has to be whole seconds"),
     "fraction of a rate": ({"workload": "oltp_delete", "rate": 2.5}, "whole numbers of transactions per second"),
     "tries": ({"workload": "oltp_delete", "max_tries": 3}, "max_tries is for pgbench's workloads"),
-    "not for pgbench": ({"sysbench": {"tables": 3}}, "none of these is; remove it"),
+    "not for pgbench": ({"sysbench": {"tables": 3}}, "no workload of this study is one; remove it"),
     "a key stands for it": (
         {"workload": "oltp_delete", "sysbench": {"options": {"threads": 3}}},
         "use the key clients",

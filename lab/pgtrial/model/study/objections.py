@@ -22,7 +22,7 @@ def objection_to_metrics(design: Design) -> str | None:
             return f'{metrics}: "{name}" {misfit}'
     for name in (TPS, PER_CENT):
         if name in names and is_paced(design.spec):
-            return f'{metrics}: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
+            return f'{metrics}: with a rate, "{name}" is the rate itself; leave the metric out, or leave out the rate'
     if PER_CENT in names and not design.prices:
         return f'{metrics}: "{PER_CENT}" needs the price of every arm; write price = "0.42 USD/h" in each'
     return None

@@ -222,7 +222,10 @@ def _of_builds(server: Made) -> Iterator[str]:
         yield "has compiler, and neither its server nor an extension is built from source; remove compiler"
     if isinstance(server, MadeBySsh) and (from_source or server.extensions):
         what = "postgres" if from_source else "extensions"
-        yield f"has ssh and {what} from source, built for this machine only; give a bin directory of that host"
+        yield (
+            f"has ssh and {what} from source, and pgtrial builds for this machine only; give a bin directory of that "
+            "host"
+        )
     if server.extensions and server.reset != "copy":
         yield 'has extensions, which are created on a fresh copy for every trial; leave reset out, or set it to "copy"'
 

@@ -36,8 +36,8 @@ def too_old(version: str) -> str:
     server. The message says what to do."""
     return (
         f"{marks.key('load', 'statistics', 'same')}: PostgreSQL {version} does not take the statistics of another "
-        f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out, "
-        "so that ANALYZE makes new statistics for each trial and the luck of one sample is only noise between blocks"
+        f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: "
+        "ANALYZE then takes a new sample for each trial, so that differences between samples are noise between blocks"
     )
 
 
