@@ -132,7 +132,10 @@ blocks = 8
 
 def test_a_plan_tells_how_blocks_are_shared_out_over_deployments(planned):
     lines = planned(DEPLOYED)
-    assert "deployments 4 of each arm, one pair for each block, 3 blocks each" in lines
+    assert (
+        "deployments 4 of each arm; each block measures one of each arm, so that each deployment takes part in 3 "
+        "of the 12 blocks"
+    ) in lines
     assert "hosts a: service a1 by dsn, service a2 by dsn, service a3 by dsn, service a4 by dsn" in lines
 
 

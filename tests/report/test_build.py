@@ -398,7 +398,7 @@ def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, 
     assert (blocks.heads[0], len(blocks.rows)) == ("deployment", number)
     assert "The findings of the audit tell what differs between them" in facts_tables(data)[0].caption
     assert (
-        f"{number} of each arm, one pair for each block; the verdict counts pairs of them"
+        f"{number} of each arm, of which each block measures one pair; the verdict counts pairs of them"
         in dict(design(data)).values()
     )
     (chart,) = draw("blocks", data)

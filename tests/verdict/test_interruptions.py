@@ -50,6 +50,6 @@ def test_many_interruptions_and_earlier_tries_stand_in_the_short_form_too():
     trials = run(plan, lambda planned: 1000.0 + planned.block)
     told = verdict_of(plan, trials, interruptions=interrupted("on", "off", "off"))
     assert brief(told, plan).watched[:2] == [
-        "try 2 of this question here",
+        "this is try 2 of the same question in this results directory",
         "3 interruptions ended trials, which ran again",
     ]

@@ -123,7 +123,7 @@ def test_the_next_command_has_the_blocks_with_which_queries_can_be_decided(rng: 
     plan = plan.model_copy(update={"looks": [first_look(5)]})
     short = brief(verdict_of(plan, trials), plan)
     assert short.then is not None
-    assert short.then.startswith("pgtrial run DIRECTORY --more 1 takes about ")
+    assert short.then.startswith("pgtrial run DIRECTORY --more 1 measures 1 more block in about ")
     assert short.then.endswith(" and can decide all undecided queries")
     interval = next(line.text for line in short.headlines[0].lines if line.label == "interval")
     assert interval.endswith(" so far; a verdict needs at least 11 blocks")
@@ -139,5 +139,5 @@ def test_the_next_command_is_for_the_queries_where_the_mean_is_decided(rng: np.r
     assert more is not None
     then = brief(result, plan).then
     assert then is not None
-    assert f"--more {more} takes" in then
+    assert f"--more {more} measures" in then
     assert then.endswith("can decide all undecided queries")

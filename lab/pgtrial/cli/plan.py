@@ -242,8 +242,8 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
         blocks = sorted({number // (len(plan.load_points) * len(plan.arms)) for number in trials_at.values()})
         yield (
             "deployments",
-            f"{plan.deployments} of each arm, one pair for each block, "
-            f"{' or '.join(map(str, blocks))} {'block' if blocks == [1] else 'blocks'} each",
+            f"{plan.deployments} of each arm; each block measures one of each arm, so that each deployment takes part "
+            f"in {' or '.join(map(str, blocks))} of the {plural(plan.end, 'block')}",
         )
     yield "scope", plan.scope
 

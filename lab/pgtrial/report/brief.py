@@ -31,7 +31,6 @@ from pgtrial.report.words import (
     interval_words,
     measure_text,
     measured_text,
-    moving,
     query_times_as_long,
     times_as_long,
     where,
@@ -168,7 +167,8 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
     arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
     if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
         return ""
-    return "; the % is that of ratios within blocks" if (arm - baseline) * claim.difference.value < 0 else ""
+    contrary = (arm - baseline) * claim.difference.value < 0
+    return "; the difference is taken within blocks" if contrary else ""
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
@@ -320,7 +320,7 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
     for part in (part for claim in result.primary for part in claim.read):
         notes += ["the effect changes during the study"] if part.changing else []
         notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
-    notes += [*sweep_remarks(result), *moving(result.steadiness)]
+    notes += [*sweep_remarks(result), *_unsteady(result)]
     blocks = result.blocks_complete
     if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
         wait = "block waits" if waiting == 1 else f"{waiting} blocks wait"
@@ -329,9 +329,28 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
         )
     for finding in result.findings:
         if finding.severity == "warning":
-            of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""
-            notes.append(f"{title(finding)}{of}")
+            notes.append(_title_with_arms(finding))
     return list(dict.fromkeys(notes))
+
+
+def _unsteady(result: StudyResult) -> list[str]:
+    """Returns a note that names the arms whose speed has a trend within their trials. The list is empty if no arm has
+    one."""
+    verbs = {"rising": "faster", "falling": "slower"}
+    changes = [
+        f"{entry.arm} becomes {percent(abs(entry.trend or 0.0))} {verbs[entry.state]}"
+        for entry in result.steadiness
+        if entry.state in verbs
+    ]
+    return [f"during a trial {' and '.join(changes)}, so a longer warm-up is advised"] if changes else []
+
+
+def _title_with_arms(finding: Finding) -> str:
+    """Returns the title of a finding, with the name of its arm if it is about one arm only. The title of a difference
+    that the load did not use names both arms, since other arms of the study may differ in what the load used."""
+    if finding.rule == UNUSED and len(finding.arms) == 2:
+        return title(finding).replace("the arms", " and ".join(finding.arms))
+    return f"{title(finding)} ({finding.arms[0]})" if len(finding.arms) == 1 else title(finding)
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
@@ -342,7 +361,8 @@ def _choices(result: StudyResult, plan: Plan) -> list[str]:
     """
     if plan.spending is None:
         return []
-    notes = [f"try {len(plan.earlier) + 1} of this question here"] if plan.earlier else []
+    number = len(plan.earlier) + 1
+    notes = [f"this is try {number} of the same question in this results directory"] if plan.earlier else []
     ended = sum(bool(interruption.trials) for interruption in result.interruptions)
     return [*notes, f"{ended} interruptions ended trials, which ran again"] if ended >= _MANY_INTERRUPTIONS else notes
 
@@ -379,9 +399,10 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
         yield f"pgtrial run {study} --more {_for_queries(known, for_queries, result)}"
     elif known:
         most = max(known, key=lambda claim: claim.more_blocks or 0)
-        length = f" takes about {format_duration(60 * max(1, round(most.more_s / 60)))}" if most.more_s else ""
+        blocks = plural(most.more_blocks or 0, "more block")
+        length = f" in about {format_duration(60 * max(1, round(most.more_s / 60)))}" if most.more_s else ""
         chance = f" and decides with a probability of {percent(most.more_chance, 0)}" if most.more_chance else ""
-        yield f"pgtrial run {study} --more {most.more_blocks}{length}{chance}"
+        yield f"pgtrial run {study} --more {most.more_blocks} measures {blocks}{length}{chance}"
     longer = "more runs of each query in a trial" if open_queries else "longer trials"
     yield f"{longer}, less noise on the machine, or a wider margin: more blocks alone would not decide"
 
@@ -416,18 +437,14 @@ def _how_far(result: StudyResult, plan: Plan) -> str:
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
-    """Returns text such as `12 takes about 5min and can decide 20 of 22 undecided queries`.
+    """Returns text such as `12 measures 12 more blocks in about 5min and can decide 20 of 22 undecided queries`.
 
     The number of blocks in the text is the smallest number that decides one more query, but at least the number that
     the undecided primary claims need.
     """
     blocks = max(min(for_queries), *(claim.more_blocks or 0 for claim in known), 0)
-    time = (
-        f" takes about {format_duration(60 * max(1, round(blocks * result.block_s / 60)))} and"
-        if result.block_s
-        else ""
-    )
+    time = f" in about {format_duration(60 * max(1, round(blocks * result.block_s / 60)))}" if result.block_s else ""
     decided = sum(more <= blocks for more in for_queries)
     undecided = sum(row.query is not None and row.verdict == "undecided" for row in result.queries)
     which = f"{decided} of {undecided} undecided queries" if decided < undecided else "all undecided queries"
-    return f"{blocks}{time} can decide {which}"
+    return f"{blocks} measures {plural(blocks, 'more block')}{time} and can decide {which}"

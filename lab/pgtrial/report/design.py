@@ -74,7 +74,7 @@ def _extension(step: Extension) -> str:
 def _deployments(data: StudyData) -> str:
     unit = data.unit
     what = "the verdict counts pairs of them" if unit == "deployment" else "the verdict counts blocks, not them"
-    return f"{data.plan.deployments} of each arm, one pair for each block; {what}"
+    return f"{data.plan.deployments} of each arm, of which each block measures one pair; {what}"
 
 
 def _layouts(data: StudyData) -> str:

@@ -135,7 +135,9 @@ def _of_decided(tps, view, spending=None):
 def test_a_difference_that_is_decided_all_the_same_is_said_beside_what_is_unused():
     (cure,) = _of_decided(1.5, "tables", Spending(end=8, kept=0.01))
     assert cure.startswith("A difference was found all the same: ")
-    assert _of_decided(1.0, "tables", Spending(end=8, kept=0.01)) == ["Choose a load that uses it."]
+    assert _of_decided(1.0, "tables", Spending(end=8, kept=0.01)) == [
+        "Choose a load that uses what differs between these arms; more trials of this load would not help."
+    ]
 
 
 def test_a_study_by_p8_whose_difference_is_decided_does_not_say_that_something_is_unused():

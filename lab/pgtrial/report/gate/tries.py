@@ -38,18 +38,23 @@ class Tries:
         if self.stands is not None:
             told.append(
                 f"This is the result of {_day(self.stands)} on the same set-ups, which stands: nothing was measured "
-                "again (`pgtrial gate --new` does)."
+                "again. `pgtrial gate --new` measures again."
             )
         if self.number > 1:
-            before = f", after {self._before()}" if self.earlier else ""
-            unknown = self.number - 1 - len(self.earlier)
-            more = f"; {plural(unknown, 'attempt')} before left no result here" if unknown else ""
-            told.append(f"Try {self.number} of the same set-ups{before}{more}. Each try that measures errs in 5%.")
+            told.append(f"This is try {self.number} of a gate on the same set-ups.")
+            if self.earlier:
+                told.append(f"The earlier tries ended with: {self._before()}.")
+            if unknown := self.number - 1 - len(self.earlier):
+                told.append(f"{plural(unknown, 'earlier attempt')} of this job left no result here.")
+            told.append(
+                "Each try that measures can be wrong in up to 5 of 100 cases, so repeated tries are wrong more often."
+            )
         return " ".join(told) or None
 
     def _before(self) -> str:
         words = ("stopped" if gate.stopped else WORDS[gate.status] for gate in self.earlier)
-        return ", ".join(f"{len(list(same))} x {word}" for word, same in groupby(words))
+        runs = [(word, len(list(same))) for word, same in groupby(words)]
+        return ", ".join(f"{word} ({number} times)" if number > 1 else word for word, number in runs)
 
 
 def _day(moment: str) -> str:

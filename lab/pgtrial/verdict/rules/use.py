@@ -68,7 +68,7 @@ def evidence_of(key: str) -> list[Evidence]:
 UNUSED = "unused_difference"
 
 
-@rule(UNUSED, "the load never used what differs", over_trials=True)
+@rule(UNUSED, "the load never used what differs between the arms", over_trials=True)
 def unused_difference(case: Case) -> Iterator[Concern]:
     """Yields one concern for each arm with declared differences that neither its own load nor the baseline's load has
     used."""
@@ -88,7 +88,7 @@ def unused_difference(case: Case) -> Iterator[Concern]:
 
 
 _CURES = {
-    True: "Choose a load that uses it.",
+    True: "Choose a load that uses what differs between these arms; more trials of this load would not help.",
     False: "Nothing to do: the load uses what is not named here, or that is not known.",
 }
 _FORMER_CURES = {
