@@ -119,7 +119,7 @@ def test_a_chosen_directory_is_used_and_taken_up_by_the_same_study_only(tmp_path
     again, there = place.find_or_create(spec(), chosen, anew=False)
     assert there
     assert again.plan == first.plan
-    with pytest.raises(StoreError, match="holds another study than this one"):
+    with pytest.raises(StoreError, match="has another study than the one to run"):
         place.find_or_create(spec(clients=9), chosen, anew=False)
 
 

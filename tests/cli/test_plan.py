@@ -232,7 +232,7 @@ def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_fea
 
 def test_without_such_a_study_the_plan_says_that_the_noise_is_not_known(planned, noise):
     study = LIKE_IT.replace("MARGIN", "1%").replace("clients = 4", "clients = 8")
-    told = "no study like this one ran on this machine; the progress tells it from the fourth block on"
+    told = "no study like this one ran on this machine; the progress shows it from the fourth block on"
     assert f"precision not known: {told}" in planned(study)
     assert [planned(study, "--json")[key] for key in ("precision", "noise", "blocks_for_margin")] == [None] * 3
 

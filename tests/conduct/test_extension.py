@@ -193,7 +193,7 @@ def test_a_plan_whose_order_this_version_does_not_draw_does_not_go_on():
 def test_deployments_that_are_units_do_not_go_on():
     arms = {arm: {"dsn": [f"host={arm}{number}" for number in range(4)]} for arm in "ab"}
     study = build_study({"arms": arms, "verdict": {"blocks": 8}}, "test")
-    with pytest.raises(StudyError, match="counts 4 deployments cannot go on"):
+    with pytest.raises(StudyError, match="counts 4 deployments cannot continue"):
         gone_on(planned(study), study, 4)
 
 
@@ -234,7 +234,7 @@ def test_a_study_goes_on_in_its_directory_through_interruptions_each_trial_once(
 def test_a_study_that_has_not_ended_is_not_asked_for_more(tmp_path):
     require_engine()
     study = small_study(tmp_path / "s", blocks=3)
-    with pytest.raises(StudyError, match="has not ended; go on with it by"):
+    with pytest.raises(StudyError, match="has not ended; continue it by"):
         run_study(study, lambda event: None, more=More(blocks=3))
     assert not study.plan.extensions
 

@@ -80,8 +80,8 @@ def test_a_study_of_more_blocks_than_its_layouts_allow_says_that_it_is_about_the
         "one of these 16 layouts of the server's code, which come again, drawn for each arm and block" in longer.scope
     )
     assert [warning for warning in warnings(Design(spec), longer) if "layouts" in warning] == [
-        "the layouts come again after 8 blocks, so the verdict is about these layouts and not about the source; for 9 "
-        "blocks take layouts = 18"
+        "the layouts are used a second time after 8 blocks, so the verdict is about these layouts and not about the "
+        "source; for 9 blocks set layouts = 18"
     ]
     more = extend(plan, Design.planned(spec, plan), More(blocks=9), [], decided=False, created=NOW)
     assert more.scope == longer.scope

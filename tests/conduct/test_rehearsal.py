@@ -94,7 +94,7 @@ MAKES_A_POINT = "SELECT pg_create_restore_point('x');\n"
 def test_a_right_that_the_role_of_the_load_lacks_is_named_with_its_cure(study):
     assert refusal(study(MAKES_A_POINT)).endswith(
         "PostgreSQL says: permission denied for function pg_create_restore_point, on all arms; the load runs as "
-        "pgtrial, which is no superuser: GRANT it what it needs in setup_sql of [server]"
+        "pgtrial, which is not a superuser: GRANT the needed rights to this role in setup_sql of [server]"
     )
 
 
@@ -250,7 +250,7 @@ def test_a_query_that_changes_a_given_server_is_refused(bench, tmp_path, query):
     load = {"query": query, "clients": 1, "warmup": "0s", "duration": "1s"}
     spec = build_study({"load": load, "arms": {"a": {"dsn": dsn}, "b": {"dsn": dsn}}}, "test")
     made = StudyDirectory.create(tmp_path / "given", spec, plan_now(spec))
-    assert "arms.a: the query changes data, and a given server keeps that" in refusal(made)
+    assert "arms.a: the query changes data, and on a given server the changes stay" in refusal(made)
     assert session.execute("SELECT count(*), max(note) FROM orders").fetchone() == (50, "n9")
 
 

@@ -77,7 +77,7 @@ def test_a_job_is_ended_at_its_limit():
 
 def test_a_job_that_is_too_long_for_the_budget_is_ended_in_the_block_that_does_not_count(monkeypatch):
     monkeypatch.setattr(preliminary, "longest_job", lambda spec: 0.5)
-    says = r"the job had not ended on work_mem=.MB after 500ms, and a verdict takes at least 6 blocks; set \[verdict\]"
+    says = r"the job had not ended on work_mem=.MB after 500ms, but a verdict needs at least 6 blocks; set \[verdict\]"
     with pytest.raises(StudyError, match=says):
         run("SELECT pg_sleep(600);", blocks=None, limit="1s")
 

@@ -191,11 +191,11 @@ FAILING = {
     ),
     "measure": (
         {"pack_toml": QUALITY, "measure_sql": "SELECT id, value FROM counters;"},
-        r"measure\.sql has to return one row with one number, and it returns 10 rows",
+        r"measure\.sql has to return one row with one number, but it returns 10 rows",
     ),
     "no number": (
         {"pack_toml": QUALITY, "measure_sql": "SELECT avg(value) FROM counters WHERE false;"},
-        r"measure\.sql has to return one row with one number, and it returns NULL",
+        r"measure\.sql has to return one row with one number, but it returns NULL",
     ),
 }
 

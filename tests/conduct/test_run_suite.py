@@ -126,7 +126,7 @@ def test_queries_that_are_too_long_for_the_budget_end_the_study_before_its_first
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(preliminary, "longest_loads", lambda spec: 0.0)
-    with pytest.raises(BudgetError, match=r"the queries took .*s on \w+, and a verdict takes at least 8 blocks; set"):
+    with pytest.raises(BudgetError, match=r"the queries took .*s on \w+, but a verdict needs at least 8 blocks; set"):
         start({"load": {"workload": "suite:queries", "data": "shop.sql"}, "arms": ARMS})
 
 
@@ -279,5 +279,5 @@ def test_a_given_server_has_its_own_data(clusters: Any) -> None:
         start(study)
     assert str(error.value).startswith('queries/tables.sql, line 1: PostgreSQL says: relation "orders" does not exist')
     write({"tables": "CREATE TABLE orders AS SELECT 1"})
-    with pytest.raises(StudyError, match=r"arms.as it is: the query queries/tables.sql changes data, and a given"):
+    with pytest.raises(StudyError, match=r"arms.as it is: the query queries/tables.sql changes data, and on a given"):
         start(study)

@@ -244,7 +244,7 @@ def test_a_given_server_is_shared_and_left_as_it_was(shop):
     assert study.facts()["exists"].facts["answers"].keys() == {"draws"}
     writes = {"a": IN, "b": "UPDATE orders SET total = 0 WHERE id = :c"}
     Path("results").rename("first")
-    with pytest.raises(StudyError, match=r"b\.query\.sql changes data, and a given server keeps that"):
+    with pytest.raises(StudyError, match=r"b\.query\.sql changes data, and on a given server the changes stay"):
         run(study_of(writes, {"data": None}, server={"dsn": dsn}))
     with shop.connect_as_user() as session:
         assert session.execute(_STATE).fetchall() == before

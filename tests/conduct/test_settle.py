@@ -87,7 +87,7 @@ def test_sql_of_an_arm_that_fails_is_told_with_its_line_and_character(clusters) 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("SELECT 1; COPY t FROM STDIN", r"it has no rows for COPY \.\.\. FROM STDIN; write INSERT"),
+        ("SELECT 1; COPY t FROM STDIN", r"COPY \.\.\. FROM STDIN gets no rows here; write INSERT"),
         ("COPY t TO STDOUT", r"pgtrial does not read the rows of COPY \.\.\. TO STDOUT"),
         ("\\timing", r"\\timing is a command of psql"),
     ],

@@ -178,7 +178,7 @@ def test_what_does_not_go_with_a_load_beside_a_job_is_named(folder, load, says):
     ("text", "says"),
     [
         ("-- nothing\n", "index.sql has no statement; write what the job does"),
-        ("SELECT 1;\nCOPY t FROM STDIN;\n1\n\\.\n", "index.sql, line 2: COPY ... FROM STDIN has no rows here"),
+        ("SELECT 1;\nCOPY t FROM STDIN;\n1\n\\.\n", "index.sql, line 2: COPY ... FROM STDIN gets no rows in a job"),
         ("COPY t TO STDOUT;", "index.sql, line 1: pgtrial does not read the rows of COPY ... TO STDOUT"),
         ("\\timing\n", "\\timing is a command of psql"),
     ],

@@ -1,4 +1,5 @@
-"""Makes the records of a trial from the engine's events: phases, timeline, and whether the trial failed and why."""
+"""Makes the results of a trial from the events of its load: the phases, the timeline, and whether and why the trial
+failed."""
 
 from __future__ import annotations
 
@@ -37,16 +38,18 @@ _LONGEST_CAUSE = 300
 """The longest cause of a failure that a sentence quotes, in characters."""
 _WHOLE_SECOND = 0.9
 _LATE = 0.25
-"""Share of a slice by which its last transactions may overrun it."""
+"""The share of a slice's length after which its end counts as late: its last transactions may end after the slice by up
+to this much."""
 
 
 class Outcome:
-    """Gathers events as they arrive. The rules by which a trial has failed do not know its arm."""
+    """Collects the events of a load as they arrive. Does not know the arm, so that the rules by which a trial has
+    failed are the same for all arms."""
 
     def __init__(self) -> None:
         self.ticks: list[Tick] = []
         self.done: Done | None = None
-        """The last event of the load; None if it ended before its report."""
+        """The last event of the load, which has its results; None if the load ended without it."""
         self.first_error: str | None = None
         self.refused: Error | None = None
         """The event of the first statement that the server refused."""
@@ -56,16 +59,16 @@ class Outcome:
         """The descriptions of the load's scripts or queries."""
         self.begun = False
         self.program: str | None = None
-        """The name and version that a client program gives for itself."""
+        """The name and version that a client program reports about itself."""
         self.queries: dict[str, list[Query]] = {}
-        """The measured runs of the queries of a suite, by query."""
+        """The measured runs of each query of a suite, by the query's name."""
         self.query_limit_s: float | None = None
-        """The time limit of a suite's queries, seconds; None for any other load."""
+        """The time limit of a suite's queries, in seconds; None for other loads."""
         self.slice_s: float | None = None
-        """The length of a slice, seconds; None for a load that does not alternate with others."""
+        """The length of a slice, in seconds; None for a load that does not alternate with others."""
 
     def add(self, event: Event) -> None:
-        """Keeps one event. Unknown events are ignored, as the protocol requires."""
+        """Adds one event. Unknown events are ignored, as the protocol of the engine's events requires."""
         self.begun = self.begun or event["event"] != "lost"
         if event["event"] == "tick":
             if event["phase"] in PHASES:
@@ -92,9 +95,9 @@ class Outcome:
             self.done = event
 
     def failure(self, status: int, last_words: str, maker: str = "the engine") -> str | None:
-        """Returns why the trial failed, in one sentence, from the exit status and the messages of the program that made
-        its load; None if it did not fail.
-        """
+        """Returns the reason why the trial failed, as one sentence; None if it did not fail. `status` and `last_words`
+        are the exit status and the last output of the program that made the load, and `maker` is a name for this
+        program."""
         if self.done is None:
             return f"{maker} ended before its report: {last_words}"
         cause = " ".join((self.first_error or last_words).split())[:_LONGEST_CAUSE]
@@ -111,17 +114,19 @@ class Outcome:
 
     @property
     def warmup(self) -> Phase | None:
-        """The warm-up as the engine summed it up, or as far as it came."""
+        """The results of the warm-up: the engine's own summary or, if the load ended early, the sum of its ticks."""
         return self._phase("warmup")
 
     @property
     def measured(self) -> Phase | None:
-        """The measured part as the engine summed it up, or as far as it came."""
+        """The results of the measured part: the engine's own summary or, if the load ended early, the sum of its
+        ticks."""
         return self._phase("measure")
 
     @property
     def failure_spans(self) -> list[FailureSpan]:
-        """The first and last second of each kind of failure, and how many there were, by phase."""
+        """For each phase and each kind of failure, the first and the last second in which it occurred, and the number
+        of failures."""
         seconds: dict[tuple[Any, str], list[tuple[int, int]]] = {}
         for tick in self.ticks:
             for kind, failures in tick.get("failures", {}).items():
@@ -156,7 +161,7 @@ class Outcome:
 
     @property
     def kinds(self) -> list[TransactionKind]:
-        """The results of each script of a load with several; [] for a load with one script."""
+        """The results of each script if the load has several scripts; an empty list for a load with one script."""
         scripts = self.done.get("scripts", []) if self.done is not None else []
         return [
             TransactionKind(
@@ -198,18 +203,19 @@ class Outcome:
 
     @property
     def _first_refusal(self) -> str:
-        """The message of the first error that a query got; empty if there was none."""
+        """The message of the first error that a query of the suite had; empty if there was no error."""
         runs = (run for of_query in self.queries.values() for run in of_query)
         return next((" ".join(run["message"].split()) for run in runs if run["message"]), "")
 
     @property
     def aborted_clients(self) -> int:
-        """The number of clients that could not go on, for example because their connection broke."""
+        """The number of clients that could not continue, for example because their connection was lost."""
         return int(self.done.get("clients_aborted", 0)) if self.done is not None else 0
 
     @property
     def client(self) -> ClientUse | None:
-        """The engine's resource use and its warnings about itself. Raises StudyError if an old engine reports none."""
+        """The resources that the engine has used, and its warnings about itself. Raises StudyError if the engine is too
+        old to report them."""
         use = self.done.get("client") if self.done is not None else None
         if not use:
             return None
@@ -217,13 +223,14 @@ class Outcome:
             return ClientUse.model_validate({name: use[name] for name in ClientUse.model_fields}, extra="ignore")
         except KeyError as missing:
             raise StudyError(
-                f"the engine's last event says nothing of {missing}; install the engine and the lab from the same "
+                f"the engine's last event has no field {missing}; install the engine and the lab from the same "
                 "pgtrial release"
             ) from None
 
     @property
     def histogram(self) -> str | None:
-        """The latencies of the measured part as an HdrHistogram V2 in base64; None if there is none."""
+        """The histogram of the response times in the measured part, as an HdrHistogram V2 in base64; None if there is
+        none."""
         measured = self._summary("measure")
         return measured.get("histogram") if measured else None
 
@@ -233,11 +240,11 @@ class Outcome:
         return float(tick["transactions"] / seconds) if seconds else 0.0
 
     def speeds(self, *, paced: bool) -> list[float]:
-        """Returns the speed in each slice or whole second from the start of the load: tps, or at a rate 1 / mean
-        response time.
+        """Returns the speed in each slice or whole second from the start of the load. The speed is the number of
+        transactions per second or, with `paced` (a load with a rate), the reciprocal of the mean response time.
 
-        At a rate, a slice or second without a transaction has the speed of the one before it. Those at the start have
-        the speed of the first one with a transaction.
+        With `paced`, a slice or second without a transaction gets the speed of the previous one. At the start it gets
+        the speed of the first slice or second with a transaction.
         """
         ticks = [tick for tick in self.ticks if "slice" in tick or tick.get("seconds", 1.0) >= _WHOLE_SECOND]
         if not paced:
@@ -247,9 +254,10 @@ class Outcome:
         return [speed := 1e6 / mean if mean else speed for mean in means]
 
     def timeline(self) -> pl.DataFrame:
-        """Returns one row per whole second; the rest after the last whole second is left to the summaries.
+        """Returns a table with one row for each whole second. The time after the last whole second is only in the
+        summaries.
 
-        For a load that alternates with others, the seconds are those of its own slices.
+        For a load that alternates with others, a second is made of slices of this load that together last a second.
         """
         if self.slice_s is not None:
             seconds = list(_by_second(self.ticks, self.clients, self.slice_s))
@@ -258,11 +266,12 @@ class Outcome:
         return pl.DataFrame([_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
 
     def slices(self) -> pl.DataFrame:
-        """Returns one row per slice."""
+        """Returns a table with one row for each slice."""
         return pl.DataFrame([_slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
 
     def overrun(self) -> str | None:
-        """Returns a sentence if most slices ended late by a good part of their length; None if they did not."""
+        """Returns a sentence for the user if most slices ended late by more than a quarter of their length; otherwise
+        None."""
         if self.slice_s is None:
             return None
         ends = [(tick["slice"]["end_s"], tick["slice"]["planned_end_s"]) for tick in self.ticks]
@@ -304,7 +313,7 @@ def _row(tick: Tick) -> list[Any]:
 
 
 def _slice_row(tick: Tick) -> list[Any]:
-    """Returns a tick as a row of slices.parquet."""
+    """Returns the row of slices.parquet for a tick."""
     times_of_slice = tick["slice"]
     times = [times_of_slice[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
     mean = (tick.get("latency_us") or {}).get("mean")
@@ -313,14 +322,16 @@ def _slice_row(tick: Tick) -> list[Any]:
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
-    """Returns the figures of a histogram; None if it has no transactions or no percentiles."""
+    """Returns the statistics of a histogram as a record of the type `kind`; None if the histogram has no transactions
+    or no percentiles."""
     if not figures or "p50" not in figures:
         return None
     return kind.model_validate({**figures, "p999": figures.get("p99.9")}, extra="ignore")
 
 
 def _with_failures(summary: Summary) -> Percentiles | None:
-    """Returns the percentiles of all transactions of a summary; None without a failure, or without a histogram."""
+    """Returns the percentiles of all transactions of a summary, in which failed transactions count as slower than all
+    others. Returns None if no transaction failed, or if there is no histogram."""
     failed, histogram = sum(summary.get("failures", {}).values()), summary.get("histogram")
     if not failed or not histogram:
         return None
@@ -330,7 +341,7 @@ def _with_failures(summary: Summary) -> Percentiles | None:
 
 
 def _query_result(name: str, runs: Sequence[Query]) -> QueryResult:
-    """Returns the times, failures and answers of a query from its measured runs."""
+    """Returns the result of a query (times, failures and answers) from its measured runs."""
     failed = Counter(run["sqlstate"] for run in runs if run["sqlstate"] is not None)
     answered = [run for run in runs if run["time_us"] is not None and not run["over_limit"]]
     answers = dict.fromkeys((run["rows"], run["rows_hash"]) for run in answered)
@@ -345,7 +356,8 @@ def _query_result(name: str, runs: Sequence[Query]) -> QueryResult:
 
 
 def _times(extent: Mapping[str, Any] | None, percentiles: Mapping[str, Any] | None) -> TaskTimes | None:
-    """Returns mean and extremes with the percentiles of the histogram; the exact median if the extent has it."""
+    """Returns the times of tasks: mean, smallest and largest value from `extent`, and percentiles from the histogram.
+    The median of `extent`, which is exact, replaces that of the histogram."""
     if extent is None:
         return None
     near = percentiles or {}
@@ -363,7 +375,8 @@ _POINTS = {name: round(100 * share, 1) for name, share in PERCENTILES.items()}
 
 
 def _summary_of(ticks: Sequence[Tick], clients: int) -> Summary | None:
-    """Returns the sum of ticks in the form of the engine's summaries; None if they last no time."""
+    """Returns the sum of ticks, in the same form as the engine's summary of a phase; None if the ticks have a total
+    length of 0."""
     seconds = sum(tick_s(tick, clients) for tick in ticks)
     if not seconds:
         return None
@@ -389,10 +402,9 @@ def _summary_of(ticks: Sequence[Tick], clients: int) -> Summary | None:
 
 
 def _by_second(ticks: Sequence[Tick], clients: int, slice_s: float) -> Iterator[Tick]:
-    """Yields the seconds of the load's own time, put together from slices, each with the transactions of a whole
-    second.
+    """Yields ticks of a whole second each, put together from consecutive slices of the load.
 
-    The rest after the last whole second of a phase is left out.
+    Slices after the last whole second of a phase are left out.
     """
     slices_of_one = max(1, round(1 / slice_s))
     for phase, of_phase in itertools.groupby(ticks, key=lambda tick: tick["phase"]):

@@ -1,4 +1,5 @@
-"""The outlook of a study before its first trial, from the noise of similar studies on this machine."""
+"""The outlook of a study: which differences and margins its plan can establish. It is computed before the first trial
+from the recorded noise of similar studies on this machine."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ class Outlook(Record):
     """The number of blocks that are enough to establish the study's margin. It is None if the noise is not known, or if
     the number is larger than a study can have."""
     note: str | None = None
-    """The reason for which the record of this machine's noise is ignored; None if it is not ignored."""
+    """The reason why the record of this machine's noise is ignored; None if it is used."""
 
 
 def outlook(design: Design, plan: Plan) -> Outlook | None:
-    """Returns what the plan can establish, given the noise of this machine. Returns None if no planned look can decide,
-    or if the units of the verdict are deployments."""
+    """Returns which differences and margins the plan can establish, given the noise of this machine. Returns None if no
+    planned look can decide, or if the units of the verdict are deployments."""
     claims = primary_sharing(plan)
     if are_units(design) or precision(_looks(plan), claims, 0.0) is None:
         return None
@@ -60,27 +61,29 @@ def precision_so_far(grid: Grid) -> Precision | None:
 
 
 def _looks(plan: Plan) -> Looks:
-    """Returns the looks that the plan's own blocks reach."""
+    """Returns the looks up to the last planned block."""
     return looks_of(plan).within(plan.max_blocks)
 
 
 def in_words(reach: Precision) -> str:
-    """Returns a precision as `finds a difference of 6.1% (80% power) and establishes a margin of 7.0%`."""
+    """Returns a precision as a phrase such as `finds a difference of 6.1% (80% power) and establishes a margin of
+    7.0%`."""
     margin = f"a margin of {percent(reach.margin)}" if reach.margin < 1 else "no margin"
     return f"finds a difference of {percent(reach.difference)} (80% power) and establishes {margin}"
 
 
 def in_one_line(known: Outlook, plan: Plan) -> str:
-    """Returns the outlook in one line."""
+    """Returns the outlook as one line of text."""
     if known.noise is None or known.precision is None:
         why = "" if known.note is not None else ": no study like this one ran on this machine"
-        return f"not known{why}; the progress tells it from the fourth block on"
+        return f"not known{why}; the progress shows it from the fourth block on"
     within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(plan))}"
     return f"{in_words(known.precision)} within {within}; from {_source(known.noise)}"
 
 
 def cautions(known: Outlook | None, plan: Plan) -> list[str]:
-    """Returns at most one sentence: the record is ignored, or the plan is too short for the study's margin."""
+    """Returns warnings for the user, at most one: the record of the noise is ignored, or the plan is too short for the
+    study's margin."""
     if known is None or known.noise is None or known.precision is None or known.precision.margin <= plan.margin:
         return [known.note] if known is not None and known.note is not None else []
     needed = "more blocks than can be run"

@@ -1,7 +1,7 @@
-"""Reads the metrics of the study's own in a trial: after the load, or in each second of the measured part.
+"""Reads the study's own metrics in a trial: after the load, or in each second of the measured part.
 
-A number that cannot be read leaves the metric unknown in this trial, with a note that says why. The trial is valid for
-all other metrics, and a claim on this one does not stand.
+If a number cannot be read, the metric is unknown in this trial, and a note of the trial says why. The trial is valid
+for all other metrics, but a claim on this metric gets no verdict.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ _OF_A_TRIAL: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, 
 
 
 Reading = tuple[float, float]
-"""The time of a reading, in seconds after the beginning of the measured part, and the number that was read."""
+"""The time at which a number was read, in seconds after the beginning of the measured part, and the number."""
 
 
 def value_of(readings: Iterable[Reading], how: str | None, duration_s: float) -> float | None:
-    """Returns the value of a trial whose measured part took so long: the mean, the largest or the smallest number that
-    was read in it; None if none was. A reading at the very end would see what is left when the load is over."""
+    """Returns the value of a metric in a trial: the mean, the largest or the smallest number (`how`) that was read in
+    the measured part, whose length is `duration_s`. Returns None if no number was read. A number that was read at the
+    very end does not count, since the load was over then."""
     numbers = [number for second, number in readings if second < duration_s]
     return _OF_A_TRIAL[how](numbers) if how is not None and numbers else None
 
 
 def read_after_load(course: Course, target: Target) -> None:
-    """Reads the metrics that are read once, when the load is over. Raises psycopg.OperationalError if the server is
-    lost."""
+    """Reads those metrics that are read once after the load, and stores their values in `course`. Raises
+    psycopg.OperationalError if the server is lost."""
     for name, section in course.metrics.items():
         if section.each_second is not None:
             continue
@@ -63,7 +64,7 @@ class EachSecond:
     load."""
 
     def __init__(self, name: str, section: MetricSection, number: OwnNumber) -> None:
-        """Takes a number whose session is open, since connecting disturbs the server for a moment."""
+        """`number` must have an open session already, since connecting during the load would disturb the server."""
         self._name, self._section, self._number = name, section, number
         self._readings: list[Reading] = []
         self._error: Exception | None = None
@@ -77,7 +78,7 @@ class EachSecond:
             self._thread.start()
 
     def end(self) -> None:
-        """Ends the reading; a statement that is under way is cancelled."""
+        """Ends the thread. A statement that still runs is cancelled."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(_EVERY_S)
@@ -86,7 +87,7 @@ class EachSecond:
                 self._thread.join()
 
     def keep(self, course: Course) -> None:
-        """Keeps the value of the trial in the course."""
+        """Stores the metric's value for the trial in `course`, or a note on why it is unknown."""
         measured = course.outcome.measured
         value = value_of(self._readings, self._section.each_second, measured.duration_s if measured else math.inf)
         if self._error is not None:
@@ -109,8 +110,9 @@ class EachSecond:
 
 @contextmanager
 def each_second(course: Course, target: Target) -> Iterator[list[EachSecond]]:
-    """A context manager around the load with the readers of the metrics that are read in each second. The values are
-    in the course once it has ended. Raises psycopg.OperationalError."""
+    """Provides, within the context, the readers of those metrics that are read in each second; the caller starts them
+    with the measured part. When the context ends, their values are stored in `course`. Raises
+    psycopg.OperationalError."""
     readers: list[EachSecond] = []
     numbers: list[OwnNumber] = []
     try:
@@ -128,9 +130,11 @@ def each_second(course: Course, target: Target) -> Iterator[list[EachSecond]]:
 
 
 def rehearsed_metrics(stage: Stage) -> list[RehearsalFailure]:
-    """Reads each metric once. Returns those whose SQL or program fails. Raises psycopg.OperationalError.
+    """Reads each of the study's own metrics once. Returns a failure for each whose SQL or program fails. Raises
+    psycopg.OperationalError.
 
-    A number may be missing before the load has run, and so may a table that the load creates.
+    It is no failure if a metric has no number yet because the load has not run, or if a table does not exist that the
+    load creates.
     """
     failures = []
     if isinstance(stage.arm.setup, Given) and not stage.has_all():

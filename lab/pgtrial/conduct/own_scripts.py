@@ -1,4 +1,5 @@
-"""The scripts that the user has written: as files for the engine, by load point, as it reads them."""
+"""The scripts that the user has written: writes them into files for the engine, finds those of a load point, and checks
+that the engine can read them."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.temporary import temporary_folder
 
 _EMPTY = "empty command list"
-"""The beginning of pgbench's message about a script that is empty, or has only comments."""
+"""The beginning of pgbench's error message about a script that is empty or has only comments."""
 
 
 def check_scripts(design: Design) -> None:
-    """Lets the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    """Checks the scripts of a study by letting the engine read them. Raises StudyError with the user's file and the
+    line of an error."""
     spec = design.spec
     for name in spec.load.kind.scripts_run_once(spec):
         _check_job(
@@ -35,25 +37,23 @@ def check_scripts(design: Design) -> None:
 
 
 def _check_job(place: str, text: str, what: str) -> None:
-    """Raises StudyError if the SQL of a job, or the SQL that undoes the job, has no statement or one that is not
-    possible there."""
+    """Raises StudyError if the SQL of a job, or the SQL that undoes the job, has no statement, or a statement that is
+    not possible in a job. `place` names the SQL in the message, and `what` says what to write."""
     todo = statements(text, {})
     if not todo:
         raise StudyError(f"{place} has no statement; {what}")
     for statement in todo:
         against = objection(statement.text)
         if reads_rows(statement.text):
-            against = (
-                "COPY ... FROM STDIN has no rows here; name a file that the server reads, COPY ... FROM '/tmp/rows'"
-            )
+            against = "COPY ... FROM STDIN gets no rows in a job; name a file on the server, COPY ... FROM '/tmp/rows'"
         if against is not None:
             raise StudyError(f"{place}, line {statement.line}: {against}")
 
 
 def _check_statements(design: Design, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
-    """Raises StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
+    """Raises StudyError if no script of a load has an SQL statement. `commands` has the commands of each script.
 
-    One of several scripts may have none, such as one that is a pause of the users.
+    One of several scripts may have no statement, such as a script that only sleeps.
     """
     spec = design.spec
     for point in design.load_points:
@@ -62,8 +62,8 @@ def _check_statements(design: Design, commands: Mapping[str, Sequence[ScriptComm
             own = [name for name in load if name in commands]
             if own and not any(command.sql for name in own for command in commands[name]):
                 raise StudyError(
-                    f"{marks.heading('load')}{' and '.join(map(spec.origin, own))}: no SQL statement is there, so "
-                    "that the load would send the server nothing; write a statement that ends in a semicolon"
+                    f"{marks.heading('load')}{' and '.join(map(spec.origin, own))}: there is no SQL statement, so the "
+                    "load would send nothing to the server; write a statement that ends in a semicolon"
                 )
 
 
@@ -78,12 +78,14 @@ def written_scripts(spec: StudySpec) -> Iterator[Path]:
 
 
 def _scripts_of(design: Design) -> list[str]:
-    """Returns the names of all pgbench scripts of a study; those of packs begin with their folder."""
+    """Returns the names of all pgbench scripts of a study. The name of a pack's script begins with the folder of the
+    pack."""
     return list(dict.fromkeys(script for point in design.load_points for script in scripts_at(design.spec, point)))
 
 
 def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
-    """Returns the names of the pgbench scripts of a load point; those of a pack begin with its folder."""
+    """Returns the names of the pgbench scripts of a load point. The name of a pack's script begins with the folder of
+    the pack."""
     if point.pack is not None:
         return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
     if point.of_arms:
@@ -95,7 +97,8 @@ def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
 
 
 def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
-    """Returns the commands of a script. Raises StudyError with the user's file and the line."""
+    """Returns the commands of a script, as the engine reads them. Raises StudyError with the user's file and the line
+    of an error."""
     try:
         return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
     except StudyError as error:

@@ -1,5 +1,5 @@
-"""Runs the files of a pack that the lab itself executes: check.sql, measure.sql and hold.sql around a load. A rehearsal
-also tries out all other files of the pack."""
+"""Runs those files of a pack that the lab itself executes before, during and after a load: check.sql, hold.sql and
+measure.sql. Also tries out all files of a pack on a small server (`pgtrial pack check`)."""
 
 from __future__ import annotations
 
@@ -35,22 +35,25 @@ _TRANSACTIONS = 20
 _CLIENTS = 2
 
 _REASONS = ("ERROR: ", " aborted in command ")
-"""The words that mark the engine's line with the reason; its last line says only that the run was aborted."""
+"""The words by which the lab finds the line with the reason in the engine's output. The last line of that output says
+only that the run was aborted."""
 
 Say = Callable[[str], None]
 
 
 def study_of(workloads: list[str], scale: int | None) -> StudySpec:
-    """Returns a study of these packs, as far as a check needs one. Raises StudyError if their files have an error."""
+    """Returns a study with these packs as its load, which `try_out` needs. Raises StudyError if the files of a pack
+    have an error."""
     load: dict[str, Any] = {"workload": workloads, "clients": _CLIENTS}
     load |= {"scale": scale} if scale is not None else {}
     return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check")
 
 
 def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
-    """Does all that a study would do with the packs of a spec, with a few transactions of each script.
+    """Does everything with the packs of a study that running it would do, but with a few transactions of each script
+    only. `postgres` names the server, and `say` reports each step.
 
-    Raises StudyError for the first thing that does not work.
+    Raises StudyError for the first step that fails.
     """
     engine_path()
     points = Design(spec).load_points
@@ -98,7 +101,7 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
 
 
 def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, target: Target) -> None:
-    """Runs some transactions of one script alone. Raises StudyError in the engine's words."""
+    """Runs a few transactions of a single script. Raises StudyError with the engine's message."""
     alone = load.model_copy(update={"scripts": {script: 1}})
     options = [*pack_options(alone, folder, point.whole_scale), "-M", point.protocol]
     size = ["-c", str(_CLIENTS), "-t", str(_TRANSACTIONS), "--random-seed", "1"]
@@ -121,10 +124,10 @@ _SHOWN = 3
 
 
 def check(files: SqlFiles, target: Target, when: str) -> None:
-    """Runs check.sql, if the pack has one.
+    """Runs check.sql, if the pack has this file.
 
-    Raises TrialError with the rows that it returns, each of which is a failure. `when` is the time for the message,
-    such as `before the load`.
+    Each row that check.sql returns is a failure. Raises TrialError with these rows. `when` says when the check ran,
+    such as `before the load`, for the message.
     """
     if rows := _rows(files, CHECK, target):
         first_rows = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])
@@ -133,10 +136,10 @@ def check(files: SqlFiles, target: Target, when: str) -> None:
 
 
 def measure(files: SqlFiles, target: Target) -> float | None:
-    """Returns the number that measure.sql returns, in a session with the arm's settings; None if the pack has no such
-    file.
+    """Runs measure.sql in a session with the arm's settings, and returns its number; None if the pack does not have
+    this file.
 
-    Raises StudyError where it returns no number.
+    Raises StudyError if measure.sql returns anything else than one number.
     """
     rows = _rows(files, MEASURE, target)
     if rows is None:
@@ -145,13 +148,13 @@ def measure(files: SqlFiles, target: Target) -> float | None:
     if isinstance(number, int | float | Decimal) and math.isfinite(number):
         return float(number)
     raise StudyError(
-        f"the pack {files.pack}: {MEASURE} has to return one row with one number, and it returns "
+        f"the pack {files.pack}: {MEASURE} has to return one row with one number, but it returns "
         f"{_told(rows)}; correct its last SELECT"
     )
 
 
 def _rows(files: SqlFiles, file: str, target: Target) -> list[tuple[object, ...]] | None:
-    """Returns the rows that a file of the pack returns; None if the pack has no such file."""
+    """Runs a file of the pack and returns its rows; None if the pack does not have this file."""
     if file not in files:
         return None
     with target.connect_as_load() as session:
@@ -166,11 +169,11 @@ def _told(rows: list[tuple[object, ...]]) -> str:
 
 @contextmanager
 def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterator[None]:
-    """Runs hold.sql in a session that stays open within the context. It does so only if the arm has switched on the
-    setting that the pack names for this."""
+    """Runs hold.sql in a session that stays open within the context, if the arm has switched on the setting `setting`,
+    which the pack names for this. Otherwise does nothing."""
     with ExitStack() as stack:
         if files is not None and setting is not None:
-            # the session is closed without a COMMIT, which would raise an error if the server is gone
+            # the session is closed without a COMMIT, which would raise an error if the server was lost
             session = stack.enter_context(closing(target.connect_as_load()))
             query = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true)"
             if str(value(session, query, setting) or "off").lower() in _ON:

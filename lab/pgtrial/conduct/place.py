@@ -1,4 +1,5 @@
-"""The directory of a study: a new one, or that of an unfinished study, which continues."""
+"""Chooses the directory of a study: a new directory, or that of the same study if it is unfinished, so that it
+continues."""
 
 from __future__ import annotations
 
@@ -29,18 +30,20 @@ from pgtrial.store.own_data import dump_to_be_taken, is_to_be_dumped, with_dump
 from pgtrial.verdict.grid import Grid
 
 RESULTS = Path("results")
-"""The directory for new studies, below the current directory."""
+"""The directory in which new studies get their directories. It is relative to the current directory."""
 
 
 def find_or_create(
     spec: StudySpec, results: Path | None, *, anew: bool, after_budget: bool = True
 ) -> tuple[StudyDirectory, bool]:
-    """Returns the study's directory, and whether it was there already.
+    """Returns the directory of a study, and true if the directory existed already.
 
-    With `results` it is that very directory. Otherwise it is the newest unfinished one in results/ with the identical
-    frozen study, unless `anew` is true; otherwise it is a new one named after the study and the time. With
-    `after_budget`, a study that its budget has ended before its first look counts as unfinished. Raises StoreError and
-    StudyError.
+    If `results` is given, it is the directory. Otherwise it is the newest directory in results/ with an unfinished
+    study that is identical, unless `anew` is true. If there is none, it is a new directory, named after the study and
+    the time.
+
+    With `after_budget`, a study that its budget has ended before the first look counts as unfinished. Raises StoreError
+    and StudyError.
     """
     check_place(results or RESULTS)
     if results is not None:
@@ -59,7 +62,8 @@ def find_or_create(
 
 
 def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
-    """True if the study has ended and its report is written; with `after_budget` it needs a look at its verdict, too.
+    """True if the study has ended and its report is written. With `after_budget`, the study must also have reached its
+    first look.
 
     If pgtrial was killed before the report, the study counts as unfinished, so that the next run writes it.
     """
@@ -71,7 +75,8 @@ def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
 
 
 def plan_now(spec: StudySpec) -> Plan:
-    """Returns the plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
+    """Returns the plan of a study that begins now. The seed is that of the study file or, if it has none, drawn at
+    random. Raises StudyError."""
     check_sysbench(spec)
     design = Design(spec)
     check_scripts(design)
@@ -84,12 +89,13 @@ def plan_now(spec: StudySpec) -> Plan:
     except BudgetError:
         if overhead_s is None:
             raise
-        # the recorded overhead may be that of a busy machine, and the preliminary block measures it again
+        # the machine may have been busy when the overhead was recorded, and the preliminary block measures it again
         return plan_of(design, seed, created, expected_lengths(design, None, noise))
 
 
 def _planned(spec: StudySpec, results: Path) -> Plan:
-    """Returns the plan of a study that starts now, with the earlier studies of its question in a directory."""
+    """Returns the plan of a study that begins now. The plan lists the earlier studies in the directory `results` that
+    ask the same question."""
     plan, tries = plan_now(spec), []
     for file in sorted(results.glob("*/study.toml")):
         with suppress(StoreError, StudyError):
@@ -102,7 +108,7 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
 
 
 def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
-    """True if two studies have the same question, written by the user, or the same arms under the same load."""
+    """True if two studies have the same question, as the user has written it, or the same arms and the same load."""
     default = StudySection().question
     if one.study.question == other.study.question != default:
         return True
@@ -115,21 +121,21 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
 
 
 def is_same(spec: StudySpec, stored: StudySpec) -> bool:
-    """True if a stored study has the same keys and scripts as this one. Only the stored study may have the name of a
-    dump, which was taken later."""
+    """True if a stored study has the same keys and scripts as the study `spec`. The name of a dump in the stored study
+    is ignored, since pgtrial adds it only when it has dumped the database."""
     return freeze(with_dump(stored, None)) == freeze(spec) and stored.scripts == spec.scripts
 
 
 def same_study(spec: StudySpec, results: Path) -> StudyDirectory:
-    """Returns the stored study of a directory. Raises StoreError if it is not this one."""
+    """Returns the study that is stored in a directory. Raises StoreError if it is another study than `spec`."""
     study = StudyDirectory.open(results)
     if not is_same(spec, study.spec):
-        raise StoreError(f"{results} holds another study than this one; choose another directory with --results")
+        raise StoreError(f"{results} has another study than the one to run; choose another directory with --results")
     return study
 
 
 def _alike(spec: StudySpec) -> list[Path]:
-    """Returns the directories in results/ with the identical frozen study, the oldest first."""
+    """Returns the directories in results/ whose frozen study file is identical to that of `spec`, the oldest first."""
     frozen = freeze(spec)
     files = sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml"))
     texts = ((file, read_bytes(file).decode(errors="replace")) for file in files if file.is_file())
@@ -139,14 +145,15 @@ def _alike(spec: StudySpec) -> list[Path]:
 
 
 def _without_dump(text: str) -> str | None:
-    """Returns the text of a frozen study without the name of its dump of a database; None if the text is damaged."""
+    """Returns the text of a frozen study file without the name of the dump; None if the text is damaged."""
     with suppress(ValueError):
         return freeze(with_dump(thaw(text), None))
     return None
 
 
 def _fresh_path(name: str) -> Path:
-    """Makes a new directory, which no other lab can have made at the same moment. Raises StoreError."""
+    """Makes a new study directory and returns its path. Two labs that do this at the same moment get different
+    directories. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     make_folder(RESULTS, mode=0o700)

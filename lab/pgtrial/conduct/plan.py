@@ -1,11 +1,12 @@
-"""The plan: load points, looks, the number of blocks and the order, drawn once from a recorded seed. Pure functions.
+"""The plan of a study: load points, looks, the number of blocks, and the order of all trials, which is drawn once from
+a recorded seed. The functions have no input or output.
 
-The order is what makes the verdict exact: in every block, at every load point, each arm runs once, and which one comes
-first is a fair draw of NumPy's Philox generator. The plan is stored before the first trial runs.
+The random order is the reason why the verdict is exact: in every block each arm runs once at every load point, and
+NumPy's Philox generator decides by a fair draw which arm comes first. The plan is stored before the first trial runs.
 
-A study that has ended can go on. The order of more blocks begins with the order of fewer, so the coin continues where
-it stopped. The looks continue too: those beyond the plan follow from it (statistics/p9.py), and each of them spends the
-next part of the error.
+A study that has ended can be extended. For the same seed, the order of more blocks begins with the order of fewer
+blocks, so the extended plan only adds trials. Further looks follow from the plan as well (statistics/p9.py), and each
+of them uses a further part of the error.
 """
 
 from __future__ import annotations
@@ -51,15 +52,17 @@ SEEDS = 2**31
 
 
 def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
-    """Returns the plan of a study that begins on this machine, as `plan_of` does."""
+    """Returns the plan of a study that begins on this machine. Decides first whether trials alternate, and otherwise
+    does the same as `plan_of`."""
     return plan_of(interleaved(Design(spec)), seed, created)
 
 
 def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
-    """Returns the plan: everything that is fixed before the first trial. The same arguments give the same plan.
+    """Returns the plan, which has everything that is fixed before the first trial. The same arguments always give the
+    same plan.
 
-    `created` is a UTC time, ISO 8601. `lengths` are those of trials; None for those that are expected of the study.
-    Raises StudyError if the budget is too small for any verdict.
+    `created` is a UTC time in the format of ISO 8601. `lengths` are the lengths of the trials; with None, they are
+    estimated. Raises StudyError if the budget is too small for any verdict.
     """
     arms, deployments, verdict = list(design.servers), design.deployments, design.verdict
     lengths = lengths or expected_lengths(design)
@@ -102,42 +105,40 @@ def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | Non
 
 
 def block_estimate(spec: StudySpec) -> float:
-    """Returns the expected wall time, in seconds, of a block: every arm once at every load point."""
+    """Returns the expected wall time of a block in seconds. In a block every arm runs once at every load point."""
     return expected_lengths(interleaved(Design(spec))).block_s
 
 
 def with_lengths(plan: Plan, design: Design, lengths: TrialLengths) -> Plan:
-    """Returns the plan with other lengths of trials, and with as many blocks as the budget then holds. It is for a plan
-    of which no trial is stored yet."""
+    """Returns the plan with other lengths of trials, and with as many blocks as then fit into the budget. No trial of
+    the plan may be stored yet."""
     drawn = plan_of(design, plan.seed, plan.created, lengths)
     of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
 
 def study_estimate(plan: Plan) -> float:
-    """Returns the expected wall time of all planned trials and of the preliminary block, seconds.
-
-    The time for loading data is not included.
-    """
+    """Returns the expected wall time of all planned trials and of the preliminary block, in seconds. The time for
+    loading data is not included."""
     return plan.trial_estimate_s * len(plan.trials) + preliminary_time(plan)
 
 
 def fewest_blocks(design: Design, plan: Plan) -> int:
-    """Returns the first planned look at which every arm can have a verdict, or a single arm an interval."""
+    """Returns the number of blocks of the first planned look at which every arm can get a verdict. For a study with a
+    single arm, it is the first look at which this arm can get an interval."""
     if len(design.servers) > 1 and are_units(design):
         return fewest_of(plan.deployments, plan.max_blocks, design.claims)
     return fewest_for_a_verdict(design)
 
 
 def declared(design: Design, arm: str) -> list[str]:
-    """Returns the keys in which the study lets this arm differ from the baseline, e.g.
-    `settings.synchronous_commit`.
-    """
+    """Returns the keys of the study file in which this arm differs from the baseline, such as
+    `settings.synchronous_commit`."""
     return differing_keys(design.servers[arm], design.servers[design.baseline])
 
 
 def warnings(design: Design, plan: Plan) -> list[str]:
-    """Returns warnings that the user should read before the first trial, one sentence each."""
+    """Returns warnings that the user should read before the first trial. Each is one sentence."""
     sentences = list(equal_arms(design))
     floor = fewest_blocks(design, plan)
     if plan.max_blocks < floor:
@@ -149,8 +150,9 @@ def warnings(design: Design, plan: Plan) -> list[str]:
     all_layouts = blocks_for_all(design)
     if all_layouts is not None and plan.max_blocks > all_layouts:
         sentences.append(
-            f"the layouts come again after {plural(all_layouts, 'block')}, so the verdict is about these layouts and "
-            f"not about the source; for {plan.max_blocks} blocks take layouts = {layouts_for(design, plan.max_blocks)}"
+            f"the layouts are used a second time after {plural(all_layouts, 'block')}, so the verdict is about these "
+            f"layouts and not about the source; for {plan.max_blocks} blocks set layouts = "
+            f"{layouts_for(design, plan.max_blocks)}"
         )
     sentences += metric_warnings(design, plan)
     if (caution := design.load.kind.caution(design.spec)) is not None:
@@ -166,7 +168,8 @@ def warnings(design: Design, plan: Plan) -> list[str]:
 
 
 def _looks(design: Design, max_blocks: int) -> list[int]:
-    """Returns the planned looks as `Plan.looks` has them: the first one also where the study ends before it."""
+    """Returns the planned looks for `Plan.looks`, as numbers of blocks. The first look is included even if the study
+    ends before it."""
     return list(planned(max_blocks, design.claims, kept_of(design)).planned)
 
 
@@ -202,7 +205,8 @@ def _is_measured(lengths: Lengths | None) -> bool:
 
 
 def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:
-    """Yields the trials block after block: load points in random order, at each every arm in fresh random order."""
+    """Yields the planned trials block by block. Within a block the load points are in random order, and at each load
+    point the arms are in a new random order."""
     generator = np.random.Generator(np.random.Philox(seed))
     index = itertools.count()
     for block in range(blocks):
@@ -218,12 +222,12 @@ _OF_THE_STUDY = {
     "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
     "studies", "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
-"""Fields of the plan that repeat what the keys of the study say."""
+"""The fields of the plan that follow directly from keys of the study."""
 
 
 @dataclass(frozen=True)
 class More:
-    """By how much a study that has ended is extended: by a number of blocks, or by the blocks that fit into a time in
+    """How much a study that has ended is extended: by a number of blocks, or by as many blocks as fit into a time in
     seconds."""
 
     blocks: int | None = None
@@ -233,20 +237,20 @@ class More:
 def extend(plan: Plan, design: Design, more: More, stored: Sequence[Trial], *, decided: bool, created: str) -> Plan:
     """Returns the extended plan of a study that has ended.
 
-    `stored` are the trials of the study, and `decided` is true if every comparison is decided. Raises StudyError if the
-    study cannot be extended.
+    `stored` has the stored trials of the study, and `decided` is true if every comparison is decided already. Raises
+    StudyError if the study cannot be extended.
     """
     if are_units(design):
         raise StudyError(
-            f"a study whose verdict counts {plan.deployments} deployments cannot go on with more blocks on the same "
-            "ones; run another study with more deployments"
+            f"a study whose verdict counts {plan.deployments} deployments cannot continue with more blocks on the same "
+            "deployments; run another study with more deployments"
         )
     if design.verdict.final:
         raise StudyError(
             f"this study has ended for good ({marks.key('verdict', 'final')}, which gate, bisect and selftest set): "
             "its looks spent the whole error of 5%; run another study"
         )
-    if not plan.looks:  # a plan of an earlier version that was too short for a look
+    if not plan.looks:  # earlier versions of pgtrial wrote plans without a look if the study was too short for one
         plan = plan.model_copy(update={"looks": [p8.first_look(design.claims)]})
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
@@ -277,8 +281,8 @@ def extend(plan: Plan, design: Design, more: More, stored: Sequence[Trial], *, d
 
 
 def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
-    """Returns a sentence that announces the last extension: how many blocks it adds, how long they take, and after
-    which of them a look comes."""
+    """Returns a sentence that announces the last extension of a plan: how many blocks it adds, how long they take, and
+    after which blocks a look comes."""
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
@@ -312,19 +316,19 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
 
 
 def _continued(plan: Plan, design: Design, blocks: int) -> list[PlannedTrial]:
-    """Returns the planned trials of `blocks` blocks. They are drawn again from the seed of the plan, so that those of
-    the plan come first."""
+    """Returns the planned trials of `blocks` blocks. They are drawn again from the seed of the plan, so that they begin
+    with the trials of the plan. Raises StudyError if they do not, or if the study was changed."""
     spec, verdict = design.spec, design.verdict.model_copy(update={"blocks": blocks})
     longer = replace(design, spec=spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts))
     drawn = plan_of(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)
     if drawn.model_dump(include=_OF_THE_STUDY) != plan.model_dump(include=_OF_THE_STUDY):
         raise StudyError(
             "study.toml was changed after the study began, and is not the study of plan.json; restore it from a copy, "
-            "or run the changed study as one of its own"
+            "or run the changed study as a new study"
         )
     if drawn.trials[: len(plan.trials)] != plan.trials:
         raise StudyError(
-            f"the order of the blocks cannot be continued: pgtrial {plan.pgtrial} drew another one from seed "
-            f"{plan.seed} than this version does; go on with that version, or run the study again"
+            f"the order of the blocks cannot be continued: pgtrial {plan.pgtrial} drew another order from seed "
+            f"{plan.seed} than this version does; continue with that version, or run the study again"
         )
     return drawn.trials

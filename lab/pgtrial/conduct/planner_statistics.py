@@ -1,8 +1,9 @@
-"""The planner's statistics of a study: drawn for each trial, the same in all arms, or as the templates have them.
+"""Gives the copies of the data their planner statistics: statistics that ANALYZE draws for each trial, the same
+statistics in all arms, or those that the templates have.
 
-ANALYZE reads a random sample. If a template keeps one sample for a whole study, an arm whose sample was unlucky has
-another plan in every block, and that looks like a difference of the arms. If the sample is drawn again for each trial,
-it is noise between blocks.
+ANALYZE reads a random sample. If a template keeps the statistics of one sample for a whole study, an arm with an
+unusual sample can have another plan in every block, which looks like a difference between the arms. If a new sample is
+drawn for each trial, such effects are part of the noise between blocks.
 """
 
 from __future__ import annotations
@@ -32,16 +33,20 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.temporary import temporary_folder
 
 _MOST_OF_A_BLOCK = 0.1
-"""The share of a block's time that ANALYZE may take for its trials; with more, statistics are drawn once."""
+"""The largest share of a block's time that ANALYZE may take. If it would take more, the statistics are drawn only
+once."""
 
 _QUICK_MB = 200
-"""ANALYZE of data of at most this many megabytes is not timed, since it takes less than the start of a server."""
+"""The largest size of data, in megabytes, for which the time of ANALYZE is not measured, since it takes less time than
+the start of a server."""
 
 
 def give_statistics(study: StudyDirectory, design: Design, arms: Mapping[str, Arm], listener: Listener) -> None:
-    """Gives the arms' copies the statistics that the plan says. Raises StudyError and ArmError.
+    """Sets the planner statistics that fresh copies of the data get in all arms, as the plan says. Raises StudyError
+    and ArmError.
 
-    If ANALYZE would take too much of the blocks, a plan without trials is changed to statistics that are drawn once.
+    If the plan says that ANALYZE draws them for each trial, but ANALYZE would take too much of the blocks' time, and no
+    trial is stored yet, changes the plan to statistics that are drawn once.
     """
     if study.plan.statistics == "drawn" and not study.trials():
         _check_time(study, design, arms, listener)
@@ -61,8 +66,8 @@ def _check_time(study: StudyDirectory, design: Design, arms: Mapping[str, Arm], 
     listener(
         Preparing(
             f"the planner's statistics are drawn once: ANALYZE for each trial would take {format_duration(took_s)} of "
-            f"a block of {format_duration(plan.block_estimate_s)}, and may take a tenth; longer trials have them drawn "
-            "anew",
+            f"a block of {format_duration(plan.block_estimate_s)}, and may take a tenth; with longer trials they are "
+            "drawn for each trial",
             stays=True,
         )
     )
@@ -71,7 +76,8 @@ def _check_time(study: StudyDirectory, design: Design, arms: Mapping[str, Arm], 
 
 
 def _block_s(design: Design, plan: Plan, arms: Mapping[str, Arm], listener: Listener) -> float:
-    """Returns the time in seconds that ANALYZE takes for the trials of a block, without data for which it is quick."""
+    """Returns the time in seconds that ANALYZE takes for all trials of a block. Small data, for which ANALYZE is quick,
+    are left out."""
     total_s = 0.0
     measured: dict[object, float] = {}
     serving = list(arms.values())[:1] if plan.shares_server else list(arms.values())
@@ -93,17 +99,17 @@ def _block_s(design: Design, plan: Plan, arms: Mapping[str, Arm], listener: List
 
 
 def _is_quick(data: Data) -> bool:
-    """True if ANALYZE is known to take too little time to be measured.
+    """True if it is known without a measurement that ANALYZE of the data takes little time.
 
-    It is not known for rows that the user's SQL makes, since the SQL does not tell how many they are.
+    That is never known for rows that SQL of the user makes, since pgtrial does not know how many there are.
     """
     return data == NO_TABLES or (0 < data.mb <= _QUICK_MB and not data.has_users_rows)
 
 
 @contextmanager
 def _session(arm: Arm, data: Data, *, as_owner: bool) -> Iterator[Session]:
-    """Returns a context with a session on a copy of an arm's data, which is removed at the end. Raises StudyError and
-    ArmError."""
+    """Provides a session on a copy of an arm's data. The copy is removed at the end of the context. Raises StudyError
+    and ArmError."""
     with (
         as_study_error(arm.name),
         temporary_folder() as logs,
@@ -124,10 +130,10 @@ def _timed(arm: Arm, data: Data) -> float:
 
 
 def _of_first_arm(design: Design, arms: Mapping[str, Arm]) -> SameStatistics | None:
-    """Returns the planner's statistics of the first arm, to be given to all others. Returns None if all arms have them
-    already, because they share a template.
+    """Returns the planner statistics of the first arm, which all other arms get too. Returns None if all arms have
+    these statistics already, because they share a template.
 
-    Raises StudyError if a server has a version of PostgreSQL that cannot be given statistics.
+    Raises StudyError if the version of a server has no functions for writing statistics.
     """
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}

@@ -1,4 +1,5 @@
-"""The preliminary block: every arm once at every load point, before the first block, to find the lengths of trials."""
+"""The preliminary block: before the first block every arm runs once at every load point, so that pgtrial can choose the
+lengths of trials."""
 
 from __future__ import annotations
 
@@ -40,9 +41,10 @@ def find_lengths(
     engine_grace_s: float,
     values: ValuesOfArms | None = None,
 ) -> Plan:
-    """Runs the preliminary block, writes the lengths that follow from it into the plan, and returns the plan.
+    """Runs the preliminary block if the plan needs it, writes the chosen lengths of trials into the plan, and returns
+    the plan.
 
-    Raises StudyError if no lengths fit the budget, and what `run_trials` raises.
+    Raises StudyError if no lengths fit into the budget, and the errors of `run_trials`.
     """
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan
@@ -70,7 +72,8 @@ def find_lengths(
 
 
 _Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
-"""Runs trials that belong together, with a load, and the longest measured part that may be chosen after them."""
+"""A function that runs trials that belong together. Its arguments are the trials, the load with their lengths, and the
+longest measured part that may be chosen after them, in seconds."""
 
 
 def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -> PreliminaryBlock:
@@ -109,19 +112,19 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
 
 
 def longest_loads(design: Design) -> float:
-    """Returns the time, in seconds, that the loads of a block may take at most. If they take longer, the budget is not
-    enough for a verdict, even if a block consists of nothing else."""
+    """Returns the longest time, in seconds, that the loads of a block may take. If they took longer, the budget would
+    not be sufficient for a verdict, even if blocks took no other time."""
     return OVERRUN * design.verdict.budget / fewest_for_a_verdict(design)
 
 
 def longest_job(design: Design) -> float:
-    """Returns the time, in seconds, that a job may take at most. If it takes longer, the budget is not enough for a
-    verdict, even if a block consists of nothing else."""
+    """Returns the longest time, in seconds, that a job may take. If it took longer, the budget would not be sufficient
+    for a verdict, even if blocks took no other time."""
     return longest_loads(design) / design.trials_of_block
 
 
 def _check_job(design: Design, load: LoadSection, course: Course) -> None:
-    """Raises StudyError if a job was ended because it had taken too long for any verdict within the budget."""
+    """Raises StudyError if pgtrial has ended the job because it took too long for a verdict within the budget."""
     limit_s = load.job.limit
     if limit_s == design.load.job.limit or _load_s(course) < limit_s:
         return
@@ -129,21 +132,21 @@ def _check_job(design: Design, load: LoadSection, course: Course) -> None:
     least_s = (blocks + 1) * trials * limit_s
     took = format_duration(round(limit_s, 1))
     raise StudyError(
-        f"the job had not ended on {course.planned.arm} after {took}, and a verdict takes at least {blocks} blocks; "
+        f"the job had not ended on {course.planned.arm} after {took}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {math.ceil(least_s / 60)}min or more, or take less data "
         f"({marks.key('load', 'scale')})"
     )
 
 
 def _check_suite(design: Design, courses: Sequence[Course]) -> None:
-    """Raises BudgetError if the queries have taken too long for any verdict within the budget."""
+    """Raises BudgetError if the queries of a suite took too long for a verdict within the budget."""
     load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(design)
     if not design.load.kind.is_of_queries or load_s <= longest_loads(design):
         return
     minutes = math.ceil((blocks + 1) * load_s / 60)
     took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)
     raise BudgetError(
-        f"the queries took {took} on {arms}, and a verdict takes at least {blocks} blocks; "
+        f"the queries took {took} on {arms}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {minutes}min or more, or take less data "
         f"({marks.key('load', 'scale')}) or fewer queries",
         60.0 * minutes,
@@ -151,7 +154,8 @@ def _check_suite(design: Design, courses: Sequence[Course]) -> None:
 
 
 def _load_s(course: Course) -> float:
-    """Returns the time of a trial's load, seconds: as planned, or as long as a job or a suite took."""
+    """Returns the time of a trial's load in seconds: the planned time or, for a job or a suite, the time that it
+    took."""
     return course.timings.get("load", 0.0) if course.load.kind.stored.time_is_unknown else sum(course.load.phases_s)
 
 

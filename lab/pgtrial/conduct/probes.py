@@ -1,8 +1,10 @@
-"""Makes a probe of a capacity from the events of an open-loop run, and the start of a search from stored trials.
+"""Makes the probes of a search for the capacity from the events of runs at a rate, and finds the rate at which a search
+begins from stored trials.
 
-Transactions count from their scheduled start. A failed transaction counts as slower than the limit. So does one that
-was unanswered at the end although its start was longer ago than the limit. An engine that is behind its schedule starts
-transactions in the order of the schedule, so the other waiting transactions are not older than the limit.
+The response time of a transaction counts from its scheduled start. A failed transaction counts as slower than the
+limit. A transaction that is not completed at the end of the run counts as slower too, if its scheduled start was longer
+ago than the limit. Since an engine that is behind its schedule starts transactions in the order of the schedule, all
+other waiting transactions are more recent than the limit.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from pgtrial.model.records.trial import Probe, Trial
 from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 
 _BELOW = 0.7
-"""The share of a closed loop's throughput at which a search begins if no capacity is known."""
+"""The share of a closed loop's throughput that a search takes as its first rate, if no capacity is known yet."""
 
 _LEAST_RATE = 0.1
-"""The lowest rate at which a search begins, transactions per second."""
+"""The lowest rate at which a search begins, in transactions per second."""
 
 
 def promise_of(asked: CapacityLoad) -> Promise:
-    """Returns the promise on the response time as two shares of the transactions: how many may be slower than the
-    limit, and how many may fail."""
+    """Returns the promise that a capacity has to keep, as two shares of all transactions: the share that may be slower
+    than the limit, and the share that may fail."""
     return Promise(slower=1 - PERCENTILES[asked.percentile], failed=asked.failures)
 
 
@@ -60,7 +62,8 @@ def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
 
 
 def start_rate(earlier: Iterable[Trial], point: LoadPoint, block: int) -> float | None:
-    """Returns the rate at which all searches of a block begin: the median capacity of the blocks before it, or None."""
+    """Returns the rate at which all searches of a block begin: the median capacity in the blocks before it, or None if
+    no capacity is known yet."""
     capacities = [
         trial.capacity
         for trial in earlier
@@ -70,40 +73,40 @@ def start_rate(earlier: Iterable[Trial], point: LoadPoint, block: int) -> float 
 
 
 def first_rate(throughput: float) -> float:
-    """Returns the rate, 1/s, at which a search begins if only the throughput of a closed loop is known."""
+    """Returns the rate at which a search begins if only the throughput of a closed loop is known. Both are in
+    transactions per second."""
     return max(_LEAST_RATE, _BELOW * throughput)
 
 
 class Search:
-    """A search for the capacity: it names the rate of the next probe until it has ended."""
+    """A search for the capacity of an arm. It chooses the rate of each next probe from the results so far, until it has
+    ended."""
 
     def __init__(self, asked: CapacityLoad, start: float, probes: list[Probe] | None = None) -> None:
         self.probes = [] if probes is None else probes
-        """The probes so far; later ones are appended."""
+        """The probes so far. New probes are appended to this list."""
         self._asked, self._start, self._promise = asked, start, promise_of(asked)
         self._outcomes: list[Outcome] = []
 
     @property
     def next_rate(self) -> float | None:
-        """The rate of the next probe, 1/s; None if the search has ended."""
+        """The rate of the next probe, in transactions per second; None if the search has ended."""
         return next_rate(self._start, self._readings, self._promise, self._asked.at_most or math.inf)
 
     def add(self, outcome: Outcome, rate: float) -> None:
-        """Takes the outcome of the run at a rate."""
+        """Adds the outcome of a run at a rate."""
         self.probes.append(probe_of(outcome, rate, self._asked))
         self._outcomes.append(outcome)
 
     @property
     def capacity(self) -> float | None:
-        """The highest rate that keeps the promise, 1/s; None if no probe kept it."""
+        """The highest rate that keeps the promise, in transactions per second; None if no probe has kept it."""
         return capacity(self._readings, self._promise)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the probe that kept the promise at the rate nearest to the capacity.
-
-        If no probe kept the promise, the outcome of the probe at the lowest rate.
-        """
+        """The outcome of that probe which kept the promise and whose rate is nearest to the capacity. If no probe kept
+        the promise, it is the outcome of the probe with the lowest rate."""
         found = self.capacity
         places = range(len(self.probes))
         if found is None:
@@ -123,6 +126,6 @@ def _lag_p99_us(outcome: Outcome) -> float | None:
 
 
 def _queue(ticks: Sequence[Tick]) -> tuple[int, int]:
-    """Returns the number of waiting transactions and of busy clients at the end of the measured part."""
+    """Returns the number of waiting transactions and the number of busy clients at the end of the measured part."""
     queue = next((tick.get("queue") for tick in reversed(ticks) if tick["phase"] == "measure"), None)
     return (queue["waiting"], queue["busy"]) if queue else (0, 0)

@@ -1,4 +1,4 @@
-"""The events of a running study, which the command line shows."""
+"""The events that a running study reports to a listener, such as the command line, which shows them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pgtrial.model.records.trial import Trial
 
 @dataclass(frozen=True)
 class Preparing:
-    """A message for the user: a step outside of trials has begun, such as loading a template, or something was
-    noticed. Its text may name keys by marks (`pgtrial.model.marks`)."""
+    """A message for the user: a step outside of trials has begun, such as loading a template, or pgtrial has noticed
+    something that the user should know. Its text may contain marks for keys of the study file
+    (`pgtrial.model.marks`)."""
 
     text: str
     stays: bool = False
@@ -25,7 +26,8 @@ class Preparing:
 
 @dataclass(frozen=True)
 class StudyBegins:
-    """The arms are ready. `stored`: trials from before, if the study was interrupted."""
+    """The arms are ready for the first trial. `planned` and `stored` are numbers of trials; `stored` is not 0 if the
+    study was interrupted before."""
 
     directory: Path
     planned: int
@@ -36,7 +38,8 @@ class StudyBegins:
 
 @dataclass(frozen=True)
 class TrialBegins:
-    """Trial `number` (from 1) of `planned` starts with its restore; `others` are the arms that alternate with it."""
+    """A trial begins by restoring its data. It is the trial `number` (counted from 1) of `planned`; `others` are the
+    arms whose trials alternate with it."""
 
     trial: PlannedTrial
     load_point: LoadPoint
@@ -49,9 +52,9 @@ class TrialBegins:
 
 @dataclass(frozen=True)
 class Second:
-    """One second of load has passed, or one slice of trials that alternate. The tps are provisional.
+    """One second of a load has passed or, for trials that alternate, one slice. `tps` is provisional.
 
-    Seconds of a preliminary block come before the first TrialBegins.
+    Seconds of a preliminary block are reported before the first TrialBegins.
     """
 
     arm: str
@@ -59,14 +62,16 @@ class Second:
     second: int
     tps: float
     probe: int | None = None
-    """The number of the probe in a search for the capacity, from 1; None in its warm-up, and in other trials."""
+    """The number of the probe in a search for the capacity, counted from 1; None in the warm-up of a search, and in
+    other trials."""
     rate: float | None = None
-    """The rate of the probe, transactions per second."""
+    """The rate of the probe, in transactions per second."""
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """One second of a job has passed. The fields have what PostgreSQL reports about it, or None."""
+    """One second of a job has passed. The fields have what PostgreSQL reports about the progress of the job; a field is
+    None if PostgreSQL does not report it."""
 
     arm: str
     second: int
@@ -74,9 +79,9 @@ class JobProgress:
     """The command that runs, such as `create index`."""
     phase: str | None
     share: float | None
-    """The share of the phase that is done."""
+    """The share of the phase that is complete."""
     left_s: float | None
-    """The time to the end of the phase, seconds, if it goes on as until now."""
+    """The estimated time to the end of the phase, in seconds, if it continues at the same speed."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class QueryEnds:
     arm: str
     query: str
     number: int
-    """The number of runs of queries that have ended so far, this one included."""
+    """The number of query runs that have ended so far, including this one."""
     of: int
     counted: bool
     """True if this run of the query is measured."""
@@ -94,7 +99,7 @@ class QueryEnds:
 
 @dataclass(frozen=True)
 class TrialEnds:
-    """The trial is stored."""
+    """A trial has ended and is stored."""
 
     trial: Trial
 
@@ -103,10 +108,10 @@ class TrialEnds:
 class BlockEnds:
     """A block is complete. `decided` is true if a look has decided all comparisons.
 
-    `running` is the difference of each arm so far, as a share. `intervals` has the interval of each arm at the last
-    look, if it is bounded. It is the verdict's own and stays valid while blocks are added, so it misleads nobody who
-    reads it early. `precision` is the precision that the plan will reach by its end; it is known from the fourth block
-    on.
+    `running` has the difference of each arm to the baseline so far, as a share. `intervals` has the interval of each
+    arm at the last look, if it is bounded. It is the interval of the verdict, which is valid at every look, so that
+    reading it before the end does not mislead. `precision` is the precision that the plan will reach by its end; it is
+    known from the fourth block on.
     """
 
     block: int
@@ -116,12 +121,13 @@ class BlockEnds:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     precision: Precision | None = None
     metric: str | None = None
-    """The declared metric of the primary claims; None for the measure of the load."""
+    """The declared metric of the primary claims; None if they are about the usual measure of the load, such as its
+    throughput."""
 
 
 @dataclass(frozen=True)
 class StudyEnds:
-    """No trial is left to run; `reason` says why."""
+    """The study has ended, and no trial is left to run. `reason` says why."""
 
     reason: str
     blocks: int
@@ -134,7 +140,7 @@ Listener = Callable[[ProgressEvent], None]
 
 
 def reworded(listener: Listener, reword: Callable[[str], str]) -> Listener:
-    """Returns a listener that hears the texts of steps as `reword` returns them."""
+    """Returns a listener that gets the same events, but with the texts of Preparing changed by `reword`."""
 
     def hear(event: ProgressEvent) -> None:
         listener(replace(event, text=reword(event.text)) if isinstance(event, Preparing) else event)

@@ -1,5 +1,5 @@
-"""Imports the metrics of a provider's monitoring for the stored trials. Metrics of a trial are fetched once, when the
-monitoring has complete values for its time."""
+"""Imports metrics from the monitoring of a cloud provider for the stored trials. The metrics of a trial are fetched
+once, when the monitoring has complete values for the time of the trial."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import PROVIDER_SCHEMA
 
 SETTLED = timedelta(minutes=5)
-"""How long after a trial its values are complete: CloudWatch has the value of a minute one to three minutes later."""
+"""How long after a trial its values are complete. CloudWatch has the value for a minute one to three minutes later."""
 
 
 _TOLD_EVERY = 25
-"""The number of trials between two lines of progress."""
+"""The number of trials after which the progress is reported again."""
 
 
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
-    """Returns the keys that say where the monitoring of an arm's servers is found, by arm. Arms whose metrics the study
-    does not ask for are left out."""
+    """Returns, for each arm whose metrics the study asks for, the keys that say where the monitoring of its servers is
+    found."""
     return {arm: server.monitoring for arm, server in study.design.given.items() if server.monitoring}
 
 
@@ -73,8 +73,8 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
 
 
 def _import(study: StudyDirectory, trial: Trial, source: CloudWatch, since: datetime, now: datetime) -> bool:
-    """Stores the provider's metrics for the time of a trial, whose measured part began at `since`. Returns true if the
-    monitoring has any values for it."""
+    """Fetches and stores the provider's metrics for the time of a trial, whose measured part began at `since`. Returns
+    true if the monitoring has any values for this time."""
     measured_s = trial.measured.duration_s if trial.measured else study.plan.duration_s
     begin, end = since - timedelta(seconds=study.plan.warmup_s), since + timedelta(seconds=measured_s)
     rows = [
@@ -94,8 +94,8 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 
 
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
-    """Returns the time at which the measured part of a trial began, from the event that the engine recorded; None if
-    there is no such event."""
+    """Returns the time at which the measured part of a trial began, according to the engine's events; None if it never
+    began."""
     started: datetime | None = None
     with suppress(OSError, ValueError), open_file(study.trial_path(trial) / "engine.jsonl") as lines:
         for event in map(json.loads, lines):

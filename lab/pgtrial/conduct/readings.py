@@ -1,5 +1,5 @@
-"""The results of a running study so far. Each trial is read from the disk only once, even though the results are
-computed again after every block."""
+"""The results of a running study so far. They are computed again after every block, but each trial is read from the
+disk only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtrial.verdict.grid import Grid
 
 
 class Readings:
-    """The stored trials of a study, and the levels that each kept."""
+    """The stored trials of a study, and the levels of performance through which each of them went (its regime)."""
 
     def __init__(self, study: StudyDirectory) -> None:
         self._study = study
@@ -28,13 +28,14 @@ class Readings:
         self._grid.add(trials)
 
     def grid(self) -> Grid:
-        """Returns all trials by block, load point and arm of the present plan."""
+        """Returns all stored trials by block, load point and arm, according to the present plan."""
         if self._grid.plan is not self._study.plan:
             self._grid = Grid(self._study.plan, self.trials)
         return self._grid
 
     def regimes(self) -> Regimes:
-        """Returns the levels of all trials that are long enough. Reads the seconds of new trials. Raises StoreError."""
+        """Returns the regimes of all trials that are long enough to have one. Reads the timelines of trials that are
+        new since the last call. Raises StoreError."""
         for trial in self.trials if may_change(self._study.plan) else ():
             if trial.index in self._regimes or trial.index in self._without_regime:
                 continue

@@ -1,7 +1,9 @@
-"""The rehearsal: before the first trial, every part of the load that the user has written is run once on every arm.
+"""The rehearsal of a study: before the first trial, everything in the load that the user has written runs once on every
+arm.
 
-For this, a server that pgtrial makes gets a copy of the data, which is removed afterwards. A given server executes
-nothing: it parses the statements up to the first one that creates objects, since later ones may need these.
+On a server that pgtrial makes, it runs on a copy of the data, which is removed afterwards. On a given server nothing is
+executed: the server only parses the statements, up to the first statement that creates objects, since later statements
+may need these objects.
 """
 
 from __future__ import annotations
@@ -43,11 +45,14 @@ def rehearse(
     """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by arm and
     variable.
 
-    Values that arms have in common are sampled from the data of the first arm, and the other arms are checked to have
-    them. `plans` collects
-    the plans of the statements, also those of pgbench's built-in scripts. `answers` collects the rows that scripts of
-    the arms return; with a shared server it does so before any of these scripts has changed the data. The seconds that
-    all queries of a suite took on each arm are appended to `passes_s`. Raises StudyError and ArmError.
+    Values that arms have in common are drawn from the data of the first arm, and pgtrial checks that the data of the
+    other arms have them.
+
+    - `plans` collects the plans of the statements, also those of pgbench's built-in scripts.
+    - `answers` collects the rows that scripts of the arms return, with a shared server before any script changes data.
+    - `passes_s` gets, for each arm, the time in seconds that all queries of a suite took.
+
+    Raises StudyError and ArmError.
     """
     spec, shared = design.spec, design.shares_server
     values = DrawnValues(spec, seed, values_folder)
@@ -85,10 +90,10 @@ def _act(
     *,
     several: bool,
 ) -> list[RehearsalFailure]:
-    """Rehearses on an arm all load points that have the same data. Returns the failures. Raises StudyError.
+    """Rehearses all load points with the same data on one arm. Returns the failures. Raises StudyError.
 
-    `refused` is a failure that occurred when the answers of the arm's script were collected. It is returned if nothing
-    else fails.
+    `refused` is a failure that occurred when pgtrial collected the answers of the arm's script. It is returned if
+    nothing else fails.
     """
     with as_study_error(stage.arm.name):
         own = [point.for_arm(stage.arm.name) for point in points]
@@ -100,8 +105,8 @@ def _act(
 
 
 def sampled_again(design: Design, arms: Mapping[str, Arm], seed: int, folder: Path) -> ValuesOfArms:
-    """Returns the files with the values that variables of scripts take, for a study that continues. The values are the
-    same as before. Raises as `rehearse` does."""
+    """Draws the values of variables again for a study that continues, and returns their files by arm and variable. The
+    values are the same as before. Raises the same errors as `rehearse`."""
     spec = design.spec
     values = DrawnValues(spec, seed, folder)
     for arm in arms.values():
@@ -115,7 +120,8 @@ def sampled_again(design: Design, arms: Mapping[str, Arm], seed: int, folder: Pa
 
 
 def has_own(design: Design) -> bool:
-    """True if the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
+    """True if the user has written a part of the load, such as a script, so that it has to be rehearsed. The built-in
+    scripts of pgbench and the tests of sysbench need no rehearsal."""
     load = design.load
     if not load.kind.is_rehearsed:
         return False
@@ -126,7 +132,7 @@ def has_own(design: Design) -> bool:
 
 @contextmanager
 def as_study_error(arm: str) -> Iterator[None]:
-    """Turns errors of a server that does not serve the data, or does not answer, into a StudyError with the arm."""
+    """Turns a TrialError or psycopg.OperationalError within the context into a StudyError that names the arm."""
     try:
         yield
     except TrialError as error:
@@ -136,7 +142,8 @@ def as_study_error(arm: str) -> Iterator[None]:
 
 
 def _explain(stage: Stage, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
-    """Takes the plans of the load's statements. Raises psycopg.OperationalError."""
+    """Explains the statements of the load on an arm, and adds their plans to `plans`. Raises
+    psycopg.OperationalError."""
     if isinstance(stage.arm.setup, Given) and not stage.has_all():
         return
     with stage.target.connect_as_load() as session:

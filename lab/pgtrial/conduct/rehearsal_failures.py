@@ -1,4 +1,4 @@
-"""The failures of a rehearsal, their cures, and the arms on which they occur."""
+"""The failures of a rehearsal: the arms on which they occur, and the advice for the user."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 
 _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
-"""SQLSTATEs of names that the server does not know."""
+"""The SQLSTATEs with which PostgreSQL refuses names that do not exist."""
 
 _NOT_PERMITTED = "42501"
-"""SQLSTATE of a statement for which the role of the load lacks the right."""
+"""The SQLSTATE of a statement for which the role of the load lacks the right."""
 
 AT_TIMES = frozenset(("57014", "55P03", "40001", "40P01"))
-"""SQLSTATEs of failures that a transaction may have at times: it took longer than the limits of its session
-(`statement_timeout`, `lock_timeout`), or could not be serialised, or was in a deadlock."""
+"""The SQLSTATEs of failures that a transaction can have by chance: it took longer than a limit of its session
+(`statement_timeout`, `lock_timeout`), could not be serialised, or was in a deadlock."""
 
 MOST_TRIES = 3
-"""How often a script that fails so is run before its rehearsal fails. A load some of whose transactions fail, by chance
-or because a cache was cold, is a load that a study can measure: their failures count in each trial."""
+"""How often a script that fails with one of AT_TIMES is run before its rehearsal counts as failed. A study can measure
+a load in which some transactions fail, by chance or because a cache was cold; such failures count in each trial."""
 
-TOO_LONG = f"take a statement that needs less time, less data, or a longer {marks.key('load', 'duration')}"
+TOO_LONG = f"write a statement that needs less time, use less data, or set a longer {marks.key('load', 'duration')}"
 
 
 @dataclass(frozen=True)
 class RehearsalFailure:
-    """One failure of a rehearsal: a sentence without the arms and the cure, and the cure."""
+    """One failure of a rehearsal: a sentence on what has failed, and the advice what to do about it. The sentence does
+    not name the arms."""
 
     text: str
     cure: str
 
     def complain(self, where: str) -> NoReturn:
-        """Raises StudyError with the failure, its cure, and `where`, which names the arms."""
+        """Raises StudyError with the failure, the advice, and `where`, a phrase that names the arms."""
         raise StudyError(f"{self.text}, {where}; {self.cure}")
 
 
 def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
-    """Returns what the user can do. `owner` is the role of the load on a server that pgtrial makes, None elsewhere."""
+    """Returns the advice for the failure of a script. `owner` is the role of the load on a server that pgtrial makes;
+    None on a given server."""
     if failure.sqlstate in _MISSING:
         return (
             f"correct the name, or load what is missing by --data{marks.file_key('load', 'data')}"
@@ -50,7 +52,9 @@ def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
         )
     if failure.sqlstate == _NOT_PERMITTED and owner is not None:
         setup_sql = marks.key_in("server", "setup_sql", preposition="of")
-        return f"the load runs as {owner}, which is no superuser: GRANT it what it needs in {setup_sql}"
+        return (
+            f"the load runs as {owner}, which is not a superuser: GRANT the needed rights to this role in {setup_sql}"
+        )
     if "has no value" in failure.words:
         return f"give it a value by \\set, or by --values NAME=TABLE.COLUMN{marks.file_key('load', 'values')}"
     if "the limit of a rehearsal" in failure.words:
@@ -66,7 +70,7 @@ class RehearsalFailures:
     by_failure: dict[RehearsalFailure, list[str]] = field(default_factory=dict)
 
     def add(self, arm: str, failures: Sequence[RehearsalFailure]) -> None:
-        """Adds what failed on an arm."""
+        """Adds the failures that occurred on an arm."""
         for failure in failures:
             self.by_failure.setdefault(failure, []).append(arm)
 

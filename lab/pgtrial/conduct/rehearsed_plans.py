@@ -1,4 +1,5 @@
-"""The plans of a load's statements on every arm before the first trial, and whether it uses what the arms differ in."""
+"""The plans of a load's statements on every arm, as found before the first trial. They show whether the load uses that
+in which the arms differ."""
 
 from __future__ import annotations
 
@@ -23,17 +24,17 @@ def has_listed(design: Design) -> bool:
 
 @dataclass
 class RehearsedPlans:
-    """The statements that the scripts of a study list, with their plans."""
+    """The plans of the statements that the scripts of a study list, for all arms."""
 
     by_arm: dict[str, dict[str, LoadStatement]] = field(default_factory=dict)
-    """The statements of each arm, by their text without values. If the study has several load points, the name of the
-    load point stands before the text."""
+    """The statements of each arm with their plans, by the text of the statement without values. If the study has
+    several load points, the text is preceded by the name of the load point."""
     unlisted: set[str] = field(default_factory=set)
-    """The workloads that send statements which no file lists."""
+    """The workloads that send statements which are not listed in files."""
 
     def take(self, arm: str, session: Session, point: LoadPoint, listed: Statements | None, *, several: bool) -> None:
-        """Adds the plans of the statements that a load point has on an arm. `listed` has these statements; it is None
-        if no file lists them.
+        """Adds the plans of the statements that the load sends at a load point on an arm. `listed` has these
+        statements; it is None if they are not listed in files.
 
         `several` is true if the study has other load points too. Raises psycopg.OperationalError.
         """
@@ -47,7 +48,7 @@ class RehearsedPlans:
         plans |= {f"{where}{text}": statement for text, statement in listed.plans(session).items()}
 
     def compare(self, plan: Plan) -> list[ComparedPlans]:
-        """Returns the comparison of each other arm with the baseline."""
+        """Returns, for each arm other than the baseline, the comparison of its plans with those of the baseline."""
         base = self.by_arm.get(plan.baseline, {})
         compared = []
         for arm in plan.others:
@@ -66,7 +67,7 @@ class RehearsedPlans:
 
 @dataclass(frozen=True)
 class ComparedPlans:
-    """The plans of an arm beside those of the baseline."""
+    """The comparison of an arm's plans with the plans of the baseline."""
 
     arm: str
     statements: int
@@ -78,7 +79,7 @@ class ComparedPlans:
 
     @property
     def differing(self) -> dict[str, PlanPair]:
-        """The pairs of plans that are not the same."""
+        """The pairs of plans that differ."""
         return {text: pair for text, pair in self.plans.items() if not pair.is_same}
 
     def never_used(self, baseline: str) -> str | None:

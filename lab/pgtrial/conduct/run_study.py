@@ -1,4 +1,5 @@
-"""A study from its plan to its last trial. Started again, it continues after the last stored trial."""
+"""Runs a study from its plan to its last trial. If a study was interrupted and is run again, it continues after the
+last stored trial."""
 
 from __future__ import annotations
 
@@ -75,11 +76,13 @@ def run_study(
     more: More | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
 ) -> None:
-    """Runs every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
+    """Runs the planned trials that are not stored yet, until the stopping rule or a request to stop ends the study.
 
-    `spec` is the study as the user gave it, with passwords that the frozen one does not hold. With `more` a study that
-    has ended is extended. A study that was ended by its budget continues without `more`, up to its next look at the
-    verdict. Raises StudyError and ArmError; everything that can be found before the first trial is raised before it.
+    `spec` is the study as the user gave it, with the passwords that the frozen study file does not contain. With
+    `more`, a study that has ended is extended. A study that was ended by its budget continues without `more`, up to its
+    next look at the verdict.
+
+    Raises StudyError and ArmError. Errors that can be found before the first trial are raised before it.
     """
     given = with_dump(spec or study.spec, study.spec.load.data_files)
     engine_path()
@@ -91,7 +94,7 @@ def run_study(
         step = next_step_of(study, Readings(study))
         more = more or _up_to_the_look(study.design, step)
         if isinstance(step, Stop) and more is None and not missing_plans(study):
-            # a lab that was killed after its last trial has not removed what it had made
+            # if the lab was killed after the last trial, what it had made still has to be removed
             for notice in (*scratch.clean(), *clean()):
                 listener(Preparing(notice, stays=True))
             _end(study, step, listener)
@@ -124,7 +127,9 @@ def run_study(
         forget_dump(design.spec)
         facts = ArmFacts(study, design, listener)
         values = _rehearsed(study, design, arms, workspace, listener, facts=facts)
-        give_statistics(study, design, arms, listener)  # the rehearsal has found how long the queries of a suite take
+        give_statistics(
+            study, design, arms, listener
+        )  # after the rehearsal, which has measured how long the queries of a suite take
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
         _take_certificate(study, listener)
@@ -149,7 +154,8 @@ def run_study(
 
 
 def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> RehearsedPlans:
-    """Does everything that a run does before its first trial, then ends. Returns the plans of the load's statements.
+    """Does everything that running the study would do before its first trial, including the rehearsal, and nothing
+    more. Returns the plans of the load's statements.
 
     Given servers are checked, but no data are loaded there. Raises StudyError and ArmError.
     """
@@ -157,8 +163,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     plans = RehearsedPlans()
     if is_to_be_dumped(spec):
         raise StudyError(
-            f"{marks.key('load', 'data')}: a run dumps the database and then rehearses; to rehearse alone, name a "
-            "dump of it (pg_dump)"
+            f"{marks.key('load', 'data')}: `pgtrial run` dumps the database and then rehearses; for a rehearsal "
+            "without a run, name a dump of the database (pg_dump)"
         )
     engine_path()
     check_unchanged(spec)
@@ -187,7 +193,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
 
 
 def _up_to_the_look(design: Design, step: Step) -> More | None:
-    """Returns the blocks up to the next look, if the budget has ended a study that can go on; else None."""
+    """Returns the blocks up to the next look, if the budget has ended the study and it can be extended; otherwise
+    None."""
     if not isinstance(step, Stop) or not step.blocks_to_look or are_units(design):
         return None
     return More(blocks=step.blocks_to_look)
@@ -196,7 +203,7 @@ def _up_to_the_look(design: Design, step: Step) -> More | None:
 def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
     if not ended:
         raise StudyError(
-            f"{study.path} has not ended; go on with it by `pgtrial run {study.path}`, and ask for more after that"
+            f"{study.path} has not ended; continue it by `pgtrial run {study.path}`, and extend it after that"
         )
     readings = Readings(study)
     decided = all(comparison.decided for comparison in comparisons(readings.grid(), readings.regimes()))
@@ -206,7 +213,8 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
 
 @contextmanager
 def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]:
-    """Provides the workspace. A study that has ended is complete, even if a host is lost on which something remains."""
+    """Provides the workspace. If only files on a lost host could not be removed at the end, tells the user instead of
+    raising an error, since the study itself is complete."""
     try:
         with Workspace(study=str(study.path.absolute())) as workspace:
             yield workspace
@@ -215,17 +223,17 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
 
 
 def _take_for_one(study: StudyDirectory, design: Design, arms: list[str], server: Target, listener: Listener) -> Design:
-    """Changes the plan when several arms have turned out to be the same given server under different names. The scope
-    of the verdict then names one server, and the trials do not alternate. Returns the design as it then is.
+    """Changes the plan if several arms have turned out to be the same given server under different names, and returns
+    the changed design. The scope of the verdict then names one server. The trials do not alternate, since the server
+    can have only one value of each setting at a time.
 
-    Such a server has only one value of each of its settings. Raises StudyError if the study asks for slices, or if
-    stored trials have alternated already.
+    Raises StudyError if the study asks for slices, or if stored trials have alternated already.
     """
     if design.interleaving is not None:
         design = _by_turns(study, design, arms, server, listener)
     elif not any(design.servers[arm].settings for arm in arms):
         what = _one_server(design, arms, server)
-        listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
+        listener(Preparing(f"{what}: the arms can differ only in the settings of their sessions", stays=True))
     if not study.trials():
         scope = scope_of(design, study.plan.max_blocks, arms, statistics=study.plan.statistics)
         study.extend(study.plan.model_copy(update={"scope": scope}))
@@ -233,16 +241,16 @@ def _take_for_one(study: StudyDirectory, design: Design, arms: list[str], server
 
 
 def _one_server(design: Design, arms: list[str], server: Target) -> str:
-    """Returns that arms are one given server, and that they name it differently where they do."""
+    """Returns a clause which says that the arms are one given server, and whether they name it differently."""
     names = {tuple(design.given[arm].dsn) for arm in arms if arm in design.given}
     several = ", by several names" if len(names) > 1 else ""
     return f"{' and '.join(arms)} are one given server, {server.label}{several}"
 
 
 def _by_turns(study: StudyDirectory, design: Design, arms: list[str], server: Target, listener: Listener) -> Design:
-    """Changes the plan so that the trials do not alternate, and returns the design as it then is.
+    """Changes the plan so that the trials do not alternate, and returns the changed design.
 
-    Raises StudyError if the study asks for slices, or has trials that did alternate.
+    Raises StudyError if the study asks for slices, or if stored trials have alternated already.
     """
     what = _one_server(design, arms, server)
     if design.load.interleave != "auto" or study.trials():
@@ -256,7 +264,8 @@ def _by_turns(study: StudyDirectory, design: Design, arms: list[str], server: Ta
 
 
 def _built(design: Design, workspace: Workspace, listener: Listener) -> Design:
-    """Returns the study with its sources built, and its settings checked by what was built."""
+    """Builds the sources that the study names, checks the settings with the built servers, and returns the design with
+    the builds."""
     if not has_sources(design.spec):
         return design
     spec = built(design.spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
@@ -266,7 +275,8 @@ def _built(design: Design, workspace: Workspace, listener: Listener) -> Design:
 
 
 def _take_data(design: Design, listener: Listener) -> None:
-    """Dumps the database that is the data, and checks that the servers can have it. Raises StudyError, ArmError."""
+    """Dumps the database if the study names one as its data, and checks that the servers support the data. Raises
+    StudyError and ArmError."""
     if (dumped := take_dump(design)) is not None:
         listener(Preparing(dumped, stays=True))
     check_abilities(design, Needs.of(design).data)
@@ -296,7 +306,8 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
-    """Stores the certificate of this machine with the study, or tells the user why the report will name none."""
+    """Stores this machine's certificate of a self-test with the study. If that fails, tells the user why the report
+    will not name a certificate."""
     try:
         take_certificate(study)
     except StoreError as error:
@@ -312,11 +323,8 @@ def _rehearsed(
     *,
     facts: ArmFacts,
 ) -> ValuesOfArms:
-    """Returns the files from which variables of the arms' scripts take values, after a rehearsal if no trial is stored
-    yet.
-
-    The rows of the arms are compared first.
-    """
+    """Compares the rows of the arms, rehearses the load if no trial is stored yet, and returns the files from which
+    variables of the arms' scripts take values."""
     facts.compare_rows(arms)
     folder = workspace.directory("values")
     spec = design.spec
@@ -370,7 +378,7 @@ def _run_trials(
     engine_grace_s: float,
     values: ValuesOfArms,
 ) -> Stop:
-    """Runs the trials that are due until there is a reason to stop, and returns that."""
+    """Runs the trials that are due until there is a reason to stop, and returns this reason."""
     plan = find_lengths(study, design, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     readings = Readings(study)
     begun = len(readings.trials)
@@ -420,7 +428,8 @@ def _run_trials(
 
 
 class _KeptNoise:
-    """Keeps the noise of a study for later plans. Each reason of a failure is reported once."""
+    """Stores the noise of a study in the record of this machine, for the plans of later studies. If that fails, the
+    user is told each reason once."""
 
     def __init__(self, design: Design, listener: Listener) -> None:
         self._design = design
@@ -428,45 +437,48 @@ class _KeptNoise:
         self._reasons: set[str] = set()
 
     def keep(self, grid: Grid, slices: Callable[[], Slices] | None = None) -> None:
-        """Stores the noise of the study's blocks in the record of this machine. Once the study has ended, `slices`
-        returns the slices of its trials, from which the noise within trials is stored too."""
+        """Stores the noise of the study's blocks in the record of this machine. After the end of the study, `slices` is
+        a function that returns the slices of its trials; then the noise within trials is stored too."""
         try:
             keep(self._design, grid, slices() if slices is not None else None)
         except StoreError as error:
             if str(error) not in self._reasons:
-                reason = f"the noise of this study is not kept for later plans: {error}"
+                reason = f"the noise of this study is not stored for later plans: {error}"
                 self._listener(Preparing(reason, stays=True))
             self._reasons.add(str(error))
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
-    """Returns the plan without these arms from a block on."""
+    """Returns the plan without these arms from the block `block` on, and tells the user."""
     for arm in arms:
         listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided", stays=True))
     return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
 
 
 def _check_start(trials: list[Trial], arms: set[str]) -> None:
-    """Raises ArmError if no server of these arms started in its last trial: no arm, but the machine is at fault."""
+    """Raises ArmError if the servers of all these arms failed to start in their last trials, since then the machine is
+    the cause and not an arm."""
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
 
 
 _OF_ONE_ARM = re.compile(r"\d+|'[^']*'")
-"""Matches parts of a reason in which arms differ: numbers, and what is quoted, such as their programs."""
+"""Matches the parts of an error message that can differ between arms: numbers, and quoted texts such as the paths of
+programs."""
 
 
 def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
-    """Raises ArmError if all trials of the first block failed, on all arms for one reason: no block can help then."""
+    """Raises ArmError if all trials of the first block failed for the same reason, since later blocks would fail
+    too."""
     reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
         raise ArmError(f"every trial of the first block failed, on all arms: {marks.stored(reason)}")
 
 
 def _check_own_metrics(trials: list[Trial], block: list[PlannedTrial], plan: Plan) -> None:
-    """Raises ArmError if a metric of the study's own is known of no trial of the first block: it would not be known of
-    any."""
+    """Raises ArmError if one of the study's own metrics has no value in any trial of the first block, since it would
+    have none in later blocks either."""
     if len(trials) != len(block) or any(trial.reason is not None for trial in trials):
         return
     for name in plan.own_metrics:

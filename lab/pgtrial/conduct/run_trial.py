@@ -1,9 +1,11 @@
-"""One trial: restore, start, warm, load with a checkpoint at a fixed moment, collect, stop.
+"""Runs one trial: restores the data, starts the server, reads the relations into the cache, runs the load with a
+checkpoint at a fixed moment, reads the results, and stops the server.
 
-A trial that goes wrong is a result: it has failed, with one sentence, and the study goes on. A server that does not
-start gets a second attempt, on a fresh copy; then its trial has failed. What is wrong with the lab itself (a full disk,
-a host that is gone, SQL of the study that PostgreSQL refuses) stops the study, with nothing stored for this trial
-unless its load had ended. No decision depends on the arm.
+A trial that goes wrong is a result: it is stored as failed, with one sentence as the reason, and the study continues. A
+server that does not start gets a second attempt on a fresh copy of the data; after that the trial has failed. Faults
+that do not belong to the trial (a full disk, a lost host, SQL of the study that PostgreSQL refuses) stop the study.
+Then nothing is stored for this trial, unless its load had ended already. No such decision depends on which arm the
+trial belongs to.
 """
 
 from __future__ import annotations
@@ -29,23 +31,23 @@ from pgtrial.servers.arm import Arm
 from pgtrial.servers.lock_waits import LockWait
 
 WhileServed = Callable[[Arm, Target, int | None, str | None], None]
-"""A function that is called while the server of a trial still runs. Its arguments are the arm, the server's address,
-the trial's place, and the name and version that the arm's client program gives for itself."""
+"""A function that is called after the load while the server of a trial still runs. Its arguments are the arm, the
+server's address, the trial's place, and the name and version that the arm's client program reports about itself."""
 
 
 class RunningTrial:
-    """A trial that is under way. Its methods are called in this order: `begin`, `hear` for each event of its load,
-    `collect` and `stop`.
+    """A running trial. Its methods are called in this order: `begin`, `hear` for each event of its load, `collect` and
+    `stop`.
 
-    Several trials can be under way at the same time. All results are gathered in `course`.
+    Several trials can run at the same time. All results of a trial are collected in `course`.
     """
 
     def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
         self.course, self.arm = course, arm
         self.run: LoadRun | None = None
-        """The load of the trial, as long as its events are read; None otherwise."""
+        """The running load of the trial, as long as its events are read; otherwise None."""
         self.must_stop: ArmError | HostTrouble | None = None
-        """The error that stops the study once this trial is stored."""
+        """An error that stops the study after this trial is stored; None if the study can continue."""
         self.ended = False
         """True if the server of the trial is stopped, or was never started."""
         self._while_served = while_served
@@ -54,7 +56,8 @@ class RunningTrial:
         self._measured: MeasuredLoad | None = None
         self._load_ended = False
         self._server, self._sessions, self._load = ExitStack(), ExitStack(), ExitStack()
-        """The resources to close at the end: those of the server, of the lab's own sessions, and of the load."""
+        """The resources to close at the end of the trial: those of the server, of the lab's own sessions, and of the
+        load."""
 
     def begin(self) -> None:
         """Starts the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
@@ -76,13 +79,14 @@ class RunningTrial:
             if not course.load.kind.searches_rate:
                 self.run = self._measured.begin(self._load)
                 return
-            # trials that search a capacity do not alternate, so that no other load has events meanwhile
+            # trials that search for a capacity do not alternate, so no events of other loads arrive during the search
             self._measured.search(self._load)
             self._load.close()
             self._load_ended = True
 
     def hear(self, event: Event | TrialError | None) -> None:
-        """Takes an event of the load, the error that ended it, or None at its end. Raises StudyError and StoreError."""
+        """Handles an event of the load. The argument is an error instead if it has ended the load, and None if the load
+        has ended normally. Raises StudyError and StoreError."""
         if self.run is None or self._measured is None:
             return
         with self._loading():
@@ -97,9 +101,8 @@ class RunningTrial:
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
-        """A context manager within which an error ends the load. If the error concerns the trial alone, the trial fails
-        and the error is not raised.
-        """
+        """Ends the load if an error occurs within the context. If the error concerns only this trial, the trial fails
+        and the error is not raised."""
         with self.course.failing():
             try:
                 yield
@@ -109,7 +112,8 @@ class RunningTrial:
                     raise error
 
     def collect(self) -> None:
-        """Reads what has changed over the measured part, once the loads of all trials are over."""
+        """Reads the results of the trial from its server, after the loads of all trials that run together have
+        ended."""
         if self._load_ended and self._measured is not None:
             with self.course.failing():
                 self._measured.collect()
@@ -117,7 +121,7 @@ class RunningTrial:
         self._sessions.close()
 
     def stop(self) -> None:
-        """Reads the server's log and stops the server."""
+        """Reads the server's log, calls `while_served`, and stops the server."""
         course = self.course
         if self.ended:
             return
@@ -128,7 +132,7 @@ class RunningTrial:
                     self.arm.fetch_log(self._log)
                 if self._measured is not None and (taken := self._measured.watch.name_taken()) is not None:
                     raise taken
-                # the log is read here, before the lab's own stop of the server adds to it
+                # read the log now, since stopping the server adds messages to it
                 course.server_said += server_log.last_lines(self._log, course.log_read)
                 if course.reason is None and course.lost is None and self._while_served is not None:
                     self._while_served(self.arm, self._target, course.planned.place, course.outcome.program)
@@ -139,9 +143,8 @@ class RunningTrial:
 
     @contextmanager
     def ended_with_the_others(self) -> Iterator[None]:
-        """A context manager within which an error that stops the study ends this trial as well: load, sessions and
-        server are closed with that error.
-        """
+        """If an error within the context stops the study, ends this trial as well: closes its load, sessions and
+        server, and raises the error again."""
         try:
             yield
         except BaseException as error:
@@ -150,7 +153,7 @@ class RunningTrial:
             raise
 
     def recorded(self) -> Trial:
-        """Writes the tables of the trial and returns its record. Raises StoreError."""
+        """Writes the tables of the trial into its directory, and returns the trial's record. Raises StoreError."""
         self.course.notes += self.arm.notes
         write_measurements(self.course)
         return record(self.course, self.arm.host_seen)
@@ -159,13 +162,15 @@ class RunningTrial:
 _ATTEMPTS = 2
 _LOCK_ATTEMPTS = 5
 _LOCK_PAUSE_S = 2.0
-"""The time between two attempts to get a lock, for those who queued behind the first."""
+"""The pause between two attempts to get a lock, in seconds. During the pause, sessions that queued behind the first
+attempt can get their locks."""
 
 
 def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
-    """Starts the arm's server, which runs until `stack` ends.
+    """Starts the arm's server, which runs until `stack` is closed. Tries again if another session holds a lock that
+    pgtrial needs.
 
-    Raises ArmError, and TrialError if it does not start at any attempt.
+    Raises ArmError, and TrialError if the server does not start.
     """
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:

@@ -1,7 +1,8 @@
-"""The trials that run at the same time: one by itself, or those of all arms at a load point, whose loads alternate.
+"""Runs the trials that run at the same time: a single trial or, if loads alternate, the trials of all arms at a load
+point.
 
-The servers are started one after the other in the order that was drawn, and stopped in the opposite order. Trials that
-alternated are stored together, since they are compared with each other: no block has only some of them.
+The servers are started one after the other in the order that the plan has drawn, and stopped in the opposite order.
+Trials that alternate are stored together, since they are compared with each other: a block never has only some of them.
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ def run_trials(
 ) -> list[Trial]:
     """Runs and stores planned trials of one load point, and returns them.
 
-    `maker` makes their loads; by default one engine each, on this machine. `values` are the files from which variables
-    of the arms' scripts take values. `while_served` is called after the load of a trial that did not fail, with the
-    server still running. Raises ArmError, StudyError and StoreError for what must stop the study; once the loads have
-    ended, the trials are stored first.
+    `maker` starts the engines for their loads; by default one engine for each load, on this machine. `values` has the
+    files from which variables of the arms' scripts take values. `while_served` is called after the load of a trial that
+    did not fail, while its server still runs.
+
+    Raises ArmError, StudyError and StoreError for faults that have to stop the study. If the loads have ended by then,
+    the trials are stored first.
     """
     load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
     maker = maker or ENGINE_HERE
@@ -87,11 +90,11 @@ def run_unstored(
     maker: LoadMaker,
     values: ValuesOfArms | None = None,
 ) -> list[Course]:
-    """Runs trials of one load point with other lengths than the plan's, and does not store them. Returns the trials
-    with what was measured.
+    """Runs trials of one load point with other lengths than those of the plan, and does not store them. Returns the
+    trials with their measurements.
 
-    `longest_s` is the longest measured part that may be chosen after these trials; slices must not be longer. Raises
-    SlicesTooShort, and the errors of `run_trials`.
+    `longest_s` is the longest measured part, in seconds, that may be chosen after these trials; slices are not
+    lengthened beyond it. Raises SlicesTooShort, and the errors of `run_trials`.
     """
     under_way = _run(
         study,
@@ -111,8 +114,8 @@ def run_unstored(
 
 
 def _raise_what_stops(trials: Sequence[RunningTrial]) -> None:
-    """Raises the error of the first of these trials that has noted an error which must stop the study. All of these
-    trials have ended."""
+    """Raises the first error of these trials that has to stop the study, if there is one. All of the trials have
+    ended."""
     for trial in trials:
         if trial.must_stop is not None:
             raise trial.must_stop
@@ -133,7 +136,7 @@ def _run(
 ) -> list[RunningTrial]:
     """Runs trials to their end, and returns them.
 
-    Raises ArmError, StudyError and StoreError; nothing is left of the trials then.
+    Raises ArmError, StudyError and StoreError. In that case the files of the trials are removed.
     """
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
@@ -178,7 +181,9 @@ def _run(
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:
-                    first = under_way[0].course  # it had to start the shared server, and failed
+                    first = under_way[
+                        0
+                    ].course  # the first trial has to start the shared server, and its start has failed
                     course.reason, course.start_failures = first.reason, first.start_failures
                 trial = RunningTrial(course, arms[due.arm], while_served)
                 under_way.append(trial)
@@ -200,16 +205,17 @@ def _run(
 def _end_unstored(
     study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException, *, counts: bool
 ) -> None:
-    """Removes the files of trials that are not to be stored. If a signal ended the trials and they would have counted,
-    records the interruption."""
-    with suppress(StoreError):  # the next start removes them
+    """Removes the files of trials that ended with `error` and are not stored. If a signal of the user ended them, and
+    they would have counted (`counts`), records the interruption."""
+    with suppress(StoreError):  # if this fails, the next start removes the files
         remove(trial.course.directory for trial in under_way)
     if counts and isinstance(error, KeyboardInterrupt):
         note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
 
 
 def _give_start(trials: Sequence[RunningTrial]) -> None:
-    """Sets one moment, soon, at which the loads of all these trials begin, and tells it to their engines."""
+    """Chooses a moment in the near future at which the loads of all these trials begin, and sends it to their
+    engines."""
     waiting = [(trial.course, trial.run) for trial in trials if trial.run is not None]
     start_at = time.monotonic() + max((run.notice_s for _, run in waiting), default=0.0)
     for course, run in waiting:
@@ -218,10 +224,10 @@ def _give_start(trials: Sequence[RunningTrial]) -> None:
 
 
 def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan, longest_s: float | None) -> None:
-    """Passes each event of the loads on to its trial until all loads are over. Engines whose loads alternate wait after
-    their preparation; when all of them are ready, they get one common time to begin.
+    """Passes each event of the loads to its trial, until all loads have ended. Engines whose loads alternate wait after
+    their preparation; when all of them are ready, they get a common time at which to begin.
 
-    Raises SlicesTooShort if the first warm-up at this load point finds that slices are too short.
+    Raises SlicesTooShort if the first warm-up at this load point shows that the slices are too short.
     """
     by_run = {trial.run: trial for trial in trials if trial.run is not None}
     warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()

@@ -1,9 +1,10 @@
-"""Compares the rows that arms find which differ in their scripts, or in SQL that they run on their data: the script is
-executed before the first trial, with the same values on all arms, and the rows of its statements are compared in any
-order.
+"""Compares the answers of arms that differ in their scripts, or in SQL that they run on their data. Before the first
+trial, pgtrial executes the script of each arm with the same values, and compares the rows that its statements return,
+regardless of their order.
 
-The values are those that a client of the baseline draws. What a statement changes is rolled back; on given servers only
-scripts that read are executed. A script that asks the server or a shell for values, or has branches, is not compared.
+The values are those that a client of the baseline draws. Changes that a statement makes are rolled back. On given
+servers only scripts that do not change data are executed. Scripts that get values from the server or a shell, or that
+have branches, are not compared.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.scripts import other_answers
 
 _FEW, _MANY = 20, 100
-"""The numbers of draws of values that are compared: `_FEW` if those take longer than `_MOMENT_S`, else `_MANY`."""
+"""The number of draws of values that are compared: `_FEW` if these take longer than `_MOMENT_S`, otherwise `_MANY`."""
 _MOMENT_S = 3.0
 _LIMIT_S = 30.0
-"""The time that the draws of one arm may take together, seconds; those that were executed until then are compared."""
+"""The time that all draws of one arm may take together, in seconds. After this time, only the draws that were executed
+until then are compared."""
 _HARMLESS = re.compile(r"\\(set|sleep|startpipeline|syncpipeline|endpipeline)\b")
-"""Commands of pgbench that neither choose statements nor bring values that the lab does not know."""
+"""Matches the meta-commands of pgbench that do not affect the comparison: they neither choose which statements run, nor
+set variables to values that the lab does not know."""
 _NOT_EXECUTED = ("25001", "25006")
-"""SQLSTATEs of statements that want no transaction around them, or change data where they should read."""
+"""The SQLSTATEs of statements that cannot run within a transaction, or that change data in a read-only transaction."""
 
 
 def compares_answers(spec: StudySpec) -> bool:
-    """True if the arms of a study may find other rows than each other, by scripts of their own or by SQL that they run
-    before, and must not."""
+    """True if the study demands that all arms return the same rows, and its arms may return different rows, since they
+    have scripts, data, values or preparing SQL of their own."""
     if spec.load.answers != "same" or not load_points(spec)[0].kind.repeats:
         return False
     differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
@@ -53,7 +56,7 @@ def compares_answers(spec: StudySpec) -> bool:
 
 
 def common_script(spec: StudySpec) -> str | None:
-    """Returns the name of the script or query that is the whole load of all arms; None if the load is anything else."""
+    """Returns the name of the script or query, if a single one is the whole load of all arms; otherwise None."""
     points = load_points(spec)
     name = points[0].workload
     is_script = name in spec.scripts and points[0].pack is None and not points[0].sysbench
@@ -62,7 +65,7 @@ def common_script(spec: StudySpec) -> str | None:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The statements of a script in one draw of values."""
+    """The statements of a script with one draw of values for its variables."""
 
     values: Mapping[str, str]
     """The value of each variable, as text."""
@@ -71,26 +74,26 @@ class _Drawn:
 
 @dataclass
 class SameAnswers:
-    """The answers of the scripts of all arms, taken one arm after the other."""
+    """Collects the answers of the scripts of all arms, one arm after the other, and compares them."""
 
     spec: StudySpec
     seed: int
     drawn: list[dict[str, str]] = field(default_factory=list)
-    """The values of each draw by variable, as a client of the baseline draws them."""
+    """The values of each draw, by the variable's name, as a client of the baseline draws them."""
     by_arm: dict[str, list[list[Answer]]] = field(default_factory=dict)
-    """The answers of each arm. For each draw of values, they are the rows of those statements that return any."""
+    """The answers of each arm. For each draw of values, they are the rows of those statements that return rows."""
     changing: set[str] = field(default_factory=set)
-    """The arms whose rows change from one execution to the next, such as those of now()."""
+    """The arms whose statements return different rows at each execution, for example because of now()."""
     obstacles: dict[str, str] = field(default_factory=dict)
-    """The reasons, as clauses, for which the scripts of arms were not executed, by arm."""
+    """For each arm whose script was not executed, the reason as a clause."""
 
     def take(
         self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]
     ) -> RehearsalFailure | None:
         """Executes the script of an arm and collects the rows that its statements return. Returns a failure if the
-        server refuses a statement. It has to be called for the baseline before all other arms.
+        server refuses a statement. Has to be called for the first arm, the baseline, before all other arms.
 
-        `point` is the load point with the script of this arm. `values` are the files from which variables take values.
+        `point` is the load point with the script of this arm. `values` has the files from which variables take values.
         Raises StudyError and psycopg.OperationalError.
         """
         first = next(iter(self.spec.arms))
@@ -132,12 +135,12 @@ class SameAnswers:
         return None
 
     def _draws(self, arm: str, point: LoadPoint, folder: Path, values: Mapping[str, Path]) -> list[_Drawn]:
-        """Returns the statements of an arm's script for each draw of values. If there are none, notes the reason in
-        `obstacles`."""
+        """Returns the statements of an arm's script for each draw of values. If the script cannot be executed for the
+        comparison, returns an empty list and stores the reason in `obstacles`."""
         options = [*scripts_of(point, folder / point.workload), "-M", point.protocol]
         options += [f"--values={name}={path}" for name, path in values.items()]
         of_seeds: list[list[ScriptCommand]] = []
-        is_text = point.protocol == "simple"  # this protocol puts values into the text of statements
+        is_text = point.protocol == "simple"  # in this protocol, the values are part of the statements' text
         takes_drawn = bool(self.drawn) and not is_text
         while sum(map(_listed, of_seeds)) < _MANY and len(of_seeds) < _MANY:
             seed = (self.seed + len(of_seeds)) % 2**62
@@ -169,7 +172,8 @@ class SameAnswers:
         ]
 
     def _failure(self, draw: _Drawn, refused: AnswerRefused, script: Path, owner: str | None) -> RehearsalFailure:
-        """Returns the failure for a statement that the server has refused. `owner` is as for `cure_of`."""
+        """Returns the failure for a statement that the server has refused. `owner` is the role of the load on a server
+        that pgtrial makes; None on a given server."""
         place = commands_of(self.spec, script.parent, script.name)[refused.number].place_in(
             self.spec.origin(script.name)
         )
@@ -179,7 +183,8 @@ class SameAnswers:
         return RehearsalFailure(text, cure_of(self.spec, failure, owner))
 
     def compared(self) -> dict[str, ArmAnswers]:
-        """Returns the answers of each arm but the first beside those of the first; nothing where none returns rows."""
+        """Returns, for each arm except the first, the comparison of its answers with those of the first arm. Arms whose
+        scripts return no rows are left out."""
         first, *others = list(self.spec.arms)
         return {arm: answers for arm in others if (answers := self._compared(first, arm)) is not None}
 
@@ -192,7 +197,7 @@ class SameAnswers:
         if len(silent) == 1:
             return ArmAnswers(obstacle=f"no statement of the script of {silent[0]} returns rows")
         if not pairs or silent:
-            return None  # scripts that return no rows have no answers
+            return None  # scripts that return no rows have no answers to compare
         counts_alone = bool(self.changing & {first, arm})
         found = [_difference(base, other, counts_alone=counts_alone) for base, other in pairs]
         differing = [(number, pair) for number, pair in enumerate(found) if pair is not None]
@@ -214,8 +219,8 @@ def _changes(sql: str) -> bool:
 
 
 def _taken(session: Session, draw: _Drawn, ends: float, *, read_only: bool) -> list[Answer]:
-    """Returns the answers of one execution, or of another one if it fails as a transaction may at times. Raises
-    AnswerRefused."""
+    """Executes the statements of a draw and returns their answers. Tries again if a statement fails with an error that
+    can occur by chance, such as a deadlock. Raises AnswerRefused."""
     for _ in range(MOST_TRIES - 1):
         try:
             return answers_of(session, draw.statements, ends - time.monotonic(), read_only=read_only)
@@ -226,12 +231,13 @@ def _taken(session: Session, draw: _Drawn, ends: float, *, read_only: bool) -> l
 
 
 def _listed(commands: Sequence[ScriptCommand]) -> int:
-    """Returns the number of transactions for which the engine has listed values."""
+    """Returns the number of transactions for which the engine has listed the values of variables."""
     return min((len(command.values) for command in commands if command.sql is not None), default=0)
 
 
 def _own_draws(commands: Sequence[ScriptCommand]) -> list[_Drawn]:
-    """Returns the statements of a script, with the values of their variables, for each listed transaction."""
+    """Returns, for each transaction that the engine has listed, the statements of a script with the values of their
+    variables."""
     named = [(number, command) for number, command in enumerate(commands) if command.sql is not None]
     draws = []
     for at in range(_listed(commands)):
@@ -244,7 +250,7 @@ def _own_draws(commands: Sequence[ScriptCommand]) -> list[_Drawn]:
 
 
 def _agree(base: Sequence[Mapping[str, str]], own: Sequence[_Drawn]) -> bool:
-    """True if variables that both arms have got the same values in each draw."""
+    """True if the variables that the scripts of both arms have got the same values in each draw."""
     pairs = zip(base, own, strict=False)
     return all(one.get(name, value) == value for one, draw in pairs for name, value in draw.values.items())
 
@@ -252,9 +258,11 @@ def _agree(base: Sequence[Mapping[str, str]], own: Sequence[_Drawn]) -> bool:
 def _difference(
     base: Sequence[Answer], other: Sequence[Answer], *, counts_alone: bool
 ) -> tuple[int | None, Answer, Answer] | None:
-    """Returns the first statement of one draw whose answers differ, with both answers; None if none differ.
+    """Returns the number of the first statement in a draw whose answers differ between two arms, with both answers;
+    None if no answers differ.
 
-    If the arms have unlike numbers of answers, their last ones are compared.
+    If the scripts of the arms have different numbers of answers, only their last answers are compared, and the number
+    is None.
     """
     is_alike = len(base) == len(other)
     pairs = list(zip(base, other, strict=True)) if is_alike else [(base[-1], other[-1])] if base and other else []
@@ -265,7 +273,7 @@ def _difference(
 
 
 def findings_on_answers(plan: Plan, answers: Mapping[str, ArmAnswers]) -> list[Finding]:
-    """Returns what the audit will find once the facts of all arms are complete."""
+    """Returns the findings on these answers that the audit will have when the facts of all arms are complete."""
     facts = {
         arm: Facts(arm=arm, collected="", facts={"answers": answers[arm].as_facts()} if arm in answers else {})
         for arm in plan.arms

@@ -1,7 +1,7 @@
-"""Reads the rows of the user's data on all arms before the first trial, if they may differ.
+"""Compares the rows of the user's data on all arms before the first trial, if they may differ.
 
-Arms that share a template or a given server have the same rows, and so have tables that pgtrial's own generators fill:
-those are not read. The rows of a template are read once, and the result is kept with it.
+Rows that are the same by construction are not read: those of arms that share a template or a given server, and those of
+tables that pgtrial itself fills. The rows of a template are read once, and their digests are stored beside it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
 _TOO_LARGE = "it is too large to be read as a whole, and has no primary key by which a sample could be looked up"
 
 ArmRows = dict[tuple[str, int], dict[str, TableRows]]
-"""The rows that were read, by table, for each arm and each number of its deployment (0 if it has a single one)."""
+"""Counts and digests of the rows of each table, by arm and number of the deployment (0 if the arm has a single
+server)."""
 
 
 def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
-    """Returns the rows of the user's data on each arm, and nothing of arms whose rows are the same by construction.
+    """Returns counts and digests of the rows of the user's data on each arm. Arms whose rows are the same by
+    construction are left out.
 
-    `listener` is told what is read and how long it took. Raises StudyError and ArmError.
+    `listener` is told which tables are read, and how long that took. Raises StudyError and ArmError.
     """
     found: ArmRows = {}
     needs = Needs.of(design)
@@ -70,12 +72,12 @@ def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: L
 
 
 def as_facts(rows: Mapping[str, TableRows]) -> dict[str, Any]:
-    """Returns the rows of one place as facts of its arm, by table."""
+    """Returns counts and digests of rows, by table, in the form in which they are stored as facts of an arm."""
     return {table: one.model_dump(exclude_defaults=True) for table, one in rows.items()}
 
 
 def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
-    """Returns what the audit will find once the facts of all arms are complete."""
+    """Returns the findings on these rows that the audit will have when the facts of all arms are complete."""
     deployments = {
         arm: [
             Facts(
@@ -92,14 +94,13 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
 
 
 def as_told(finding: Finding) -> str:
-    """Returns the message of a finding that withholds the verdict, worded for a user whose trials have not ended
-    yet."""
+    """Returns the message of a finding that withholds the verdict, for a user whose study still runs."""
     return f"no verdict as things are: {marks.stored(f'{finding.message} {finding.cure}')}"
 
 
 def _texts(spec: StudySpec) -> list[str]:
-    """Returns the texts that show which tables of a given server the load uses: its scripts, and the names of the
-    tables from which variables take values."""
+    """Returns texts in which the names of the tables occur that the load uses on a given server: its scripts, and the
+    names of tables from which variables take values."""
     if not spec.load.kind.has_known_sql:
         return []
     made = tuple(f"/{file}" for file in (SCHEMA, DATA))
@@ -112,7 +113,8 @@ def _is_read(data: Data, place: LoadedData) -> bool:
 
 
 def _hidden(table: str, rows: TableRows) -> TableRows:
-    """Returns the rows with digests that tell nothing about the values to anybody without this machine's key."""
+    """Returns the rows with keyed digests in place of the plain ones, so that nobody without this machine's key can
+    check guesses of the values."""
     columns = {name: digest_here(f"{table}.{name}", digest) for name, digest in rows.columns.items()}
     digest = None if rows.digest is None else digest_here(table, rows.digest)
     return rows.model_copy(update={"digest": digest, "columns": columns})
@@ -120,24 +122,25 @@ def _hidden(table: str, rows: TableRows) -> TableRows:
 
 @dataclass
 class _Reading:
-    """Reads the rows of one set of data in all places where it lies. The tables of the first place decide which tables
-    are read, and whether as a whole or by a sample of keys."""
+    """Reads the rows of one set of data from all its copies: templates, or given servers. The first copy decides which
+    tables are read, and whether completely or only a sample of rows."""
 
     data: Data
     texts: Sequence[str]
     seed: int
     owners: Mapping[Hashable, str]
-    """The first arm that has each place, by the identity of the place."""
+    """For each copy of the data, by its identity, the first arm that has it."""
     listener: Listener
     keys: dict[str, Keys | None] | None = None
-    """How each table is compared, by its name: None if all of its rows are read, else the keys by which some rows of a
-    large table are looked up, or () if the table is not compared.
+    """How each table is compared, by the table's name. The value is None if all rows are read; the keys by which some
+    rows are looked up if the table is large; or () if the table is not compared.
 
-    The attribute itself is None until the first place has been read.
+    The attribute itself is None until the first copy has been read.
     """
 
     def read(self, places: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
-        """Returns the rows by the identity of their place, then by table."""
+        """Reads the rows of these copies of the data. Returns counts and digests by the identity of the copy, then by
+        table. For tables that differ, also digests of each column."""
         rows = {place.identity: self._of_place(place) for place in places}
         odd = {
             label for label in self.keys or () if len({_whole(of_place.get(label)) for of_place in rows.values()}) > 1
@@ -167,7 +170,8 @@ class _Reading:
         return {label: one for label in self.keys or () if (one := too_large.get(label) or rows.get(label)) is not None}
 
     def _read(self, place: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
-        """Reads the rows of these tables in a place. The first place decides which tables there are."""
+        """Reads the rows of these tables in one copy of the data. If it is the first copy, `labels` is ignored, and all
+        its tables are read. With `by_column`, returns digests of each column."""
         arm, began = self.owners[place.identity], time.monotonic()
         with (
             as_study_error(arm),
@@ -187,7 +191,9 @@ class _Reading:
             what = f"{'columns' if by_column else 'rows'} of {plural(len(chosen), 'table')} of {size:,.0f} MB"
             compared = "to compare them with those of the other arms"
             self.listener(Preparing(f"{arm}: reading the {what}, {compared}"))
-            is_lua = place.is_given and isinstance(self.data, SysbenchTables)  # its scripts name no table as a whole
+            is_lua = place.is_given and isinstance(
+                self.data, SysbenchTables
+            )  # the full names of tables do not occur in sysbench's Lua scripts
             rows = {
                 table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
                     update={"changed_by_load": is_lua or (place.is_given and table.is_changed)}
@@ -201,7 +207,7 @@ class _Reading:
         return rows
 
     def _planned(self, session: Session, tables: Sequence[Table]) -> dict[str, Keys | None]:
-        """Returns how each table is compared, and tells the listener of those that are not read as a whole."""
+        """Decides how each table is compared, and tells the listener which tables are not read completely."""
         planned: dict[str, Keys | None] = dict.fromkeys(table.label for table in read_as_whole(tables))
         for table in tables:
             if table.label not in planned:
@@ -219,6 +225,6 @@ def _is_whole(rows: TableRows | None) -> bool:
 
 
 def _whole(rows: TableRows | None) -> tuple[int | None, str | None] | None:
-    """Returns what must be the same in two places for the table to be equal there: the number of its rows and their
-    digest. Returns None if a place does not have the table."""
+    """Returns the values by which a table is compared between two copies of the data: the number of its rows and their
+    digest. Returns None if a copy does not have the table."""
     return None if rows is None else (rows.rows, rows.digest)

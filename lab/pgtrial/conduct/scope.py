@@ -1,6 +1,6 @@
-"""The scope of a verdict in words: the hosts on which it holds, what was swapped between the arms at random, and what
-each arm had as its own. Also the differences between the arms that the study declares, as names of facts; the audit
-reports all other differences."""
+"""The scope of a verdict in words: for which hosts it is valid, what was swapped between the arms at random, and what
+each arm had for itself. The module also finds the differences between arms that the study declares by its keys; the
+audit reports all other differences."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pgtrial.verdict.units import FEWEST
 
 
 def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
-    """Returns the scope of a verdict after `blocks` blocks in words, e.g. `this host, a fresh copy of the data for
+    """Returns the scope of a verdict after `blocks` blocks in words, such as `this host, a fresh copy of the data for
     every trial`.
 
-    `one_server` has the arms that have turned out to be one given server by several names. `statistics` says how the
-    planner's statistics are made, as in the plan; None takes the value of the study.
+    `one_server` has the arms that have turned out to be the same given server under different names. `statistics` says
+    how the planner's statistics are made, as in the plan; None means the value in the study.
     """
     given, made = list(design.given.values()), design.made
     names = {tuple(server.dsn) for arm, server in design.given.items() if arm in one_server}
@@ -46,7 +46,7 @@ def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, s
 
 
 def _hosts(made: Collection[Made]) -> str:
-    """Returns the hosts that run the servers made by pgtrial, in words."""
+    """Returns a phrase for the hosts on which the servers run that pgtrial makes."""
     logins = {_login(server) for server in made}
     names = sorted(login.rpartition("@")[2] for login in logins if login is not None)
     if not names:
@@ -60,7 +60,7 @@ def _login(server: Made) -> str | None:
 
 
 def _given_words(given: Sequence[Given], servers: int) -> list[str]:
-    """Returns words for the given servers, whose number is `servers`."""
+    """Returns a phrase for the given servers, as a list with at most one element. `servers` is their number."""
     if not given:
         return []
     number = len(given[0].dsn)
@@ -78,7 +78,8 @@ def _dsns(given: Sequence[Given]) -> set[str]:
 
 
 def _data(design: Design, statistics: str) -> list[str]:
-    """Returns words for how trials get their data: as fresh copies, or in places that the coin swaps."""
+    """Returns phrases that say how trials get their data: as fresh copies, or in places that are swapped between arms
+    at random."""
     servers, shared = design.servers, design.places
     listed = [" and ".join(group.places) for group in shared if group.places]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
@@ -96,8 +97,8 @@ def _data(design: Design, statistics: str) -> list[str]:
 
 
 def _fixed(design: Design, given: int) -> list[str]:
-    """Returns in words what differs between the arms but is never swapped between them. A peculiarity of such a thing
-    cannot be told from an effect of the arm."""
+    """Returns the names of what differs between the arms but is never swapped between them, such as their host. If a
+    host has a peculiarity, for example, the study cannot distinguish it from an effect of the arm."""
     ours = design.made
     swapped = {arm for group in design.places for arm in group.arms}
     fixed = {
@@ -112,15 +113,16 @@ def _fixed(design: Design, given: int) -> list[str]:
 
 
 def _differ(ours: Collection[Made], what: str) -> bool:
-    """True if the servers differ in a key of the study file for which every arm has a `what` of its own, such as a
-    server build."""
+    """True if the servers differ in a key of the study file that gives each arm a `what` of its own, such as a server
+    build."""
     names = [name for name, key in KEYS.items() if what in key.apart]
     values_of_each = [[getattr(server, name, None) for name in names] for server in ours]
     return any(values != values_of_each[0] for values in values_of_each)
 
 
 def _folders_differ(ours: Collection[Made]) -> bool:
-    """True if arms on one host reached by ssh have their data, or the files of their volumes, in different folders."""
+    """True if arms on the same ssh host have their data, or the backing files of their volumes, in different
+    folders."""
     folders = {
         (server.ssh, server.data)
         for server in ours
@@ -130,7 +132,8 @@ def _folders_differ(ours: Collection[Made]) -> bool:
 
 
 def _place(server: Made) -> Hashable:
-    """Returns the place of an arm's data. Arms with the same place use the same storage in turn, or are swapped."""
+    """Returns a value that identifies the storage of an arm's data. Arms with equal values use the same storage one
+    after the other, or their storage is swapped at random."""
     storage = server.storage
     return None if storage is None else (_blocks(storage), storage.wal and _blocks(storage.wal))
 
@@ -138,17 +141,19 @@ def _place(server: Made) -> Hashable:
 def _blocks(volume: Volume) -> Hashable:
     if volume.fs == "tmpfs":
         return "memory"
-    # loop volumes of the same size and kind share one file
+    # loop devices of the same size and kind share one backing file
     return (volume.size, volume.preallocate) if volume.on == ["loop"] else tuple(volume.on)
 
 
 HERE = ServerHost(label="this machine", by="this machine")
 UNNAMED = ("a given server", "as the environment says")
-"""The labels of given servers whose connection string names no host: it names other things, or nothing."""
+"""The labels of given servers whose connection string names no host. The second one is for an empty connection string,
+for which libpq takes everything from environment variables."""
 
 
 def hosts_of(design: Design) -> dict[str, list[ServerHost]]:
-    """Returns the hosts of each arm, one for each of its deployments; empty if all servers are on the lab's machine."""
+    """Returns the hosts of each arm, one for each of its deployments; an empty result if all servers are on the lab's
+    machine."""
     by_arm = {arm: _hosts_of_arm(server) for arm, server in design.servers.items()}
     return by_arm if any(host != HERE for hosts in by_arm.values() for host in hosts) else {}
 
@@ -164,7 +169,8 @@ def _hosts_of_arm(server: Server) -> list[ServerHost]:
 
 
 def _given_host(server: Given) -> ServerHost:
-    """Returns the host of a given server by its name alone, since a connection string may contain a password."""
+    """Returns the host of a given server. It has only the name from the connection string, which may contain a
+    password."""
     if server.dsn == [ENVIRONMENT]:
         return ServerHost(label=UNNAMED[1], by="dsn", looked_at=server.ssh)
     parts = parts_of(server.dsn[0])
@@ -175,7 +181,7 @@ def _given_host(server: Given) -> ServerHost:
 
 
 def differing_keys(server: Server, base: Server) -> list[str]:
-    """Returns the names of the facts that differ between two set-ups because of their keys, e.g.
+    """Returns the names of the facts that differ between two set-ups because of keys of the study, such as
     `settings.work_mem`."""
     values = ((key, getattr(server, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
     return list(

@@ -1,9 +1,10 @@
-"""The self-test of a machine: one study of two equal arms, and of arms that are slower by a known share.
+"""The self-test of a machine: a study of two equal arms, and of further arms that are slower by a known share (planted
+arms). It shows which differences pgtrial finds on the machine.
 
-An arm is slower because its server does additional work in each transaction: it counts as many rows as the setting
-`pgtrial.work` says, in the statement of a point lookup or in a trigger on pgbench_history. A calibration measures the
-cost of a certain amount of work. The time of a transaction grows linearly with the work, so the calibration gives the
-work for each planted share.
+The server of a planted arm does additional work in each transaction: it counts as many rows as the setting
+`pgtrial.work` says, in the statement of a point lookup or in a trigger on pgbench_history. Before that, a calibration
+measures how much throughput a certain amount of work costs. Since the time of a transaction grows linearly with the
+work, this gives the amount of work for each planted share.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ WORKLOADS = ("select-only", "tpcb-like")
 _BASELINE, _SAME = "as it is", "the same again"
 
 LOOKUP = Path(str(files(__package__))) / "point-lookup.sql"
-"""The script of select-only: a point lookup that counts rows as well."""
+"""The script of the workload select-only: a point lookup that also counts rows as additional work."""
 _TRIGGER = (
     f"""CREATE FUNCTION pgtrial_work() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -60,22 +61,25 @@ _TRIGGER = (
 )
 
 _CALIBRATION_BLOCKS = 4
-"""The number of blocks of the calibration. Their mean has an interval of Student's distribution, which is part of what
-is said of a planted share."""
+"""The number of blocks of the calibration. The interval of their mean (Student's t) becomes the uncertainty of the
+planted shares."""
 _CALIBRATION_S = (1.0, 5.0)
-"""Warm-up and measured part of the calibration's trials, seconds, unless the self-test gives both."""
+"""The warm-up and the measured part of the calibration's trials, in seconds, unless the user gives both lengths for the
+self-test."""
 _NO_WORK = 1
-"""The number of rows that servers count if they are not slowed down. The first row costs some 3% of a point lookup."""
+"""The number of rows that servers of arms without planted work count. It is not 0, since the first row costs about 3%
+of a point lookup, which all arms have to pay."""
 FIRST_WORK = 1000
-"""The number of rows counted at the first attempt of a calibration: some 100 us of a CPU."""
+"""The number of rows that are counted in the first attempt of a calibration, which takes about 100 us of CPU time."""
 _MORE_WORK = 8
 _ATTEMPTS = 4
 _MEASURABLE = (0.3, 0.8)
-"""The least and the greatest share of lost throughput with which a calibration is accepted. If the log-ratio has an
-error of e, a planted share is wrong by e / lost of itself; with the least share that is 3.3 e. Multiplying the work by
-`_MORE_WORK` raises a share that is too small to at most 0.78, which is accepted or still too small."""
+"""The smallest and the largest share of lost throughput with which a calibration is accepted. If the log-ratio has an
+error of e, a planted share has a relative error of e divided by the lost share, which is at most 3.3 e. If a share is
+too small, `_MORE_WORK` times the work raises it to at most 0.78, so that the next attempt cannot be above the largest
+share."""
 _PREPARING_S = 20.0
-"""The expected time for making the servers and loading their data, in seconds, for the calibration and the study
+"""The expected time, in seconds, that making the servers and loading their data takes for the calibration and the study
 together."""
 
 
@@ -85,17 +89,17 @@ class Wanted:
 
     workload: str = "select-only"
     server: str | None = None
-    """The connection string of a given server; None for servers that pgtrial makes."""
+    """The connection string of a given server; None if pgtrial makes the servers."""
     planted: Sequence[float] = (0.05,)
-    """The shares of the throughput that the slower arms lack."""
+    """The planted shares: by which share the throughput of each slower arm is reduced."""
     scale: int = 10
     clients: int = 8
     interleave: str = "auto"
     """The key `[load] interleave`."""
     warmup_s: float | None = None
-    """The warm-up of a trial, seconds; None if the study chooses it."""
+    """The warm-up of a trial, in seconds; None if pgtrial chooses it."""
     duration_s: float | None = None
-    """The measured part of a trial, seconds; None if the study chooses it."""
+    """The measured part of a trial, in seconds; None if pgtrial chooses it."""
     budget_s: float = 600.0
     seed: int | None = None
     lookup: Path = LOOKUP
@@ -103,8 +107,8 @@ class Wanted:
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
-    """Returns the study of a calibration, which measures the share of throughput that this amount of work costs. Raises
-    StudyError."""
+    """Returns the study of a calibration, which measures by which share this amount of work reduces the throughput.
+    Raises StudyError."""
     warmup_s, duration_s = _CALIBRATION_S
     if wanted.warmup_s is None or wanted.duration_s is None:
         wanted = replace(wanted, warmup_s=warmup_s, duration_s=duration_s)
@@ -112,8 +116,8 @@ def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
 
 
 def next_work(work: int, slower_by: float, attempt: int) -> int | None:
-    """Returns the amount of work to try next if the result is outside of the accepted limits; None if it is accepted.
-    Raises StudyError after the last attempt."""
+    """Returns the amount of work for the next attempt of the calibration; None if the result `slower_by` is within the
+    accepted limits. Raises StudyError after the last attempt."""
     least, most = _MEASURABLE
     if least <= slower_by <= most:
         return None
@@ -126,10 +130,8 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
 
 
 def lost_share(study: StudyDirectory) -> Interval:
-    """Returns the share of the throughput that the second arm lacks, with its 95% interval. Raises StudyError.
-
-    It follows from the mean of the blocks' log-ratios.
-    """
+    """Returns the share by which the throughput of the second arm is lower than that of the first, with its 95%
+    interval. It is computed from the mean of the blocks' log-ratios. Raises StudyError."""
     ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], range(len(study.plan.load_points)))
     known = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     if not known:
@@ -139,7 +141,8 @@ def lost_share(study: StudyDirectory) -> Interval:
 
 
 def selftest_of(wanted: Wanted, work: int, lost: Interval) -> Selftest:
-    """Returns the arms, from the share of the throughput that this work takes."""
+    """Returns the arms of the self-test. `lost` is the share of the throughput that the amount `work` costs, as
+    calibrated."""
     return Selftest(
         same=_SAME,
         planted=[_planted(share, work - _NO_WORK, lost) for share in wanted.planted],
@@ -149,9 +152,11 @@ def selftest_of(wanted: Wanted, work: int, lost: Interval) -> Selftest:
 
 
 def _planted(share: float, calibrated: int, lost: Interval) -> Planted:
-    """Returns the arm that is slower by a share, from what so many calibrated rows take.
+    """Returns the planted arm that is slower by `share`. `lost` is the share of the throughput that counting
+    `calibrated` rows costs.
 
-    A share s of the throughput is s / (1 - s) of the time of a transaction without work, which grows with the rows.
+    If the throughput is reduced by a share s, a transaction takes longer by s / (1 - s) of its time without work. This
+    additional time is proportional to the number of rows.
     """
     rows = max(1, round(calibrated * _in_time(share) / _in_time(lost.estimate)))
     low, high = (_in_time(max(0.0, end)) * rows / calibrated if end < 1 else math.inf for end in (lost.low, lost.high))
@@ -169,13 +174,14 @@ def _in_time(share: float) -> float:
 
 
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
-    """Returns the study of the self-test, which takes the time that is left, seconds. Raises StudyError."""
+    """Returns the study of the self-test. Its budget is the time that is left after the calibration, `left_s` seconds.
+    Raises StudyError."""
     work = {_BASELINE: _NO_WORK, selftest.same: _NO_WORK, **{effect.arm: effect.work for effect in selftest.planted}}
     return _spec(wanted, work, {"budget": max(left_s - _PREPARING_S / 2, _least_study_s(wanted)), "stop_early": False})
 
 
 def check_budget(wanted: Wanted) -> None:
-    """Raises StudyError where the budget is too short for a certificate."""
+    """Raises StudyError if the budget is too short for a certificate."""
     calibration = calibration_of(wanted)
     least = _PREPARING_S + _CALIBRATION_BLOCKS * block_estimate(calibration) + _least_study_s(wanted)
     if wanted.budget_s < least:
@@ -193,7 +199,7 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
     blocks = len(grid.counted)
     if blocks < p9.first_look():
         raise StudyError(
-            f"{study.path} has {blocks} complete blocks; a certificate takes at least {p9.first_look()}: "
+            f"{study.path} has {blocks} complete blocks, but a certificate needs at least {p9.first_look()}: "
             f"give the self-test more time"
         )
     same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(effect.arm for effect in selftest.planted)))
@@ -245,7 +251,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
         },
         "server": server,
         "arms": {name: {"settings": {WORK: str(rows)}} for name, rows in work.items()},
-        # a busy client does not bias the comparison: its part of the work is the same in all arms
+        # a busy client does not bias the comparison, since the client's share of the work is the same in all arms
         "verdict": {"allow_busy_client": True, "final": True, **verdict},
     }
     return build_study(data, "selftest", wanted.lookup.parent)
@@ -257,15 +263,16 @@ def _least_study_s(wanted: Wanted) -> float:
 
 
 def keep_for_studies(certificate: Certificate) -> None:
-    """Puts a certificate where later studies of this machine find it. Raises StoreError."""
+    """Stores a certificate in the state directory, where later studies on this machine find it. Raises StoreError."""
     with shared_state() as root:
         keep_certificate(root / CERTIFICATES, certificate)
 
 
 def take_certificate(study: StudyDirectory) -> None:
-    """Stores the certificate of this machine beside a study that begins, so that its report can name it.
+    """Stores this machine's certificate in the directory of a study that begins, so that the study's report can name
+    it.
 
-    Raises StoreError if the record of this machine is damaged or newer.
+    Raises StoreError if the record of certificates is damaged or was written by a newer version of pgtrial.
     """
     if study.trials() or study_certificate(study) is not None:
         return

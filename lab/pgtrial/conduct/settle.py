@@ -1,4 +1,5 @@
-"""Brings a server that has just started into the state in which every trial's load begins."""
+"""Brings a server that has just started into the state in which the load of every trial begins: runs the arm's own SQL,
+reads relations into the cache, and issues a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _PREWARM = """SELECT sum({schema}.pg_prewarm(relation, 'buffer'::text, 'main'::t
     SELECT c.oid::regclass FROM pg_class c WHERE {tables}
     UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         WHERE {tables}) AS warm(relation)"""
-"""Casts each argument to the exact type of its parameter, so that no other function of the schema fits better."""
+"""The query that reads tables and indexes into shared buffers. It casts each argument to the exact type of its
+parameter, so that PostgreSQL cannot choose another function of the same name."""
 
 _SCHEMA_OF_PREWARM = """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_prewarm'"""
@@ -40,15 +42,17 @@ _KEYS = """SELECT n.nspname, c.relname, k.attname, o.attname
     JOIN LATERAL (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         AND NOT a.attnum = ANY (i.indkey) ORDER BY a.attnum LIMIT 1) o ON true
     WHERE {tables} ORDER BY c.relname"""
-"""Tables with their primary key, else their first index, and a column outside it: the scan has to visit the table."""
+"""The query for the tables, each with the first column of its primary key, or else of its first index, and with a
+column that this index does not have. Because of that column an index scan also has to read the table."""
 
 NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
-"""The right that a given server does not grant, in the words after `may not`."""
+"""What the role may not do on a given server without this extension, as the words after `may not` in a message."""
 
 _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_seqscan', 'off'),
         ('enable_bitmapscan', 'off'), ('jit', 'off'), ('max_parallel_workers_per_gather', '0')) AS wanted(name, value)
     WHERE current_setting(name, true) IS NOT NULL"""
-"""PostgreSQL 10 has no jit."""
+"""The query that makes the planner use plain index scans. It sets only settings that the server has: PostgreSQL 10 has
+no jit."""
 
 
 _BY_SUPERUSER = re.compile(
@@ -56,13 +60,15 @@ _BY_SUPERUSER = re.compile(
     r"(PROCEDURAL\s+|TRUSTED\s+)*LANGUAGE)|GRANT|REVOKE|SELECT\s+pg_reload_conf)\b",
     re.IGNORECASE,
 )
-"""The statements of setup_sql that a superuser runs: they call no function and read no row of the data."""
+"""Matches those statements of setup_sql that pgtrial runs as the superuser. They call no functions and read no rows of
+the data, so that no foreign code runs with the superuser's rights."""
 
 
 def run_setup_sql(target: Target, arm: str, server: Server) -> None:
-    """Runs the arm's own SQL on its fresh copy, by the role of the load; a superuser runs what needs one.
+    """Runs the arm's own SQL on its fresh copy of the data, as the role of the load. Statements that need a superuser,
+    such as CREATE EXTENSION, run as the superuser.
 
-    Raises StudyError naming the statement that PostgreSQL refuses.
+    Raises StudyError that names the statement which PostgreSQL has refused.
     """
     if not server.setup_sql:
         return
@@ -72,7 +78,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
             parts = [part.text for part in statements(statement, {})]
             for part in parts:
                 if reads_rows(part):
-                    raise StudyError(f"{failed}: it has no rows for COPY ... FROM STDIN; write INSERT")
+                    raise StudyError(f"{failed}: COPY ... FROM STDIN gets no rows here; write INSERT")
                 if (against := objection(part)) is not None:
                     raise StudyError(f"{failed}: {against}")
             has_several = target.owner is not None and any(_BY_SUPERUSER.match(part) for part in parts)
@@ -86,7 +92,8 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
 
 
 def _place(error: psycopg.Error, sent: str) -> str:
-    """Returns the line and the character at which PostgreSQL stopped in a text; empty where it names none."""
+    """Returns a phrase with the line and the character at which PostgreSQL has found an error in a text; empty if
+    PostgreSQL names no position."""
     if error.diag.statement_position is None:
         return ""
     before = sent[: int(error.diag.statement_position) - 1]
@@ -100,25 +107,26 @@ _OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace 
 
 
 def empty_tables(session: Session) -> None:
-    """Empties all tables of a copy of the data; those of extensions stay as they are. Raises psycopg.Error."""
+    """Empties all tables of a copy of the data, except for tables of extensions. Raises psycopg.Error."""
     tables = [name for (name,) in session.execute(_OWN_TABLES).fetchall()]
     if tables:
         session.execute(f"TRUNCATE {', '.join(tables)} CASCADE".encode())
 
 
 def warm_relations(target: Target, server: Server, data: Data) -> str | None:
-    """Reads tables and indexes into shared buffers, by pg_prewarm if possible. Returns what was not possible, or None.
+    """Reads tables and indexes into shared buffers, by pg_prewarm if possible. Returns None, or a phrase on what the
+    role may not do if a given server has to be read without pg_prewarm.
 
-    Without pg_prewarm each table is scanned in the order of its key. Unlike a sequential scan of a large table, that
-    fills the buffers with the same pages, so that arms with and without the extension start alike. A given server is
-    not altered: there the extension is used only if it is installed already. Tables are read by the role of the load:
-    if an index has an expression, planning may call its functions.
+    Without pg_prewarm each table is scanned in the order of its key. Unlike a sequential scan of a large table, this
+    fills shared buffers with the same pages as pg_prewarm, so that arms with and without the extension begin in the
+    same state. On a given server pgtrial uses the extension only if it is installed already. The role of the load reads
+    the tables, since planning can call functions of an index with an expression.
     """
     with target.connect() as session:
         schema = _schema_of_prewarm(session, server)
     with target.for_load.connect() as session:
         tables = _TABLES.format(relations=data.relations(session), is_reached=is_reached(session))
-        if target.owner is not None:  # tables of extensions belong to the superuser
+        if target.owner is not None:  # leave out tables of extensions, which belong to the superuser
             tables += " AND pg_catalog.has_table_privilege(c.oid, 'SELECT')"
         if schema is not None:
             with suppress(psycopg.errors.InsufficientPrivilege):
@@ -129,7 +137,8 @@ def warm_relations(target: Target, server: Server, data: Data) -> str | None:
 
 
 def _schema_of_prewarm(session: Session, server: Server) -> str | None:
-    """Returns the schema of the extension, quoted as in SQL; None if it is not there and must not be made."""
+    """Returns the schema of pg_prewarm, quoted for SQL. Creates the extension if pgtrial has made the server. Returns
+    None if the extension is not available, or if it is not installed on a given server."""
     schema = value(session, _SCHEMA_OF_PREWARM)
     if schema is not None or isinstance(server, Given):
         return None if schema is None else str(schema)
@@ -148,13 +157,15 @@ def _read_by_key(session: Session, tables: str) -> None:
 
 
 _CANCEL_S = 5.0
-"""How long a request to cancel a statement may take, seconds."""
+"""The time limit for a request to cancel a statement, in seconds."""
 
 
 class Checkpoint:
-    """The lab's own CHECKPOINT at a fixed moment, so that every trial is measured at the same phase of the cycle.
+    """The lab's own CHECKPOINT at a fixed moment of each trial, so that all trials are measured at the same distance
+    from a checkpoint.
 
-    As a context manager it waits for the end of a checkpoint that has begun, unless it is left by an exception.
+    As a context manager it waits on exit until a checkpoint that has begun is complete, except if an exception ends the
+    context.
     """
 
     def __init__(self, target: Target):
@@ -173,18 +184,18 @@ class Checkpoint:
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         self._cancelled.set()
         if kind is not None and self._begun.is_set():
-            with suppress(psycopg.Error):  # nobody waits for it any more; the server goes on with it
+            with suppress(psycopg.Error):  # stop waiting for the checkpoint; the server itself continues it
                 self._session.cancel_safe(timeout=_CANCEL_S)
         self.close()
 
     def issue_after(self, delay_s: float) -> None:
-        """Issues the checkpoint in the background, so many seconds from now."""
+        """Issues the checkpoint in the background after `delay_s` seconds."""
         with held_off():
             self._thread = threading.Thread(target=self.issue, args=(delay_s,), daemon=True)
             self._thread.start()
 
     def issue(self, delay_s: float = 0.0) -> None:
-        """Issues the checkpoint, after a delay in seconds, and waits for its end."""
+        """Issues the checkpoint after `delay_s` seconds, and waits until it is complete."""
         if self._cancelled.wait(delay_s):
             return
         self._begun.set()
@@ -203,14 +214,15 @@ class Checkpoint:
             self.duration_s = self.ended - start
 
     def close(self) -> None:
-        """Waits for the end of a checkpoint that has begun, and cancels one that has not."""
+        """Waits until a checkpoint that has begun is complete, and does not issue one that has not begun yet."""
         self._cancelled.set()
         if self._thread is not None:
             self._thread.join()
         self._session.close()
 
     def note(self, measured_since: float | None) -> str | None:
-        """Returns a note for the trial, or None. `measured_since` is the measured part's start by time.monotonic()."""
+        """Returns a note for the trial if the checkpoint failed or ended only in the measured part; otherwise None.
+        `measured_since` is the start of the measured part, by time.monotonic()."""
         if self.refusal is not None:
             return self.refusal
         if self.ended is None or self.duration_s is None or measured_since is None or self.ended <= measured_since:

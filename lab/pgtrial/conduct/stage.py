@@ -1,5 +1,5 @@
-"""The server of an arm on which the load is rehearsed, and the steps with the files of a load that all kinds of load
-share."""
+"""The server of an arm on which the load is rehearsed (the stage), and the steps of a rehearsal that several kinds of
+load share."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 
 SHORTEST_LIMIT_S = 60.0
-"""How long a script may take in a rehearsal, seconds; as long as the load of a trial if that is longer."""
+"""The shortest time limit for a script in a rehearsal, in seconds. If the load of a trial takes longer, that time is
+the limit."""
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
-"""SQLSTATE of a statement that a read-only transaction refuses."""
+"""The SQLSTATE with which PostgreSQL refuses a statement in a read-only transaction."""
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The server of one arm, with what is rehearsed there."""
+    """The server of one arm on which the load is rehearsed, with the data, scripts and values for that."""
 
     spec: StudySpec
     arm: Arm
@@ -49,25 +50,25 @@ class Stage:
     passes_s: list[float] | None
 
     def set_up(self) -> None:
-        """Runs the SQL that runs before each trial."""
+        """Runs the arm's own SQL, as before each trial. Does nothing on a given server."""
         if not isinstance(self.arm.setup, Given):
             run_setup_sql(self.target, self.arm.name, self.arm.setup)
 
     def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
-        """Collects the rows that the arm's script returns. On a given server it does so only if the tables are already
-        there. Returns a failure if the server refuses a statement."""
+        """Collects the rows that the arm's script returns, for the comparison of the arms' answers. On a given server
+        it does so only if the tables exist already. Returns a failure if the server refuses a statement."""
         if isinstance(self.arm.setup, Given) and not self.has_all():
             return None
         return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)
 
     def has_all(self) -> bool:
-        """True if a given server already has everything that trials will find there: its tables, and no SQL that runs
-        before each trial."""
+        """True if a given server is already in the state in which trials will find it: the tables exist, and the arm
+        has no SQL that runs before each trial."""
         with self.target.connect() as session:
             return not self.arm.setup.setup_sql and self.data.find(session)
 
     def script(self, point: LoadPoint) -> Path | None:
-        """Returns the file of a script of the user's own, or the folder of several; None for a built-in script."""
+        """Returns the file of the user's script, or the folder if there are several; None for a built-in script."""
         if point.mix:
             return self.folder
         folder = point.pack.name if point.pack is not None else point.kind.folder
@@ -76,8 +77,8 @@ class Stage:
         return self.folder / point.workload if point.workload in self.spec.scripts else None
 
     def run_scripts(self, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
-        """Runs each script of the user's once. If there is none, runs the built-in script or sysbench test, in case the
-        data are the user's or the test is one of sysbench."""
+        """Runs each of the user's scripts once. Yields for each its failure, or None. If there are no scripts of the
+        user, runs a sysbench test, or a built-in script of pgbench if it runs on data of the user."""
         scripts = scripts_at(self.spec, point)
         for script in scripts:
             yield self.run_script(point, script)
@@ -85,7 +86,7 @@ class Stage:
             yield self._run_built_in(point)
 
     def run_script(self, point: LoadPoint, script: str) -> RehearsalFailure | None:
-        """Runs a script of pgbench's once, with one client. Returns its failure."""
+        """Runs a pgbench script once, with one client. Returns its failure, or None."""
         path = self.folder / script
         if point.pack is not None:
             alone = point.pack.model_copy(update={"scripts": {path.name: 1}})
@@ -105,7 +106,8 @@ class Stage:
         return self.failed(script, failure) if failure is not None else None
 
     def _run(self, front_end: FrontEnd, options: Sequence[str], environment: Mapping[str, str]) -> ScriptFailure | None:
-        """Runs one transaction, and again if it fails as one may at times. Returns the failure of the last try."""
+        """Runs one transaction, and runs it again if it fails with an error that can occur by chance (AT_TIMES).
+        Returns the failure of the last attempt, or None."""
         failure = None
         for _ in range(MOST_TRIES):
             failure = run_once(front_end, options, environment, self._limit_s)
@@ -117,7 +119,7 @@ class Stage:
         return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
 
     def _run_built_in(self, point: LoadPoint) -> RehearsalFailure | None:
-        """Runs a test of sysbench, or a script of pgbench's own on the user's data. Returns its failure."""
+        """Runs a test of sysbench, or a built-in script of pgbench on the user's data. Returns its failure, or None."""
         environment = self.target.environment()
         if point.sysbench:
             test = self.folder / point.workload if point.workload in self.spec.scripts else point.workload
@@ -135,8 +137,8 @@ class Stage:
         return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure, self.target.owner))
 
     def parse(self, point: LoadPoint) -> list[RehearsalFailure]:
-        """Lets a given server parse the scripts, without executing them, if their tables are there. Returns a failure
-        for each script that the server refuses. Raises StudyError for a query that would change data."""
+        """Makes a given server parse the scripts without executing them, if their tables exist. Returns a failure for
+        each script that the server refuses. Raises StudyError for a query that would change data."""
         failures = []
         if not self.has_all():
             return []
@@ -147,14 +149,14 @@ class Stage:
                     failures.append(self.failed(script, refusal))
                 elif self._changes(script, commands):
                     raise StudyError(
-                        f"arms.{self.arm.name}: {_the_query(self.spec, script)} changes data, and a given server keeps "
-                        "that; take a query that reads, name a script as workload if the change is meant, or a server "
-                        "that pgtrial makes"
+                        f"arms.{self.arm.name}: {_the_query(self.spec, script)} changes data, and on a given server "
+                        "the changes stay; write a query that only reads, name a script as workload if the changes are "
+                        "intended, or let pgtrial make the server"
                     )
         return failures
 
     def _changes(self, script: str, commands: Sequence[ScriptCommand]) -> bool:
-        """True if a query changes data; settings of its session do not count as data."""
+        """True if the script is a query and changes data. Settings of the session do not count as data."""
         texts = [command.sql for command in commands if command.sql is not None]
         of_queries = self.spec.load.kind.is_of_queries
         if of_queries:
@@ -177,11 +179,12 @@ class Stage:
         return max([SHORTEST_LIMIT_S, *lengths])
 
     def no_longer_than(self, limit_s: float) -> float:
-        """Returns this limit, or the time that a script may take in a rehearsal if that is shorter, seconds."""
+        """Returns the smaller of this time limit and the limit for a script in a rehearsal, in seconds."""
         return min(SHORTEST_LIMIT_S, limit_s)
 
     def failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
-        """Returns a failure with its place in the script."""
+        """Returns the failure of a script as a failure of the rehearsal, with the user's file and the line, and the
+        advice."""
         place = self.spec.origin(script)
         if failure.command is not None and self.spec.load.kind.is_of_queries:
             part = statements(self.spec.scripts[script], {})[failure.command]

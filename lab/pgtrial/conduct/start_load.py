@@ -1,4 +1,4 @@
-"""The process that makes the load of a trial: the engine, unless the kind of load has another one."""
+"""Starts the engine, which makes the load of a trial unless the kind of load has another program for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgtrial.model.errors import StudyError
 
 
 def _folder_of(course: Course) -> Path | None:
-    """Returns the folder with the files of a workload of the study's own; None for a built-in workload."""
+    """Returns the folder with the files of the workload if the study has its own; None for a built-in workload."""
     has_folder = course.pack is not None or course.point.kind.folder is not None or bool(course.point.mix)
     return course.script if course.script is None or has_folder else course.script.parent
 
@@ -47,7 +47,8 @@ def start_engine(course: Course, target: Target) -> AbstractContextManager[LoadR
 
 @contextmanager
 def remembered(course: Course, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
-    """Starts the process of a load, and notes which it is while it runs, so that a later start of the lab ends it."""
+    """Starts the process of a load, and records its process ID while it runs. If the lab is killed, the next start of
+    the lab ends the recorded process."""
     with started as run:
         if run.pid is not None:
             leftovers.remember(course.directory, run.pid)
@@ -64,7 +65,8 @@ def probing(course: Course, target: Target) -> Iterator[LoadRun]:
 
 
 def check_script(course: Course, run: LoadRun) -> None:
-    """Raises StudyError if an error in the script kept the engine from beginning: a repetition would not help."""
+    """Raises StudyError if the engine did not begin because of an error in the script, since repeating the trial would
+    not help."""
     if course.outcome.begun:
         return
     if course.script is not None and (complaint := run.message_about(str(course.script))) is not None:

@@ -1,7 +1,8 @@
-"""Plans of the statements of a replay that got slower: EXPLAIN of a recorded one on both arms, on fresh copies.
+"""Records the plans of statements that are slower on one arm of a replay: for each of them, EXPLAIN of one recorded
+statement on both arms, on fresh copies of the data.
 
-EXPLAIN executes nothing. Each statement is explained in a transaction of its own that reads only and is rolled back,
-and the copy is thrown away afterwards.
+EXPLAIN does not execute the statement. Each statement is explained in a read-only transaction of its own, which is
+rolled back, and the copy is removed afterwards.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from pgtrial.verdict.rules.case import Case
 
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
-    """Returns for each arm the templates of the statements whose plans on this arm are wanted and not stored yet.
-    Wanted are the plans of each statement that is slower on an arm than on the baseline, on both of the two."""
+    """Returns, for each arm, the numbers of the statement templates whose plans on this arm are still missing. If a
+    statement is slower on an arm than on the baseline, its plans on both are needed."""
     if all(point.replay is None for point in study.plan.load_points):
         return {}
     trials = study.trials()
@@ -47,7 +48,7 @@ def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
 
 
 def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], listener: Listener) -> None:
-    """Takes the plans that are still missing, and stores them with the earlier ones. Failures are reported to the
+    """Records the plans that are still missing, and stores them with the earlier plans. Failures are reported to the
     listener and not raised."""
     wanted = missing_plans(study)
     if not wanted:
@@ -80,7 +81,7 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
 
 
 def _plan(session: Session, arm: str, template: int, example: Example) -> StatementPlan:
-    """Returns the plan of a recorded statement with its recorded values."""
+    """Returns the plan of a recorded statement with its recorded parameter values."""
     values = ["NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values]
     try:
         return StatementPlan(arm=arm, template=template, plan=explain(session, example.text, values))

@@ -1,4 +1,5 @@
-"""Decides what a study does next, from the plan, the budget and what is stored, so that any lab can go on with it."""
+"""Decides what a study does next. The decision depends only on the plan, the budget and the stored trials, so that any
+process of the lab can continue the study."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ from pgtrial.verdict.pace import block_time, under_way_s
 from pgtrial.verdict.units import looks_of
 
 OVERRUN = 1.25
-"""The factor by which a study may exceed its budget if a look comes by then, since estimates are rough."""
+"""The factor by which a study may exceed its budget in order to reach a look, since time estimates are rough."""
 
 _LONGER_TO_FIRST_LOOK_S = 180.0
-"""The time by which a short study may exceed its budget up to its first look, seconds. If it were ended before that
-look, all its time would be spent for nothing."""
+"""The time, in seconds, by which a short study may exceed its budget in order to reach its first look. If it ended
+before that look, all its time would be wasted."""
 
 _FAILED_BLOCKS = 2
-"""The number of blocks at the beginning of a study after which it ends if none of their trials completed. A single
-block may have met a passing fault of the machine."""
+"""The number of blocks after which a study ends if all trials so far have failed. One block is not enough for this
+decision, since a temporary fault of the machine can make all its trials fail."""
 
 _FEWEST_MEASURED = 2
-"""The fewest blocks from which the time of a block is estimated; one may be slow by chance."""
+"""The smallest number of blocks from which the time of a block is estimated, since a single block can be slow by
+chance."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +42,23 @@ class Stop:
 
     reason: str
     blocks_to_look: int = 0
-    """The number of blocks up to the next look at the verdict, if the budget has ended the study; else 0."""
+    """The number of blocks up to the next look at the verdict, if the budget has ended the study; otherwise 0."""
 
 
 Step = PlannedTrial | Stop
 
 
 def longest_planned(budget_s: float) -> float:
-    """Returns the longest time for which a study is planned once its preliminary block has been measured, seconds.
+    """Returns the longest time for which a study is planned after its preliminary block, in seconds.
 
-    Only half of the time that is allowed beyond the budget up to the first look is planned. The rest is left for blocks
-    that are slower than the preliminary one.
+    Up to its first look, a study may exceed its budget by some time. Only half of this time is planned; the other half
+    is a reserve for blocks that are slower than the preliminary block.
     """
     return max(OVERRUN * budget_s, budget_s + _LONGER_TO_FIRST_LOOK_S / 2)
 
 
 def _longest(budget_s: float, *, before_first_look: bool) -> float:
-    """Returns the longest time that a study may take up to its next look, seconds."""
+    """Returns the longest time that a study may take up to its next look, in seconds."""
     longest_s = OVERRUN * budget_s
     return max(longest_s, budget_s + _LONGER_TO_FIRST_LOOK_S) if before_first_look else longest_s
 
@@ -68,7 +70,8 @@ def ended_too_early(plan: Plan, step: Step, stored: Sequence[Trial]) -> bool:
 
 
 def next_step_of(study: StudyDirectory, readings: Readings, *, stop_asked: bool = False) -> Step:
-    """Returns the next step of a study."""
+    """Returns the next step of a study: the trial to run next, or the reason to stop. The arguments are as for
+    `next_step`."""
     return next_step(study.plan, study.spec.verdict.budget, readings.trials, readings.regimes, stop_asked=stop_asked)
 
 
@@ -80,11 +83,12 @@ def next_step(
     *,
     stop_asked: bool = False,
 ) -> Step:
-    """Returns the next planned trial, or the reason for which the study ends. Only at a planned look is it checked
-    whether the verdicts end the study.
+    """Returns the next planned trial, or the reason why the study ends. Whether the verdicts end the study is checked
+    only at a planned look.
 
-    `regimes` is called when the verdicts may end the study: with a change of regime within trials, a comparison has two
-    verdicts. With `stop_asked` the study ends before its next block.
+    `regimes` returns the levels of performance within the trials. It is called only when the verdicts may end the
+    study; if the level changes within trials, a comparison has two verdicts, one for each level. With `stop_asked` the
+    study ends before its next block.
     """
     done = {trial.index for trial in stored}
     missing = next((planned for planned in plan.due if planned.index not in done), None)
@@ -107,8 +111,8 @@ def next_step(
 
 
 def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_asked: bool) -> Stop | None:
-    """Returns the reason if the study has to end before the next block although its comparisons are undecided; None if
-    it does not."""
+    """Returns the reason why the study has to end before the next block although comparisons are undecided, such as the
+    budget or a request of the user; None if it need not end."""
     blocks = len({trial.block for trial in complete})
     if stop_asked:
         return Stop(f"stopped on request after {plural(blocks, 'block')}; run it again to go on")
@@ -138,10 +142,10 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
 
 
 def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
-    """Returns words about blocks that no look has read: `; 5 of them wait for the next look at the verdict, after block
-    27 (4 blocks, about 1min 20s: --more 80s)`.
+    """Returns a clause about blocks that come after the last look, so that no verdict uses them yet: `; 5 of them wait
+    for the next look at the verdict, after block 27 (4 blocks, about 1min 20s: --more 80s)`.
 
-    They are empty if a look has read all blocks, and for a study whose blocks are too few for one.
+    Returns an empty text if there are no such blocks, or if the study is too short for a look.
     """
     number = p8.waiting(plan.looks, blocks)
     if not number or not plan.looks_within or plan.deployments > 1:
@@ -156,15 +160,16 @@ def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
 
 
 def as_option(seconds: float) -> str:
-    """Returns a time of at least so many seconds as one writes it behind an option: `80s`, `12min`."""
+    """Returns a time in the form in which a user writes it for an option, such as `80s` or `12min`. It is rounded
+    up."""
     return f"{math.ceil(seconds)}s" if seconds <= 2 * 60 else f"{math.ceil(seconds / 60)}min"
 
 
 def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] | None = None) -> list[str]:
-    """Returns the arms that leave before the next trial, at a look that has decided all their claims but not those of
-    all arms.
+    """Returns the arms that get no further trials, because a look has decided all their claims while claims of other
+    arms are still undecided.
 
-    Once every comparison is decided, no arm leaves: the stopping rule alone says what comes next.
+    If every comparison is decided, returns no arms, since then the stopping rule decides what comes next.
     """
     if not plan.drop_decided:
         return []
@@ -179,6 +184,7 @@ def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] 
 
 
 def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
-    """Returns the seconds that the planned trials take which are not yet stored, if they take as long as the others."""
+    """Returns the time that the remaining planned trials will take, in seconds, if they take as long as the stored
+    trials."""
     trials = len(plan.load_points) * (len(plan.arms) - len(plan.left))
     return block_time(plan, stored) / trials * (len(plan.due) - len(stored))

@@ -1,4 +1,4 @@
-"""A trial as it is stored: its record and its tables."""
+"""Makes and writes what is stored of a trial: its record and its tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pgtrial.store.files import writing
 
 
 def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
-    """Returns the record of a trial that is stored. `host_seen` has the huge pages of the server's host, as the arm has
-    read them there."""
+    """Returns the record of a trial for trial.json. `host_seen` has the counters of huge pages that the arm has read on
+    the server's host."""
     planned, outcome = course.planned, course.outcome
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
@@ -70,7 +70,8 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
 
 
 def _statement_rows(course: Course) -> dict[str, StatementRows]:
-    """Returns calls and rows of the statements that find rows or change them, if the server counts them."""
+    """Returns the number of calls and rows for each statement of the load that finds or changes rows, if the server
+    counts them (pg_stat_statements)."""
     counts: dict[str, dict[str, int]] = {}
     if course.observation is not None:
         of_server = course.observation.observed.filter(pl.col("source") == "pg_stat_statements")
@@ -98,5 +99,5 @@ def write_measurements(course: Course) -> None:
 
 
 def now() -> str:
-    """Returns the present time in UTC, ISO 8601 with milliseconds."""
+    """Returns the present time in UTC, in the format of ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

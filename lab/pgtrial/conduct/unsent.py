@@ -1,6 +1,6 @@
-"""Finds loads that send no statement: their transactions cost the client something, and the server nothing.
+"""Finds loads that send no statement to the server, so that their transactions measure only the client.
 
-Scripts whose text shows this are refused at planning (`own_scripts.py`).
+Scripts whose text already shows this are refused when the study is planned (`own_scripts.py`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.units import plural
 
 _HARDLY = 0.1
-"""The ratio of the server's transactions to the client's below which the client has sent hardly any statement.
+"""If the server has counted fewer than this share of the client's transactions, the client has sent hardly any
+statement.
 
-Each transaction of a script that sends a statement is at least one of the server's.
+Each transaction of the client that sends a statement is at least one transaction of the server.
 """
 
 
 def check_sent(course: Course) -> None:
-    """Raises StudyError if transactions were measured, and a statement was sent in none of them.
+    """Raises StudyError if transactions were measured, but none of them has sent a statement.
 
-    The engine counts the statements of sysbench, but not those of pgbench. For pgbench there are two conditions: all
-    statements stand in branches that the engine does not reach, and the server has counted next to no transaction.
+    For sysbench the engine counts the statements, but not for pgbench. A pgbench load counts as sending nothing if the
+    server has counted hardly any transactions, and all statements of the script are in branches that are not executed.
     """
     measured, point = course.outcome.measured, course.point
     if course.reason is not None or measured is None or measured.transactions == 0 or course.script is None:
@@ -39,7 +40,9 @@ def check_sent(course: Course) -> None:
         by_server = counts.get("xact_commit", measured.transactions) + counts.get("xact_rollback", 0)
         by_server -= course.deltas.get("sampler", {}).get("transactions", 0)
         if by_server < _HARDLY * measured.transactions and not _reaches_statements(course):
-            raise _nothing_sent(course, measured.transactions, r"all statements are in \if branches that are not run; ")
+            raise _nothing_sent(
+                course, measured.transactions, r"all statements are in \if branches that are not executed; "
+            )
 
 
 def _reaches_statements(course: Course) -> bool:
@@ -51,6 +54,6 @@ def _reaches_statements(course: Course) -> bool:
 
 def _nothing_sent(course: Course, transactions: int, why: str) -> StudyError:
     return StudyError(
-        f"{course.point.workload}: {plural(transactions, 'transaction')} of {course.planned.arm} sent the server no "
-        f"statement, so that nothing of it was measured: {why}correct the script"
+        f"{course.point.workload}: {plural(transactions, 'transaction')} of {course.planned.arm} sent no statement to "
+        f"the server, so nothing of the server was measured: {why}correct the script"
     )
