@@ -340,7 +340,7 @@ WRONG = {
     "setting": (["jit=on", "jitt=off"], "did you mean jit"),
     "setup": (["jit=on", "fast"], "'fast' is not a set-up"),
     "budget": (["jit=on", "jit=off", "--budget", "soon"], "--budget: 'soon'"),
-    "no time": (["jit=on", "jit=off", "--budget", "0"], "--budget 0 is no time"),
+    "no time": (["jit=on", "jit=off", "--budget", "0"], "--budget 0 must be longer than 0"),
     "password": (["host=db", "postgresql://me:hunter2@db/%zz"], "is not a connection string"),
 }
 

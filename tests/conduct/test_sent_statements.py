@@ -110,4 +110,4 @@ def test_more_statements_than_are_explained_are_told(run, monkeypatch):
     assert len(plans_of(study)) == 3
     for trial in study.trials():
         assert trial.statements_left_out
-        assert "plans are of the first 3 statements of the load; 6 more are not explained" in trial.notes
+        assert "only the first 3 statements of the load have plans; 6 more are not explained" in trial.notes

@@ -167,5 +167,5 @@ class TestRecordsOfOthers:
         content = {"kind": type(change).__name__, "boot": boot_id(host), "change": change.model_dump(mode="json")}
         entry.write_text(json.dumps(content).replace("RUN", str(tmp_path)))
         _, [message] = HostJournal(tmp_path, host).journal.undo()
-        assert "names what a change of its kind never touches" in message
+        assert "would touch what a change of its kind never touches" in message
         assert entry.exists()

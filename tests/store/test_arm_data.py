@@ -110,7 +110,11 @@ def test_values_of_an_arm_are_those_of_clients_on_one_server():
         ),
         (TWO, {**LOAD, "data": "s.sql"}, r"\[load\] data is not loaded by any arm, because each has data of its own"),
         ({"a": {"data": "no.sql"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data: cannot read .*no\.sql: No such"),
-        ({"a": {"data": "host=db1"}, "b": {"data": "s.sql"}}, LOAD, r"\[arms\.a\] data is a database, .* dump it by"),
+        (
+            {"a": {"data": "host=db1"}, "b": {"data": "s.sql"}},
+            LOAD,
+            r"\[arms\.a\] data is a database, .* dump the database with",
+        ),
         ({"a": {"data": "s.sql"}, "b": {}}, {**LOAD, "data": "dbname=x"}, r"\[load\] data is a database"),
         ({"a": {"data": "s.sql"}, "b": {"dsn": "host=x"}}, LOAD, "on this machine, and b is another server"),
         ({"a": {"data": "s.sql", "dsn": "host=x"}, "b": {}}, LOAD, "has data, and its server is a given one"),

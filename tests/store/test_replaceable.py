@@ -28,5 +28,5 @@ def test_an_absent_an_empty_and_an_earlier_file_are_replaced(tmp_path):
 
 def test_what_is_no_file_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StudyError, match="is not replaced"):
+    with pytest.raises(StudyError, match="does not replace the existing file"):
         check_replaceable(tmp_path / "pipe", "-o", PAGE)

@@ -47,7 +47,7 @@ def test_keys_are_added_where_they_belong_and_the_rest_stays():
             ["load.clients"],
             "--set 'load.clients' is not of the form SECTION.KEY=VALUE; write for example --set load.interleave=250ms",
         ),
-        (["=5"], "--set '=5' is no KEY=VALUE"),
+        (["=5"], "--set '=5' is not of the form SECTION.KEY=VALUE"),
         (["load=5"], "--set load: write the section and the key, with a period between them"),
         (["load.observe=true", "load.observe=false"], "--set has load.observe more than once; leave one out"),
     ],

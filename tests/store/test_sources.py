@@ -88,7 +88,7 @@ def test_a_directory_that_has_changed_since_the_study_was_planned_is_not_built(r
         ("git:file://{folder}/source@nowhere", "the repository has no branch or tag 'nowhere'"),
         ("git:file://{folder}/nothing@main", "does not appear to be a git repository"),
         ("source:nothing", "there is no directory"),
-        ("source:plain", "there are no files"),
+        ("source:plain", "the directory has no files"),
     ],
 )
 def test_what_cannot_be_had_is_said_when_the_study_is_read(repository, tmp_path, monkeypatch, text, words):

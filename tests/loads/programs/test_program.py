@@ -73,7 +73,7 @@ def test_the_server_is_in_the_environment_alone(program, monkeypatch):
     [
         ("'Connected to the database'", "its answer to `go 1` is not JSON, 'Connected to the database'; write "),
         ("'[1, 2]'", "is not a JSON object, '[1, 2]'"),
-        ("'['*60000", "is no JSON"),
+        ("'['*60000", "is not JSON"),
         ("'x'*70000", "is longer than 65,536 bytes"),
         ("""'{"batch": 1, "ms": 0.1}'""", 'it has no "operations"; write {"batch": 1, "ms": 12.3, "operations": 1000}'),
         ("""'{"batch": 1, "seconds": 0.1, "operations": 5}'""", 'it has no "ms"'),
