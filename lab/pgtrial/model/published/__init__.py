@@ -142,8 +142,8 @@ def known_name(name: str) -> str:
 
 
 def same_arm(names: list[str], arms: list[str]) -> str | None:
-    """Returns the arm of the study that a published series is about: the arm that matches the first possible one of the
-    series' `names`. Returns None if no arm matches.
+    """Returns the arm of the study that a published series is about. The series' `names` are tried in their order, and
+    the first name that matches an arm decides. Returns None if no name matches.
 
     Case, and all characters except letters and digits, are ignored: `ext4-nobarrier` matches `ext4 (nobarrier)`.
     """

@@ -370,7 +370,7 @@ class Plan(Record):
 
     @property
     def repeated_metrics(self) -> list[str]:
-        """Returns the declared metrics that say the same as the throughput, because each client starts a transaction as
+        """Returns the declared metrics that follow from the throughput, because each client starts a transaction as
         soon as its last one has ended (a closed loop; Little's law)."""
         return [] if self.is_paced else [name for name in self.metrics if self.named_metric(name).follows_throughput]
 

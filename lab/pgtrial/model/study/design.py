@@ -226,8 +226,8 @@ class Design:
 
     @property
     def claims(self) -> int:
-        """The largest number of claims that share the error of a look. The first look must have enough blocks to decide
-        one of so many: primary claims, claims on further metrics, or claims on statements or queries."""
+        """The largest number of claims that share the error of a look: the primary claims, those on further metrics, or
+        those on statements or queries. The more claims share the error, the more blocks the first look needs."""
         primary, families = max(1, len(self.servers) - 1), self.families
         secondary = (len(self.metrics) - 1) * primary
         comparisons = primary if families > 1 else 1

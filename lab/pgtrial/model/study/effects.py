@@ -38,7 +38,7 @@ class Effect:
     """An effect of running a study, such as a program that it starts or a host that it connects to."""
 
     kind: str
-    """The kind of the effect, one of KINDS."""
+    """The kind of the effect, which is a key of KINDS."""
     text: str
     """The description of the effect, in one line or several. It quotes texts of the study, which may contain control
     characters."""

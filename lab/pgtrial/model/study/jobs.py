@@ -45,9 +45,8 @@ _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
 
 class JobSection(Record):
     """The load `workload = "job:FILE.sql"`: [a job](jobs.md), such as CREATE INDEX, that runs once in a trial on a
-    fresh copy of the data. The verdict is about the time that it takes. The keys of `[load]` for times are refused;
-    those for clients, rate and protocol are about the load `beside` the job.
-    """
+    fresh copy of the data. The verdict is about the time that the job takes. The keys of `[load]` for times are
+    refused; the keys for clients, rate and protocol apply to the load `beside` the job."""
 
     limit: Seconds = Field(
         3600.0,

@@ -113,7 +113,7 @@ def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
 
 def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:
     """Returns the names of the facts that differ between arms with these volumes. If the file systems differ, all facts
-    about the file system count as different; otherwise only those whose options differ."""
+    about the file system count as different; otherwise only the facts about options that differ."""
     if volume == base:
         return []
     if volume is None or base is None or (volume.fs, volume.on) != (base.fs, base.on):
