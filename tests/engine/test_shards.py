@@ -313,7 +313,7 @@ SEEDED = "--random-seed=1"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        *((f"--shard={word} {SEEDED}", "it takes I/N") for word in ["0/2", "3/2", "x", "1", "1/0", "1/2/3"]),
+        *((f"--shard={word} {SEEDED}", "it must be I/N") for word in ["0/2", "3/2", "x", "1", "1/0", "1/2/3"]),
         (f"--shard=1/3 -c 2 {SEEDED}", "--shard=1/3: 2 clients cannot be shared out among 3 shards"),
         ("--shard=1/2 -c 2", "--shard needs --random-seed with a number"),
         ("--shard=1/2 -c 2 --random-seed=time", "--shard needs --random-seed with a number"),
@@ -337,7 +337,7 @@ def test_what_makes_no_sense_is_refused_before_the_server_is_asked(peers, line, 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--shard=0/2 run", "it takes I/N"),
+        ("--shard=0/2 run", "it must be I/N"),
         ("--shard= run", "Invalid value for the 'shard' option"),
         ("--shard=1/3 --threads=2 --rand-seed=1 run", "2 threads cannot be shared out among 3 shards"),
         ("--shard=1/2 --threads=2 run", "--shard needs --rand-seed with a number"),

@@ -280,14 +280,16 @@ def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
         (
             peers[1],
             ["-T", "1", "--warmup=0.3"],
-            "--warmup=0.3 is not a whole number of rounds, each 2 slices of 0.1 s: the nearest is 0.4",
+            "--warmup=0.3 does not consist of whole rounds of slices (slices per round: 2, of 0.1 s each): the nearest "
+            "value that does is 0.4",
         ),
         (peers[1], ["-T", "1"], "give a later time"),
-        (peers[1], ["-T", "1", "--slice=9ms"], "a slice takes 10 ms to 3600 s"),
+        (peers[1], ["-T", "1", "--slice=9ms"], "a slice must be from 10 ms to 3600 s long"),
         (
             sysbench(),
             ["oltp_point_select", "--slice-of=1/3", "--time=1", "run"],
-            "--time=1 is not a whole number of rounds, each 3 slices of 0.1 s: the nearest is 3",
+            "--time=1 does not consist of whole rounds of slices (slices per round: 3, of 0.1 s each): the nearest "
+            "value that does is 3",
         ),
         (
             sysbench(),

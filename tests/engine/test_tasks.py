@@ -348,9 +348,9 @@ def test_an_interrupt_ends_the_run_with_what_was_measured(tasks, with_table, tmp
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--tasks=0", 'invalid value "0" for option --tasks: it takes a whole number from 1 to 10000000'),
-        ("--arrival=soon", 'invalid value "soon" for option --arrival: it takes at-once, a rate'),
-        ("--apps=2 --pool=4000", "2 pools of 4000 connections may need 8000, but the server gives this user at most"),
+        ("--tasks=0", 'invalid value "0" for option --tasks: it must be a whole number from 1 to 10000000'),
+        ("--arrival=soon", 'invalid value "soon" for option --arrival: it must be at-once, a rate'),
+        ("--apps=2 --pool=4000", "2 pools of 4000 connections may need 8000 connections, but the server allows this"),
         ("--rows=7", "--rows is 7, but table_a was made with 100"),
         ("--pool=2 --csv=/nowhere/tasks.csv", 'could not open "/nowhere/tasks.csv": No such file or directory'),
     ],
@@ -411,11 +411,11 @@ def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
         script.write_text("SELECT 1;\n")
         args = ("-n", "-f", str(script), "--tasks=5", "--pool=7")
         limited = peers[1].run(replace(target, user="reader"), *args)
-        assert "gives this user at most 6 (the role's CONNECTION LIMIT): choose" in limited.stderr
+        assert "allows this user at most 6 (the role's CONNECTION LIMIT): choose" in limited.stderr
         with target.connect_as_user() as connection:
             connection.execute(f'ALTER DATABASE "{target.dbname}" CONNECTION LIMIT 5')
         limited = peers[1].run(replace(target, user="reader"), *args)
-        assert "gives this user at most 5 (the database's CONNECTION LIMIT): choose" in limited.stderr
+        assert "allows this user at most 5 (the database's CONNECTION LIMIT): choose" in limited.stderr
         assert peers[1].run(target, *args).status == 0, "a superuser is held to neither"
         locked = tasks.run(target, "-i", *SMALL, PGOPTIONS="-c default_transaction_read_only=on")
         assert locked.status == 3
@@ -438,7 +438,7 @@ def test_a_standby_is_told(tasks, start_cluster):
 def test_pools_larger_than_the_server_takes_are_refused_by_pgbench_as_well(peers, loaded):
     done = peers[1].run(loaded(18), "-n", "-S", "--tasks=5", "--pool=9000")
     assert done.status == 1
-    assert "1 pool of 9000 connections may need 9000, but the server gives this user at most" in done.stderr
+    assert "1 pool of 9000 connections may need 9000 connections, but the server allows this user" in done.stderr
     done = peers[1].run(loaded(18), "-n", "-S", "--tasks=5", "--pool=2", "-c", "4")
     assert (done.status, done.stdout) == (1, "")
     assert "-c/--client cannot be combined with --pool" in done.stderr

@@ -103,7 +103,8 @@ def test_a_client_behind_its_schedule_is_told_to_use_more_threads_and_not_more_c
 LATE = ClientWarning(
     kind="schedule-lag",
     message="1 of 100 transactions began 1.030 ms late or later although a client was free, which is more than 10% of "
-    "the median latency of 0.248 ms; another machine or processors of its own for the client would tell",
+    "the median latency of 0.248 ms; to find out whether the load generator is the cause, repeat the run with the load "
+    "generator on another machine or on processors of its own",
 )
 
 

@@ -1,4 +1,5 @@
-//! The steps of the hot path, each alone: `cargo bench --bench hot_path`.
+//! Micro-benchmarks of the code that runs for every transaction: encoding a statement, reading a reply, recording a
+//! latency and computing the values of a script. Run them with `cargo bench --bench hot_path`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use wire::value::Value;
 use workload::pgbench::{ScriptEnvironment, Scripts, parse};
 use workload::{Program, Workload};
 
-/// BindComplete, RowDescription, a row with one integer, CommandComplete, ReadyForQuery.
+/// The server's reply to a prepared statement, as bytes of the wire protocol: BindComplete, RowDescription, one DataRow
+/// with one integer, CommandComplete, and ReadyForQuery.
 const REPLY: &[u8] = b"2\0\0\0\x04T\0\0\0\x21\0\x01abalance\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 
 const ARITHMETIC: &str = "\\set a random(1, 100000 * :scale)\n\\set b (:a * 7 + 3) % 1000 - :a / 2\nSELECT :b;\n";
@@ -42,7 +44,8 @@ fn encode(c: &mut Criterion) {
     });
 }
 
-/// Returns the status at the end of a reply that comes in pieces of this size.
+/// Reads `REPLY` in pieces of `size` bytes. Returns the transaction status in its ReadyForQuery message, or `None` if
+/// the reply is not complete.
 fn status(reader: &mut Reader, receiving: &mut Receiving<'_>, size: usize) -> Option<u8> {
     receiving.exchange.expect_of(0, Rows::Skipped, Form::Described);
     let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, receiving)).last();
@@ -69,7 +72,8 @@ fn record(c: &mut Criterion) {
     });
 }
 
-/// Returns a client of a script with this text and `scale` 1.
+/// Returns a client that runs a pgbench script with this text, in which the variable `scale` is 1. Returns `None` if
+/// the script is invalid.
 fn client(text: &str) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
     let environment = ScriptEnvironment {

@@ -1,4 +1,5 @@
-//! The events of a run: what the event loop reports and counts, written as the types of the crate `events`.
+//! Writes the events of a run (JSON Lines, option `--events`). Converts the reports and counters of the event loop to
+//! the types of the crate `events`.
 
 mod counts;
 #[cfg(test)]
@@ -24,41 +25,43 @@ use ground::output::{CouldNot, OutputFile};
 use ground::shard::ClientShare;
 pub use replay::{ReplayDescription, TemplateName};
 
-/// The destination of the events that the option names.
+/// The destination of the events, as the option `--events` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Events {
     Stdout,
     File(PathBuf),
 }
 
-/// The optional keys of ticks and summaries, which only some loads have.
+/// The groups of keys that only some loads have in their ticks (events of one second) and summaries. Each field is true
+/// if the load has the group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
-    /// Service times and schedule lags: the load has a rate or recorded times.
+    /// True if there are service times and schedule lags, because the load has a rate or replays recorded times.
     pace: bool,
-    /// Statements by kind: a test of sysbench or a replay.
+    /// True if reads, writes and other statements are counted separately, as for sysbench tests and replays.
     queries: bool,
-    /// Service times and times in the queue: tasks share pools of connections.
+    /// True if there are service times and queue times, because tasks share pools of connections.
     pools: bool,
 }
 
-/// The facts about a run that its first event reports in addition to the time.
+/// The description of a run for its first event, `hello`.
 pub struct RunDescription<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
-    /// The scale; `None` if the tables are not pgbench's.
+    /// The scale factor of pgbench's tables, or the number of warehouses of order entry. `None` if the load uses other
+    /// tables.
     pub scale: Option<u32>,
     pub seed: u64,
-    /// The server's version, if it is known.
+    /// The version of the server, or `None` if it is not known before the run.
     pub server: Option<&'a str>,
-    /// The description of the replay; only for a replay.
+    /// The description of the replay, or `None` if the load is not a replay.
     pub replay: Option<&'a ReplayDescription>,
-    /// The exit status if a file or stream that the options name could not be written, however the run ended.
+    /// The exit status if the events could not be written to the end. It replaces the status of the run itself.
     pub lost_status: u8,
 }
 
 impl Events {
-    /// Returns the destination that the option names: a file, or `-` for standard output.
+    /// Reads the value of the option `--events`: the path of a file, or `-` for standard output.
     pub fn named(name: &str) -> Self {
         if name == "-" { Self::Stdout } else { Self::File(ground::text::path(name)) }
     }
@@ -91,12 +94,13 @@ impl Events {
     }
 }
 
-/// The open file of the events.
+/// The open output to which the events are written.
 struct EventWriter {
     out: OutputFile,
     sections: Sections,
     clock: Clock,
-    /// True if the events are the only output of the run.
+    /// True if the events go to standard output. The run then has no other output, so it is stopped if an event cannot
+    /// be written.
     is_only_output: bool,
 }
 
@@ -106,24 +110,24 @@ impl EventWriter {
     }
 }
 
-/// The events of a run, if an option requests them. The first event that cannot be written is reported, and no further
-/// events are written.
+/// Writes the events of a run, if the option `--events` was given. After the first event that cannot be written, an
+/// error is reported and no further events are written.
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
     replay: Option<ReplayDescription>,
     is_lost: bool,
     lost_status: u8,
-    /// True if the load has begun.
+    /// True once the load has begun. If the run fails later, the event `done` is written nevertheless.
     has_begun: bool,
-    /// Ends the run if the events are the only output and one cannot be written.
+    /// The flag that stops the run. It is set if the events are the only output and an event cannot be written.
     stop: &'a AtomicBool,
-    /// The function that prints the error, a sentence.
+    /// The function that prints the error if an event cannot be written. The error is a whole sentence.
     complain: Box<dyn FnMut(&str) + 'a>,
 }
 
 impl<'a> RunEvents<'a> {
-    /// If the option for events was given, opens their destination and writes the first event. `stop` is the flag that
-    /// ends the run early. `complain` is called with a whole sentence if an event cannot be written.
+    /// Opens the destination of the events and writes the first event, if `option` is given. `stop` is the flag that
+    /// stops the run. `complain` is called with a whole sentence if a later event cannot be written.
     pub fn open(
         option: Option<&Events>,
         clock: Clock,
@@ -145,7 +149,7 @@ impl<'a> RunEvents<'a> {
     }
 
     /// Runs the load and writes its events. Each report of the run is passed to `observer` before its event is written.
-    /// The events of a load that fails after its begin are ended, with the status of a failure.
+    /// If the run fails after the load has begun, the event `done` is written with the exit status `lost_status`.
     pub fn run(&mut self, plan: &Plan, clock: Clock, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let stop = self.stop;
         let ran = drive::run(plan, clock, stop, &mut Beside { events: self, observer });
@@ -155,8 +159,8 @@ impl<'a> RunEvents<'a> {
         ran
     }
 
-    /// Ends the events when the run is over. Returns the exit status: the given one, or the run's `lost_status` if an
-    /// event could not be written.
+    /// Writes the last event, `done`. Returns the exit status of the program: `status`, or the run's `lost_status` if
+    /// an event could not be written.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
         if let Some(EventWriter { sections, .. }) = self.writer {
             let done = done_event(outcome, status, warnings, sections, self.replay.as_ref());
@@ -187,7 +191,7 @@ fn done_event(
 ) -> events::Done {
     let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
     let drained = &outcome.drain.counts;
-    // With a single script the summaries are the script's.
+    // If there is only one script, its counts are the same as those in the summaries of the phases.
     let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
     events::Done {
         status,
@@ -215,7 +219,8 @@ fn done_event(
     }
 }
 
-/// The observer that writes events. It passes each report of the run to the front end's observer first.
+/// The observer that writes events. It first passes each report of the run to the observer of the front end, which
+/// prints it for the user.
 struct Beside<'e, 'a> {
     events: &'e mut RunEvents<'a>,
     observer: &'e mut dyn Observer,
@@ -224,7 +229,7 @@ struct Beside<'e, 'a> {
 impl Observer for Beside<'_, '_> {
     fn connected(&mut self, clients: usize, connect_s: f64) {
         self.observer.connected(clients, connect_s);
-        // The observer may have found that it took too long.
+        // The observer sets `stop` if the clients took too long to connect (sysbench's `--thread-init-timeout`).
         if !self.events.stop.load(Ordering::Relaxed) {
             self.events.write(Event::Connected(Connected { clients: (clients as u64).into(), connect_s }));
         }
@@ -243,7 +248,7 @@ impl Observer for Beside<'_, '_> {
         self.events.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
     }
 
-    /// Writes the event of a second, after the tasks that failed in it.
+    /// Writes an event for each task that failed in this second, and then the event of the second.
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
@@ -325,7 +330,7 @@ fn task_event(task: &Task) -> events::TaskRecord {
     }
 }
 
-/// Returns the record of one of several scripts.
+/// Returns the record of one script, for runs with several scripts.
 fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     let ScriptAccount { whole, latencies, .. } = script;
     events::ScriptRecord {
@@ -335,8 +340,8 @@ fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     }
 }
 
-/// Returns the measurement of a second or a phase. Its sections exist even if they contain no transactions, so that
-/// every second has the same keys.
+/// Converts the counters of a second or a phase to a measurement. Every group of keys in `sections` exists even if
+/// there were no transactions, so that all seconds have the same keys.
 fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
         counts: counts(&tally.counts),
@@ -360,7 +365,8 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement
 }
 
-/// Returns the record of a slice: its planned times, and the times in which clients really took part.
+/// Returns the record of one slice of time: when the slice was planned to begin and end, and when clients really took
+/// part in it.
 fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,
@@ -390,13 +396,14 @@ fn tasks_event(tasks: &Tasks) -> events::TasksRecord {
     }
 }
 
-/// Returns the CPU time of the load threads per committed transaction of the measured phase.
+/// Returns the CPU time of all load threads divided by the number of committed transactions, both in the measured part,
+/// in microseconds. `None` if no transaction was committed.
 fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
     let transactions = outcome.measure.counts.transactions();
     (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)
 }
 
-/// Returns the seconds since 1970, rounded to the microsecond.
+/// Converts a time since 1970 to seconds, rounded to the microsecond.
 fn unix_seconds(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e6
 }

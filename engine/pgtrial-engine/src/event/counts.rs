@@ -1,14 +1,14 @@
-//! The counts of the event loop, as the events write them.
+//! Converts the counters of the event loop to the records that the events contain.
 
 use drive::ledger::{Counts, Failures};
 use workload::queries::Queries;
 
-/// Returns failures by their kinds.
+/// Converts the numbers of failed transactions, which are grouped by the kind of failure.
 pub fn failures(failures: &Failures) -> events::FailuresRecord {
     failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
 }
 
-/// Returns the counts of transactions, without statements by kind.
+/// Converts the counts of transactions. The numbers of reads, writes and other statements (`queries`) are left empty.
 pub fn counts(counts: &Counts) -> events::CountsRecord {
     events::CountsRecord {
         transactions: counts.transactions().into(),
@@ -21,7 +21,7 @@ pub fn counts(counts: &Counts) -> events::CountsRecord {
     }
 }
 
-/// Returns the counts of statements by kind.
+/// Converts the counts of statements: reads, writes, others, errors, and reconnects.
 pub fn queries(queries: &Queries) -> events::QueriesRecord {
     events::QueriesRecord {
         reads: queries.reads.into(),

@@ -1,4 +1,4 @@
-//! Tests of the events of runs that fail by a fault of the engine.
+//! Tests of the events that are written if the run fails because of a bug in the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

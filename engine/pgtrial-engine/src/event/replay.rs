@@ -1,4 +1,4 @@
-//! The events' part on a replay: its plan, and what became of its sessions and statements.
+//! The records about a replay in the events: the plan of the replay, and how its sessions and statements ended.
 
 use super::counts::failures;
 use drive::ledger::replay::{ReplayAccount, ReplayTotals, SessionCounts};
@@ -6,21 +6,23 @@ use events::{
     DistributionRecord, OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
 };
 
-/// The facts about a replay that are known before it begins.
+/// The description of a replay that is known before the replay begins.
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
     pub plan: ReplayPlanRecord,
-    /// What the capture left out, added or doubts, with the counts.
+    /// Sentences about statements of the logs that the capture left out, added, or could not read with certainty. Each
+    /// has the number of these statements.
     pub doubts: Vec<String>,
-    /// The templates that are counted separately, in the order of their accounts.
+    /// The templates whose statements are counted separately, in the same order as [`ReplayTotals::accounts`].
     pub templates: Vec<TemplateName>,
-    /// The number of templates that are counted together.
+    /// The number of all other templates. Their statements are counted together, in one more account.
     pub other_templates: usize,
-    /// True if the contents of results are hashed.
+    /// True if the rows that statements return are hashed, so that two replays can be compared. If false, the rows are
+    /// only counted.
     pub hashes_results: bool,
 }
 
-/// A template's number in the capture, and its text, which may be cut.
+/// The number of a template in the capture, and its text. A long text is cut off.
 #[derive(Debug, Clone)]
 pub struct TemplateName {
     pub id: u32,
@@ -28,7 +30,7 @@ pub struct TemplateName {
 }
 
 impl ReplayDescription {
-    /// Returns the totals of the replay. Templates without statements are left out.
+    /// Returns the record about the replay for the event `done`. Templates of which no statement ran are left out.
     pub(super) fn event(&self, totals: Option<&ReplayTotals>) -> ReplayRecord {
         let nothing = ReplayTotals::default();
         let totals = totals.unwrap_or(&nothing);

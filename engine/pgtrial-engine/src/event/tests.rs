@@ -1,4 +1,4 @@
-//! Tests of the keys of events, and of what events say of tasks, costs and times.
+//! Tests of the keys of events, and of the values that events report for tasks, CPU time and times.
 
 use super::*;
 use drive::ledger::Pace;

@@ -1,4 +1,4 @@
-//! The server that a front end reaches, and how many connections that allows.
+//! Connects a front end to its server, and checks how many connections the server allows.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,10 +11,12 @@ use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
 
-/// The purpose of a connection outside the run: `setup` or `initialization`, as messages name it.
+/// What a connection before or after the load is needed for, such as `setup` or `initialization`. Error messages
+/// contain this word.
 pub type Purpose = &'static str;
 
-/// Takes the database from an argument after the options, if there is one; no other argument is allowed.
+/// Adds the name of the database to the server, if it is given as an argument after the options. More arguments are an
+/// error.
 pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
     let mut rest = positional.into_iter();
     let dbname = server.dbname.clone().or_else(|| rest.next());
@@ -24,14 +26,14 @@ pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>
     }
 }
 
-/// Returns the server that the options and the environment name. `application` is the session's name unless they name
-/// it.
+/// Returns the address of the server, from the options and libpq's environment variables. `application` is used as
+/// application_name if neither of them sets that name.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
     Target::of(&given, USER).map_err(|error| no_connection(error, purpose))
 }
 
-/// Opens a session for the work outside the run.
+/// Opens a session for work before or after the load.
 pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
     Session::open(target).map_err(|error| no_connection(error.message, purpose))
 }
@@ -41,10 +43,10 @@ pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
     Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
 }
 
-/// Returns the greatest number of connections that the server allows this user, and what limits them; `None` if it does
-/// not report a limit.
+/// Returns the greatest number of connections that the server allows this user, and the name of the setting that limits
+/// the number. `None` if the server does not report a limit.
 pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
-    // the limits of roles and databases are not for superusers
+    // PostgreSQL does not apply the connection limits of roles and databases to superusers.
     const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
         (current_setting('max_connections')::int - case when rolsuper then 0 \
         else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \
@@ -58,8 +60,8 @@ pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
     }
 }
 
-/// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If
-/// the server does not report a limit, any size is accepted.
+/// Rejects pools that need more connections than the server allows this user. If several engines share the pools, the
+/// connections of all engines are counted. If the server does not report a limit, any number is accepted.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), PoolError> {
     let (apps, size) = (pools.apps, pools.deal.size);
     let wanted = apps * size;

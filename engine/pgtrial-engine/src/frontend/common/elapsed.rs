@@ -1,5 +1,5 @@
-//! The elapsed time of the measured part, counted by the run's ticks. Reports use it to find out when an interval is
-//! complete.
+//! Counts the elapsed time of the measured part from the ticks of a run (one tick for each second). Reports use it to
+//! find out when an interval is complete.
 
 use std::ops::RangeInclusive;
 
@@ -7,21 +7,22 @@ use drive::Tick;
 use drive::plan::Plan;
 use ground::clock::{Nanos, SECOND, seconds};
 
-/// The time since the beginning of the measured part, including the slices of other engines.
+/// The time since the beginning of the measured part. If engines take turns in slices of time, the slices of the other
+/// engines are included.
 pub struct Elapsed {
-    /// The length of a round of slices; `None` if engines do not take turns.
+    /// The length of a round, in which each engine has one slice. `None` if engines do not take turns.
     round: Option<Nanos>,
     time: Nanos,
 }
 
 impl Elapsed {
-    /// Begins to count at the start of the measured part of a run with this plan.
+    /// Makes a counter that is 0 at the start of the measured part.
     pub fn new(plan: &Plan) -> Self {
         Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
     }
 
-    /// Adds a tick of the measured part: a second, or a round of slices. Returns the numbers, counted from 1, of the
-    /// whole seconds that ended with the tick. The incomplete second at the end of a run is not counted.
+    /// Adds the time of one tick: a second, or a round of slices. Returns the numbers of the seconds that are complete
+    /// since this tick, counted from 1. An incomplete second at the end of a run is not counted.
     pub fn add(&mut self, tick: &Tick) -> RangeInclusive<u64> {
         let before = self.time / SECOND;
         match self.round {
@@ -32,7 +33,7 @@ impl Elapsed {
         before + 1..=self.time / SECOND
     }
 
-    /// Returns the time in seconds.
+    /// Returns the elapsed time in seconds.
     pub fn seconds(&self) -> f64 {
         seconds(self.time)
     }

@@ -1,5 +1,5 @@
-//! The reason for which a front end rejects a command line or a command fails. The caller that prints it adds the
-//! program's name.
+//! The error type of front ends: why a command line is rejected or a command fails. The messages do not contain the
+//! program's name; it is added when the failure is printed.
 
 use std::fmt::Display;
 
@@ -12,19 +12,19 @@ use ground::interrupt::SignalError;
 use ground::output::CouldNot;
 use tables::TablesError;
 
-/// A failure of one error or more, with details and hints.
+/// One or more errors, each with its details and hints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub parts: Vec<FailurePart>,
-    /// True if the command line was misused, so that the help would help.
+    /// True if the command line is wrong. The printed failure then advises to read `--help`.
     pub is_misuse: bool,
 }
 
-/// A part of a failure. All kinds except the last are printed with the program's name before them.
+/// A line or several lines of a failure. All except `Plain` are printed with the program's name before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailurePart {
     Error(String),
-    /// The message of `getopt_long` about a command line.
+    /// An error in the command line, in the words of C's `getopt_long`.
     Usage(String),
     Detail(String),
     Hint(String),
@@ -38,7 +38,7 @@ impl Failure {
         Self { parts: vec![FailurePart::Error(message.to_string())], is_misuse: false }
     }
 
-    /// Makes a failure about wrong arguments.
+    /// Makes a failure with one error about a wrong command line.
     pub fn misuse(message: impl Display) -> Self {
         Self { is_misuse: true, ..Self::error(message) }
     }
@@ -58,7 +58,7 @@ impl Failure {
         self.with(FailurePart::Error(message.to_string()))
     }
 
-    /// Adds lines without the program's name.
+    /// Adds lines that are printed without the program's name before them.
     pub fn plain(self, text: &str) -> Self {
         self.with(FailurePart::Plain(text.strip_suffix('\n').unwrap_or(text).to_owned()))
     }
@@ -75,7 +75,7 @@ impl From<GetoptError> for Failure {
     }
 }
 
-/// Implements the conversion to a failure for error types whose messages are whole sentences.
+/// Implements the conversion to a [`Failure`] for error types whose messages are whole sentences.
 macro_rules! sentences {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Failure {

@@ -1,4 +1,4 @@
-//! The one writer of messages: a front end's name and the form of its messages.
+//! Writes the messages of front ends to standard error. Each message begins with the name of the front end.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -14,12 +14,12 @@ use ground::output::print_stderr;
 use ground::text;
 use wire::target::User;
 
-/// The user who called the program. Messages for the user go to standard error. Passwords are read from the terminal
-/// or, if there is none, from standard input.
+/// The functions that show text to the user and ask for a password. Text goes to standard error. A password is read
+/// from the terminal or, if the process has no terminal, from standard input.
 pub const USER: User =
     User { tell: |line| print_stderr(format_args!("{line}\n")), show: |text| print_stderr(text), ask: prompt };
 
-/// Reads a line that is not shown.
+/// Asks for a password with `text`, and reads it. The terminal does not show the password.
 fn prompt(text: &str) -> io::Result<String> {
     if File::open("/dev/tty").is_ok() {
         return rpassword::prompt_password(text);
@@ -27,22 +27,22 @@ fn prompt(text: &str) -> io::Result<String> {
     print_stderr(text);
     let mut line = Vec::new();
     let read = io::stdin().lock().read_until(b'\n', &mut line);
-    // The line that was typed in is not shown, nor is its end.
+    // The terminal shows neither the password nor the line feed at its end, so one is printed here.
     print_stderr("\n");
     read?;
     Ok(ground::text::of(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// A front end, as its messages name it.
+/// The name of a front end, and the form in which it reports failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrontEnd {
     pub name: &'static str,
-    /// The exit status of every failure, also if a requested output could not be written.
+    /// The exit status after a failure, and also if an output that the user asked for could not be written.
     pub failed: u8,
     form: FailureForm,
 }
 
-/// The form in which a failure is written.
+/// The form in which a failure is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailureForm {
     /// A failure is printed as PostgreSQL's client programs print it: one line for each error, detail and hint.
@@ -52,18 +52,19 @@ enum FailureForm {
 }
 
 impl FrontEnd {
-    /// Makes a front end that prints failures as PostgreSQL's client programs do. `failed` is its exit status after a
-    /// failure.
+    /// Makes a front end that prints failures as PostgreSQL's client programs do, and exits with the status `failed`
+    /// after a failure.
     pub const fn as_client(name: &'static str, failed: u8) -> Self {
         Self { name, failed, form: FailureForm::Lines }
     }
 
-    /// Makes a front end that prints each failure as one sentence.
+    /// Makes a front end that prints only the first error of a failure, as one sentence, and exits with status 3 after
+    /// a failure.
     pub const fn new(name: &'static str) -> Self {
         Self { name, failed: ERROR, form: FailureForm::Sentence }
     }
 
-    /// Writes a message without a level to standard error.
+    /// Writes a message to standard error that is neither an error nor a warning.
     pub fn info(&self, message: impl Display) {
         print_stderr(format_args!("{}: {message}\n", self.name));
     }
@@ -78,17 +79,19 @@ impl FrontEnd {
         print_stderr(format_args!("{}: error: {message}\n", self.name));
     }
 
-    /// Writes a failure that does not end the run to standard error.
+    /// Writes a failure that does not end the run to standard error. Unlike [`Self::error`], it may have details and
+    /// hints.
     pub fn report(&self, failure: &Failure) {
         print_stderr(format_args!("{}\n", self.describe(failure)));
     }
 
-    /// Says how long a run was that an interrupt ended.
+    /// Writes the message that the user interrupted the run after `seconds` seconds.
     pub fn interrupted(&self, seconds: f64) {
-        self.info(format_args!("interrupted after {seconds:.1} s; the results are of that time"));
+        self.info(format_args!("the run was interrupted after {seconds:.1} s; the results cover only this time"));
     }
 
-    /// Prints why reading the command line has ended, or the failure. Returns the exit status.
+    /// Prints the help or other text that an option asked for, or the failure, if `done` contains one. Returns the exit
+    /// status of the program.
     pub fn exit_status(&self, done: Result<u8, Stop<Failure>>) -> ExitCode {
         exit_status(done, self.failed, |failure| self.describe(failure))
     }
@@ -108,7 +111,8 @@ impl FrontEnd {
             .iter()
             .map(|part| match part {
                 FailurePart::Error(text) => format!("{name}: error: {text}"),
-                // glibc's messages have no `error:`, and begin with the program as it was called.
+                // glibc's `getopt_long` does not write `error:`, and begins its messages with the path by which the
+                // program was called.
                 FailurePart::Usage(text) => format!("{}: {text}", called_name(name)),
                 FailurePart::Detail(text) => format!("{name}: detail: {text}"),
                 FailurePart::Hint(text) => format!("{name}: hint: {text}"),
@@ -132,8 +136,8 @@ impl FrontEnd {
     }
 }
 
-/// Returns the path by which the program was called, if that path is a link with the front end's name; else that name
-/// itself.
+/// Returns the path by which the program was called, if that is a link with the front end's name (such as
+/// `/usr/bin/pgbench`). Otherwise returns the name of the front end.
 fn called_name(name: &str) -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let is_link = Path::new(&called).file_name() == Some(OsStr::new(name));

@@ -1,5 +1,5 @@
-//! The parts that front ends have in common: their messages and failures, the options of connection, load and output
-//! from the arguments to the values that a run needs, and its plan.
+//! Code that several front ends share: messages and failures, the options for the connection, the load and the output,
+//! and the plan of a run that is made from these options.
 
 pub mod arguments;
 pub mod connection;

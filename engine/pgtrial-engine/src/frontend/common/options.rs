@@ -1,5 +1,5 @@
-//! The complete options of a run: connection, load and output. They are derived from the arguments taken together.
-//! Arguments that contradict each other are rejected, in the same order as in pgbench.
+//! Checks that the arguments of a command line fit together, and makes the complete options of a run from them:
+//! connection, load and output. Arguments that contradict each other are rejected, in the same order as in pgbench.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use drive::{Limit, PoolPlan};
 use ground::shard::{ClientShare, Shard};
 use wire::params::Given;
 
-/// The number of transactions that each client runs when neither their number nor a time is given.
+/// The number of transactions that each client runs if the command line gives neither a number of transactions nor a
+/// time.
 pub const DEFAULT_TRANSACTIONS: u32 = 10;
 
 /// All options of a run.
@@ -22,12 +23,12 @@ pub const DEFAULT_TRANSACTIONS: u32 = 10;
 pub struct RunOptions {
     pub server: Given,
     pub load: LoadOptions,
-    /// The transaction log; `None`: no log is written.
+    /// The options of the transaction log; `None` if no log is written.
     pub log: Option<LogOptions>,
     pub output: OutputOptions,
 }
 
-/// The options of the load.
+/// The complete options of the load.
 #[derive(Debug)]
 pub struct LoadOptions {
     pub settings: LoadSettings,
@@ -38,28 +39,30 @@ pub struct LoadOptions {
     pub slices: Option<Slices>,
 }
 
-/// The share of this engine in the whole run.
+/// The share of this engine in the whole run, which several engines may share.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineShare {
-    /// The part of the whole run's clients that belongs to this engine. If there are connection pools, the clients are
-    /// the pools' connections.
+    /// The clients of the whole run that belong to this engine. If there are connection pools, each connection of a
+    /// pool is a client.
     pub part: ClientShare,
     pub pools: Option<PoolPlan>,
-    /// The number of threads, no more than the engine has clients or pools.
+    /// The number of threads. It is at most the number of the engine's clients and, if there are pools, at most the
+    /// number of pools.
     pub jobs: usize,
 }
 
-/// The options of the transaction log.
+/// The complete options of the transaction log.
 #[derive(Debug)]
 pub struct LogOptions {
     pub prefix: String,
-    /// The share of transactions that are logged, more than 0 and at most 1.
+    /// The fraction of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: f64,
     pub aggregate: Option<Duration>,
 }
 
 impl RunArguments {
-    /// Checks that the options fit together, and returns the options of this engine's share of the run.
+    /// Checks that the options fit together, and returns the complete options. `share` is the share of this engine in
+    /// the run.
     pub fn settle(self, share: EngineShare) -> Result<RunOptions, Failure> {
         let Self { server, load, log, output } = self;
         let slices = slices(&load)?;
@@ -77,7 +80,8 @@ impl RunArguments {
                 "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
             ));
         }
-        // A task that fails keeps its pool.
+        // With pools, a failed task must not abort a client, since the connection of the pool is needed for further
+        // tasks.
         script.continue_on_error |= share.pools.is_some();
         let limit = match duration {
             Some(seconds) => Limit::Time(Duration::from_secs(seconds.into())),
@@ -89,8 +93,8 @@ impl RunArguments {
 }
 
 impl LoadArguments {
-    /// Returns this engine's share of the clients, or of the pools if there are any. Raises the limit of open files to
-    /// what its connections need.
+    /// Returns this engine's share of the clients or, if there are pools, of the pools. Raises the process's limit of
+    /// open files, so that all its connections can be opened.
     pub fn share(&self) -> Result<EngineShare, Failure> {
         if self.shard.is_part() && !self.seed.is_given {
             return Err(needs_seed("--random-seed").into());
@@ -153,7 +157,8 @@ impl LogArguments {
     }
 }
 
-/// Returns the slices, if the options ask for some. Warm-up and measured part must be whole rounds of them.
+/// Returns the slices of time of this engine, if the options request slices. Both the warm-up and the measured part
+/// must consist of whole rounds of slices.
 fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
     let warmup = Length { option: "--warmup", time: load.settings.warmup, unit: 1 };
     let measured = load.duration.map(|seconds| Duration::from_secs(seconds.into()));
@@ -161,7 +166,8 @@ fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
     Ok(load.slicing.settle(load.settings.start.is_some(), &[warmup, measured])?)
 }
 
-/// Raises the limit of open files to what this number of connections needs. The messages are pgbench's.
+/// Raises the process's limit of open files, so that this number of connections can be opened. The error messages are
+/// the same as in pgbench.
 pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     const ADVICE: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
     let needed = connections + 3;
@@ -171,7 +177,8 @@ pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     if hard < needed {
         return Err(too_few(format!("system limit is {hard}")));
     }
-    // Threads need a few files more than pgbench counts.
+    // The engine's threads open a few more files than pgbench's, so the limit is raised further than pgbench does,
+    // where the system allows it.
     let wanted = (needed + 2 * connections).min(hard);
     let not_raised = |error: Errno| too_few(format!("couldn't raise the limit: {}", error.desc()));
     if soft < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(not_raised) } else { Ok(()) }

@@ -1,4 +1,5 @@
-//! Builds what the event loop runs from a front end's options: the seeds, the workload of scripts, and the plan.
+//! Makes everything that the event loop needs from the options of a front end: the seeds, the workload that runs
+//! scripts, and the plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +18,29 @@ use workload::Workload;
 use workload::pgbench::{Parsed, ScriptEnvironment, Scripts};
 use workload::seeds::Seeds;
 
-/// Scripts with the variables that the command line defines.
+/// The scripts of a run, with the variables that the command line defines.
 #[derive(Debug, Default)]
 pub struct ScriptSources {
     pub scripts: Vec<Parsed>,
-    /// The variables by name, each once.
+    /// The variables of `--define`, with their values. Each name occurs once.
     pub variables: Vec<(String, String)>,
-    /// Variables that take a random value of a list in each transaction.
+    /// The variables of `--values`, each with its list of values. At the beginning of each transaction a variable gets
+    /// a random value of its list.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// True if a variable without a value aborts its client.
+    /// True if a client is aborted when a statement uses a variable that has no value. If false, the variable is
+    /// handled as in pgbench.
     pub needs_values: bool,
 }
 
 impl ScriptSources {
-    /// Returns the seed of hash functions, if the command line defines it.
+    /// Returns the seed of pgbench's hash functions, if the command line defines it by the variable `default_seed`.
     pub fn seed_of_hashes(&self) -> Option<u64> {
         let defined = self.variables.iter().find(|(name, _)| name == "default_seed");
         defined.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64)
     }
 
-    /// Returns the linked scripts. Variables that the command line defines come before the `automatic` ones.
+    /// Prepares the scripts for running. `automatic` are the variables that pgbench sets by itself; the command line
+    /// can replace their values.
     pub fn link(
         &self,
         run: &RunOptions,
@@ -68,17 +72,17 @@ impl ScriptSources {
 }
 
 impl RunOptions {
-    /// Returns the seeds of the run's clients, threads and hash functions. `of_hashes` replaces the seed of the hash
-    /// functions.
+    /// Returns the seeds of the run's clients, threads and hash functions. If `of_hashes` is given, it is used as the
+    /// seed of the hash functions.
     pub fn seeds(&self, of_hashes: Option<u64>) -> Seeds {
         let share = &self.load.share;
         let apps = share.pools.map_or(0, |pools| pools.apps);
         Seeds::derive(self.load.seed, &share.part, apps, share.jobs, of_hashes)
     }
 
-    /// Returns the plan of a run of this workload. Lines that the run's threads print begin with the front end's name.
-    /// `origin` is the time since 1970 at which the run's clock shows 0. Fails if the file that lists the statements
-    /// cannot be created.
+    /// Returns the plan of a run of this workload. Lines that the run's threads print begin with the name of
+    /// `front_end`. `origin` is the time since 1970 at which the run's clock shows 0. Fails if the file of
+    /// `--list-statements` cannot be created.
     pub fn plan(
         &self,
         front_end: FrontEnd,

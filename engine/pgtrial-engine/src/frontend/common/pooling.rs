@@ -1,4 +1,4 @@
-//! Tasks on pools of connections: their options, and the pools that follow from them.
+//! The options for loads in which the tasks of applications share pools of connections.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use ground::shard::{Shard, TaskShare};
 use ground::words::plural;
 use thiserror::Error;
 
-/// The greatest number of tasks of an application, and of connections of all pools.
+/// The greatest number of tasks that an application may have, and the greatest number of connections that all pools
+/// together may have.
 pub const MAX_TASKS: u32 = 10_000_000;
 pub const MAX_CONNECTIONS: u32 = 100_000;
 
-/// The highest rate, tasks per second.
+/// The highest arrival rate, in tasks per second.
 const HIGHEST_RATE: f64 = 1e9;
 
-/// The time after which a task without a connection fails, unless `--pool-timeout` says otherwise: the common default
-/// of drivers that have pools.
+/// The default of `--pool-timeout`: a task that has got no connection in this time fails. It is a common default in
+/// drivers that have connection pools.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The reason for which the options of connection pools are rejected. Each message is a sentence.
+/// The reason why the options of connection pools are rejected. Each message is a whole sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PoolError {
     #[error("tasks on pools of connections need both --tasks and --pool")]
@@ -31,14 +32,14 @@ pub enum PoolError {
     #[error(transparent)]
     Sharing(#[from] SharingError),
     #[error(
-        "{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({limit}): choose a \
-         smaller --pool or --apps, or raise that limit",
+        "{} of {size} connections may need {wanted} connections, but the server allows this user at most {most} \
+         ({limit}): choose a smaller --pool or --apps, or raise {limit}",
         plural(*.apps, "pool")
     )]
     Limit { apps: usize, size: usize, wanted: usize, most: usize, limit: String },
 }
 
-/// The options of pools, as far as they were given.
+/// The options of connection pools. A field is `None` if its option was not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PoolArguments {
     pub apps: Option<usize>,
@@ -50,12 +51,13 @@ pub struct PoolArguments {
 }
 
 impl PoolArguments {
-    /// Returns true if any option is given.
+    /// Returns true if at least one option of pools is given.
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Returns a shard's part of the tasks and pools.
+    /// Returns the share of the tasks and connections that belongs to this engine, which is one of several engines if
+    /// `shard` says so.
     pub fn plan(&self, shard: Shard) -> Result<PoolPlan, PoolError> {
         let (Some(tasks), Some(size)) = (self.tasks, self.size) else { return Err(PoolError::Incomplete) };
         let apps = self.apps.unwrap_or(1);
@@ -77,7 +79,8 @@ impl PoolArguments {
     }
 }
 
-/// Reads the times at which tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
+/// Reads the value of `--arrival`, which says when tasks arrive: `at-once`, `RATE` or `poisson:RATE`, with a rate in
+/// tasks per second.
 pub fn arrival(value: &Argument<'_>) -> Result<Arrival, ValueError> {
     let rate = |digits: &str| {
         let rate = digits.trim().parse::<f64>().ok();
@@ -103,7 +106,7 @@ mod tests {
         }
         for text in ["", "poisson", "poisson:", "poisson:x", "-1", "0", "nan", "inf", "poisson:-3", "At-Once"] {
             assert!(
-                arrival(&of(text)).unwrap_err().to_string().contains("option --arrival: it takes at-once"),
+                arrival(&of(text)).unwrap_err().to_string().contains("option --arrival: it must be at-once"),
                 "{text}"
             );
         }

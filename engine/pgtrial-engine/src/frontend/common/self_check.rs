@@ -1,15 +1,17 @@
-//! Warns if the client itself limited the measurement, so that the figures describe it rather than the server.
+//! Warns if the load generator itself limited the measurement. The figures then describe the load generator rather than
+//! the server.
 
 use drive::Outcome;
 pub use events::Warning;
 
-/// A thread limits the load if it runs on the processor for more than this share of the time.
+/// The fraction of the time above which a thread counts as busy: it may then limit the load.
 const BUSY: f64 = 0.8;
 
-/// The client's own lag distorts the latencies if it is more than this share of their median.
+/// The fraction of the median latency above which late starts that the load generator itself caused are reported.
 const LAG: f64 = 0.1;
 
-/// Returns the reasons to doubt the measured phase. `threads` is the name of the option that adds threads.
+/// Returns the warnings about the measured part. `threads` is the name of the option that sets the number of threads,
+/// which the advice mentions.
 pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
     [client_busy(outcome.busiest_thread, threads), schedule_lag(outcome), output_slow(outcome.held_up_s)]
         .into_iter()
@@ -19,19 +21,21 @@ pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
 
 fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     let message = format!(
-        "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
-         more threads ({threads}) or another machine for the client would tell",
+        "the busiest thread of the load generator used a processor for {:.0}% of the time, so the load generator may \
+         have limited the results; to find out, repeat the run with more threads ({threads}) or with the load \
+         generator on another machine",
         100.0 * share
     );
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
 }
 
-/// Returns a warning if the engine spent much of the queries' time on reading their rows, so that the times say less
-/// about the server. For queries that run one after the other.
+/// Returns a warning if the engine was busy reading rows for most of the time of the queries. The times then say less
+/// about the server. Used for queries that run one after the other; `share` is the CPU time of the engine divided by
+/// the time of the queries.
 pub fn reading_rows(share: f64) -> Option<Warning> {
     let message = format!(
-        "the client was on the processor {:.0}% of the time of the queries, to read their rows; queries that return fewer \
-         rows show more of the server",
+        "the load generator used a processor for {:.0}% of the time of the queries, to read the rows that they \
+         returned; the times of queries that return fewer rows say more about the server",
         100.0 * share
     );
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
@@ -42,7 +46,8 @@ fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
     let latency = outcome.measure.latencies.percentiles()?.p50;
     let message = format!(
         "1 of 100 transactions began {:.3} ms late or later although a client was free, which is more than {:.0}% of the \
-         median latency of {:.3} ms; another machine or processors of its own for the client would tell",
+         median latency of {:.3} ms; to find out whether the load generator is the cause, repeat the run with the load \
+         generator on another machine or on processors of its own",
         lag / 1000.0,
         100.0 * LAG,
         latency / 1000.0
@@ -52,8 +57,8 @@ fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
 
 fn output_slow(held_up_s: f64) -> Option<Warning> {
     let message = format!(
-        "the clients of a thread stood still for {held_up_s:.3} s because nobody read the output of the engine; the figures \
-         include that time"
+        "the clients of one thread were stopped for {held_up_s:.3} s in total because the program that reads the \
+         output of pgtrial-engine was too slow; the figures include this time"
     );
     (held_up_s > 0.0).then(|| Warning { kind: "output-slow".to_owned(), message })
 }

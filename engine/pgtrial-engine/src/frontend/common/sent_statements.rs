@@ -1,4 +1,4 @@
-//! The file with the statements that the clients of a run send.
+//! Writes the statements that the clients of a run send to a file (option `--list-statements`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,16 +10,17 @@ use wire::statement::QueryMode;
 use workload::sent::{SentStatement, told};
 use workload::{Actions, Workload};
 
-/// The number of executions that are written for each text of a statement. PostgreSQL makes a custom plan for the first
-/// five executions of a prepared statement, and decides at the sixth whether to use a generic plan.
+/// The number of executions that are written for each statement text. Six are enough to see which plans PostgreSQL
+/// uses: it makes a custom plan for each of the first five executions of a prepared statement, and decides at the sixth
+/// whether to use a generic plan.
 const EXECUTIONS: usize = 6;
 
-/// The number of different statement texts that are written. It is limited because a load without parameters sends a
-/// new text with each new value.
+/// The greatest number of different statement texts that are written. There is a limit because a load without
+/// parameters sends a new text for each new value, and the file would grow without end.
 const TEXTS: usize = 5000;
 
-/// Returns the workload. If `path` is given, the returned workload writes each statement that its clients send to that
-/// file, as JSON Lines.
+/// Returns the workload unchanged if `path` is `None`. Otherwise returns a workload that also writes the statements
+/// that its clients send to the file `path`, as JSON Lines.
 pub fn listed<A: Actions>(
     workload: Arc<dyn Workload<A>>,
     mode: QueryMode,
@@ -32,11 +33,11 @@ pub fn listed<A: Actions>(
     Ok(told(workload, mode, Arc::new(listener)))
 }
 
-/// The file of statements, and how often each statement has been written to it.
+/// The open file of statements, and how often each statement has been sent.
 struct List {
-    /// The open file; `None` once it could not be written to.
+    /// The open file, or `None` after an error in writing to it.
     out: Option<OutputFile>,
-    /// The number of executions of each statement, by the statement's text.
+    /// The number of executions so far, for each statement text.
     executions: HashMap<String, usize>,
 }
 

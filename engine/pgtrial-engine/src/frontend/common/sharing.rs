@@ -1,5 +1,5 @@
-//! The options of runs in which several engines take part: `--shard`, for parts of one run, and `--slice`, for runs
-//! that take turns.
+//! The options for runs in which several engines take part: with `--shard` each engine makes a share of one load, and
+//! with `--slice` engines with different loads take turns in slices of time.
 
 use std::time::Duration;
 
@@ -11,53 +11,66 @@ use thiserror::Error;
 /// The longest slice that is allowed.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// The reason for which several engines cannot share a load or take turns in slices. Each message is a sentence.
+/// The reason why the options `--shard` or `--slice` are rejected. Each message is a whole sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SharingError {
-    #[error("--shard needs {0} with a number, the same for all shards of the run: they draw from one seed")]
+    #[error(
+        "--shard needs {0} with a number that is the same for all shards of the run, since all of them derive their \
+         random values from it"
+    )]
     NoSeed(&'static str),
-    #[error("invalid value \"{text}\" for option {option}: it takes I/N, {explained}")]
+    #[error("invalid value \"{text}\" for option {option}: it must be I/N, {explained}")]
     Part { text: String, option: &'static str, explained: &'static str },
     #[error(
-        "--shard={shard}: {total} {what} cannot be shared out among {} shards, each needs one at least", .shard.of
+        "--shard={shard}: {total} {what} cannot be shared out among {} shards, since each shard needs at least one: \
+         use fewer shards, or more {what}", .shard.of
     )]
     TooFew { shard: Shard, total: usize, what: &'static str },
-    #[error("invalid value \"{0}\" for option --slice: it takes a time with its unit, such as 250ms or 1s")]
+    #[error("invalid value \"{0}\" for option --slice: it must be a time with its unit, such as 250ms or 1s")]
     Length(String),
     #[error(
-        "--slice={0}: a slice takes {shortest} ms to {longest} s, shorter ones would be mostly overrun",
+        "--slice={0} is out of range: a slice must be from {shortest} ms to {longest} s long (transactions that end \
+         late would take up most of a shorter slice)",
         shortest = SHORTEST.as_millis(),
         longest = LONGEST.as_secs()
     )]
     LengthOutOfRange(String),
     #[error(
-        "invalid value \"{0}\" for option --slice-seed: it takes a whole number from 0 to {most}", most = u64::MAX
+        "invalid value \"{0}\" for option --slice-seed: it must be a whole number from 0 to {most}", most = u64::MAX
     )]
     Seed(String),
-    #[error("slices need --slice, --slice-of, --slice-seed and --start-at together: {} missing", .0.join(", "))]
+    #[error(
+        "the options --slice, --slice-of, --slice-seed and --start-at must be given together; missing: {}",
+        .0.join(", ")
+    )]
     Incomplete(Vec<&'static str>),
     #[error(
-        "{option}={time_s} is not a whole number of rounds, each {engines} slices of {slice_s} s: the nearest is {nearest_s}"
+        "{option}={time_s} does not consist of whole rounds of slices (slices per round: {engines}, of {slice_s} s \
+         each): the nearest value that does is {nearest_s}"
     )]
     Rounds { option: &'static str, time_s: f64, engines: usize, slice_s: f64, nearest_s: f64 },
 }
 
-/// Returns the error for engines that share a load without a common seed. `option` is the option that sets the seed.
+/// Returns the error for a shard without a given seed. `option` is the name of the option that sets the seed.
 pub fn needs_seed(option: &'static str) -> SharingError {
     SharingError::NoSeed(option)
 }
 
 /// Reads the value of `--shard`.
 pub fn shard(text: &str) -> Result<Shard, SharingError> {
-    part(text, "--shard", "the number of the shard and that of all, such as 2/4 for the second of four")
+    part(text, "--shard", "the number of this shard and the number of all shards, such as 2/4 for the second of four")
 }
 
 /// Reads the value of `--slice-of`.
 pub fn slice_part(text: &str) -> Result<Shard, SharingError> {
-    part(text, "--slice-of", "the number of this engine and that of all, such as 1/2 for the first of two")
+    part(
+        text,
+        "--slice-of",
+        "the number of this engine and the number of all engines, such as 1/2 for the first of two",
+    )
 }
 
-/// Reads a value `I/N`, counted from 1.
+/// Reads a value `I/N`, where I is a number from 1 to N. `explained` says in the error message what I and N are.
 fn part(text: &str, option: &'static str, explained: &'static str) -> Result<Shard, SharingError> {
     let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
     let numbers = text.trim().split_once('/').and_then(|(index, of)| Some((number(index)?, number(of)?)));
@@ -67,12 +80,13 @@ fn part(text: &str, option: &'static str, explained: &'static str) -> Result<Sha
     }
 }
 
-/// Rejects a shard if some engine would have none of the `total` things that are shared out; `what` names them.
+/// Checks that each engine gets at least one of the `total` clients, threads or tasks that are shared out among all
+/// engines. `what` is the plural noun for them in the error message.
 pub fn check_enough(shard: Shard, total: usize, what: &'static str) -> Result<(), SharingError> {
     if total >= shard.of { Ok(()) } else { Err(SharingError::TooFew { shard, total, what }) }
 }
 
-/// The options of slices, as far as they were given.
+/// The options of slices. A field is `None` if its option was not given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SliceArguments {
     pub length: Option<Nanos>,
@@ -80,14 +94,15 @@ pub struct SliceArguments {
     pub seed: Option<u64>,
 }
 
-/// A part of the load whose length an option sets, in whole units.
+/// The length of the warm-up or of the measured part, with the option that sets it. `unit` is the smallest step in
+/// which the option can be set.
 pub struct Length {
     pub option: &'static str,
     pub time: Duration,
     pub unit: Nanos,
 }
 
-/// Reads the value of `--slice`: a number with its unit.
+/// Reads the value of `--slice`, the length of a slice: a number with the unit `ms` or `s`. Returns nanoseconds.
 pub fn slice_length(text: &str) -> Result<Nanos, SharingError> {
     let scale = |number: &str, unit: f64| Some(number.trim().parse::<f64>().ok()? * unit);
     let trimmed = text.trim();
@@ -107,8 +122,9 @@ pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
 }
 
 impl SliceArguments {
-    /// Returns this engine's slices, if the options request slices. `lengths` are the parts of the load, each of which
-    /// must consist of whole rounds of slices.
+    /// Returns this engine's slices of time, or `None` if the options request no slices. `has_start` is true if
+    /// `--start-at` is given. Each of `lengths` (the warm-up and the measured part) must consist of whole rounds of
+    /// slices.
     pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, SharingError> {
         let given = [
             ("--slice", self.length.is_some()),
@@ -131,7 +147,7 @@ impl SliceArguments {
     }
 }
 
-/// Rejects a part of the load that is not whole rounds.
+/// Checks that a part of the load consists of whole rounds. The error message proposes the nearest length that does.
 fn check_length(slices: &Slices, length: &Length) -> Result<(), SharingError> {
     let (round, time) = (slices.round(), nanos(length.time));
     if time % round == 0 {
@@ -152,7 +168,7 @@ fn greatest_common_divisor(one: Nanos, other: Nanos) -> Nanos {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-/// The unit of options in whole seconds.
+/// The value of [`Length::unit`] for options in whole seconds.
 pub const WHOLE_SECONDS: Nanos = SECOND;
 
 #[cfg(test)]
@@ -175,24 +191,39 @@ mod tests {
         assert_eq!(slices, Slices { length: 250_000_000, index: 1, of: 4, seed: 7 });
         assert_eq!(settled("0.01s", "1/1", 0, 1000).unwrap().unwrap().length, 10_000_000);
         for (length, part, message) in [
-            ("250ms", "1/3", "-T=5 is not a whole number of rounds, each 3 slices of 0.25 s: the nearest is 6"),
-            ("100s", "1/1", "-T=5 is not a whole number of rounds, each 1 slices of 100 s: the nearest is 100"),
-            ("9ms", "1/2", "--slice=9ms: a slice takes 10 ms to 3600 s, shorter ones would be mostly overrun"),
+            (
+                "250ms",
+                "1/3",
+                "-T=5 does not consist of whole rounds of slices (slices per round: 3, of 0.25 s each): the nearest \
+                 value that does is 6",
+            ),
+            (
+                "100s",
+                "1/1",
+                "-T=5 does not consist of whole rounds of slices (slices per round: 1, of 100 s each): the nearest \
+                 value that does is 100",
+            ),
+            (
+                "9ms",
+                "1/2",
+                "--slice=9ms is out of range: a slice must be from 10 ms to 3600 s long (transactions that end late \
+                 would take up most of a shorter slice)",
+            ),
             (
                 "250",
                 "1/2",
-                "invalid value \"250\" for option --slice: it takes a time with its unit, such as 250ms or 1s",
+                "invalid value \"250\" for option --slice: it must be a time with its unit, such as 250ms or 1s",
             ),
             (
                 "nans",
                 "1/2",
-                "invalid value \"nans\" for option --slice: it takes a time with its unit, such as 250ms or 1s",
+                "invalid value \"nans\" for option --slice: it must be a time with its unit, such as 250ms or 1s",
             ),
             (
                 "1s",
                 "3/2",
-                "invalid value \"3/2\" for option --slice-of: it takes I/N, the number of this engine and that of all, \
-                 such as 1/2 for the first of two",
+                "invalid value \"3/2\" for option --slice-of: it must be I/N, the number of this engine and the number \
+                 of all engines, such as 1/2 for the first of two",
             ),
         ] {
             assert_eq!(settled(length, part, 0, 5000).unwrap_err().to_string(), message);
@@ -200,7 +231,8 @@ mod tests {
         let refused = settled("250ms", "1/2", 700, 5000).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "--warmup=0.7 is not a whole number of rounds, each 2 slices of 0.25 s: the nearest is 0.5"
+            "--warmup=0.7 does not consist of whole rounds of slices (slices per round: 2, of 0.25 s each): the \
+             nearest value that does is 0.5"
         );
     }
 
@@ -209,7 +241,8 @@ mod tests {
         let only = SliceArguments { seed: Some(1), ..SliceArguments::default() };
         assert_eq!(
             only.settle(false, &[]).unwrap_err().to_string(),
-            "slices need --slice, --slice-of, --slice-seed and --start-at together: --slice, --slice-of, --start-at missing"
+            "the options --slice, --slice-of, --slice-seed and --start-at must be given together; missing: --slice, \
+             --slice-of, --start-at"
         );
         assert_eq!(SliceArguments::default().settle(true, &[]), Ok(None));
         assert!(slice_seed("-1").unwrap_err().to_string().contains("a whole number from 0 to 18446744073709551615"));
@@ -222,7 +255,7 @@ mod tests {
         }
         assert_eq!(shard("2/4").unwrap().to_string(), "2/4");
         for text in ["", "x", "1", "/", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "1.5/2", "2 of 4"] {
-            assert!(shard(text).unwrap_err().to_string().contains("it takes I/N"), "{text}");
+            assert!(shard(text).unwrap_err().to_string().contains("it must be I/N"), "{text}");
         }
     }
 
@@ -232,7 +265,8 @@ mod tests {
         let refused = check_enough(Shard { index: 1, of: 3 }, 2, "clients").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "--shard=2/3: 2 clients cannot be shared out among 3 shards, each needs one at least"
+            "--shard=2/3: 2 clients cannot be shared out among 3 shards, since each shard needs at least one: use \
+             fewer shards, or more clients"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Reads the values of options, and rejects invalid ones. Errors about pgbench's own options have pgbench's wording.
+//! Reads the values of options, and rejects invalid values. The messages about options that pgbench has are worded as
+//! in pgbench.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,23 +8,23 @@ use ground::options::Argument;
 use thiserror::Error;
 use wire::statement::QueryMode;
 
-/// The longest time, seconds: a day.
+/// The longest time that an option accepts: one day, in seconds.
 const LONGEST_S: f64 = 86_400.0;
 
-/// The longest mean time between two transactions, 136 years.
+/// The longest mean time between two transactions that a rate can ask for: 136 years, in nanoseconds.
 const LONGEST_INTERVAL_NS: f64 = u32::MAX as f64 * 1e9;
 
-/// The reason for which an option does not take a value. Each message is a sentence.
+/// The reason why the value of an option is rejected. Each message is a whole sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ValueError {
     #[error("invalid value \"{text}\" for option {option}")]
     Invalid { text: String, option: String },
-    #[error("invalid value \"{text}\" for option {option}: it takes {expected}")]
+    #[error("invalid value \"{text}\" for option {option}: it must be {expected}")]
     Unexpected { text: String, option: String, expected: String },
-    /// The value is out of range; the unit, if there is one, stands after the range.
+    /// The value is out of range. `unit` is written after the range in the message; it may be empty.
     #[error("{option} must be in range {min}..{max}{unit}")]
     OutOfRange { option: String, min: u32, max: u32, unit: &'static str },
-    /// The value is invalid. pgbench reports some of its options in this form.
+    /// The value is invalid. This is the form in which pgbench reports invalid values of some of its options.
     #[error("invalid {what}: \"{text}\"")]
     InvalidOf { what: &'static str, text: String },
 }
@@ -43,7 +44,8 @@ impl ValueError {
     }
 }
 
-/// Reads a whole number within `min..=max`, as `strtol` reads it, with white space around it; an empty text is 0.
+/// Reads a whole number from `min` to `max`, as C's `strtol` does: white space around the number is allowed, and an
+/// empty text is 0.
 pub fn integer(value: &Argument<'_>, min: u32, max: u32) -> Result<u32, ValueError> {
     let (number, rest) = c_numbers::integer_prefix(value.text.as_bytes());
     if !c_numbers::trim_start(rest).is_empty() {
@@ -53,12 +55,12 @@ pub fn integer(value: &Argument<'_>, min: u32, max: u32) -> Result<u32, ValueErr
     number.ok_or_else(|| ValueError::OutOfRange { option: value.option(), min, max, unit: "" })
 }
 
-/// Reads a number from 1 to 2147483647.
+/// Reads a whole number from 1 to 2147483647.
 pub fn count(value: &Argument<'_>) -> Result<u32, ValueError> {
     integer(value, 1, i32::MAX as u32)
 }
 
-/// Reads seconds from 0 to a day, with decimals.
+/// Reads a time from 0 to 86400 seconds, which may have decimals.
 pub fn seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     let seconds: f64 = value.text.parse().map_err(|_| ValueError::invalid(value))?;
     if !(0.0..=LONGEST_S).contains(&seconds) {
@@ -74,12 +76,12 @@ pub fn count_to(value: &Argument<'_>, max: u32) -> Result<u32, ValueError> {
     number.ok_or_else(|| ValueError::unexpected(value, format!("a whole number from 1 to {max}")))
 }
 
-/// Reads seconds above 0 up to a day, with decimals.
+/// Reads a time from 0.001 to 86400 seconds, which may have decimals.
 pub fn positive_seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     let seconds = value.text.trim().parse::<f64>().ok().filter(|seconds| (0.001..=LONGEST_S).contains(seconds));
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| ValueError::unexpected(value, format!("seconds from 0.001 to {LONGEST_S}")))
+        .ok_or_else(|| ValueError::unexpected(value, format!("a number of seconds from 0.001 to {LONGEST_S}")))
 }
 
 /// Reads a seed that is a whole number.
@@ -88,37 +90,38 @@ pub fn seed(value: &Argument<'_>) -> Result<u64, ValueError> {
     seed.map_err(|_| ValueError::unexpected(value, format!("a whole number from 0 to {}", u64::MAX)))
 }
 
-/// Reads `simple`, `extended` or `prepared`.
+/// Reads the query mode `simple`, `extended` or `prepared`.
 pub fn query_mode(value: &Argument<'_>) -> Result<QueryMode, ValueError> {
     named_mode(value.text).ok_or_else(|| ValueError::unexpected(value, "simple, extended or prepared"))
 }
 
-/// Returns the query mode of this name.
+/// Returns the query mode with this name, or `None` if there is no such mode.
 pub fn named_mode(text: &str) -> Option<QueryMode> {
     [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared].into_iter().find(|mode| mode.name() == text)
 }
 
-/// Reads a latency limit in milliseconds, kept in whole microseconds; less than one microsecond is no limit.
+/// Reads a latency limit in milliseconds, and rounds it down to whole microseconds. Returns `None`, which is no limit,
+/// if it is less than one microsecond.
 pub fn latency_limit(text: &str) -> Result<Option<Duration>, ValueError> {
     let ms = positive(text).ok_or_else(|| ValueError::of("latency limit", text))?;
-    // The longest that fits the run's clock, 292 years.
+    // The longest time that the run's clock can represent is 292 years.
     let us = ((ms * 1000.0) as u64).min(i64::MAX as u64 / 1000);
     Ok((us > 0).then(|| Duration::from_micros(us)))
 }
 
-/// Reads a rate in transactions per second. Returns the mean time between two in nanoseconds, at most that of the
-/// largest duration.
+/// Reads a rate in transactions per second. Returns the mean time between two transactions in nanoseconds, which is at
+/// most `LONGEST_INTERVAL_NS`.
 pub fn rate(text: &str) -> Result<f64, ValueError> {
     let rate = positive(text).ok_or_else(|| ValueError::of("rate limit", text))?;
     Ok((1e9 / rate).min(LONGEST_INTERVAL_NS))
 }
 
-/// Reads a share above 0 and up to 1.
+/// Reads the fraction of transactions to be logged, which is more than 0 and at most 1.
 pub fn sampling_rate(text: &str) -> Result<f64, ValueError> {
     positive(text).filter(|rate| *rate <= 1.0).ok_or_else(|| ValueError::of("sampling rate", text))
 }
 
-/// Reads the number of tries; `None` for any number.
+/// Reads how often a transaction may be tried. Returns `None`, which is no limit, for 0.
 pub fn max_tries(text: &str) -> Result<Option<u32>, ValueError> {
     let tries = u32::try_from(c_numbers::atoi(text.as_bytes()));
     let tries = tries.map_err(|_| ValueError::of("number of maximum tries", text))?;
@@ -129,7 +132,7 @@ fn positive(text: &str) -> Option<f64> {
     Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
-/// Returns the microseconds since 1970 as a seed.
+/// Returns a seed made from the current time: the number of microseconds since 1970.
 pub fn seed_of_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }

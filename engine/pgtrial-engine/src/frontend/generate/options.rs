@@ -127,10 +127,10 @@ mod tests {
             ("", "a suite is missing: reports or joins; try \"pgtrial-engine generate --help\""),
             ("orders", "unknown suite \"orders\"; write reports or joins; try"),
             ("reports a b", "too many command-line arguments (first is \"b\"); try"),
-            ("reports -s 0", "invalid value \"0\" for option -s/--scale: it takes a number from 0.01 to 100"),
+            ("reports -s 0", "invalid value \"0\" for option -s/--scale: it must be a number from 0.01 to 100"),
             ("reports -s 101", "invalid value \"101\" for option -s/--scale"),
-            ("reports -j 0", "invalid value \"0\" for option -j/--jobs: it takes a whole number"),
-            ("reports --random-seed x", "invalid value \"x\" for option --random-seed: it takes a whole number"),
+            ("reports -j 0", "invalid value \"0\" for option -j/--jobs: it must be a whole number"),
+            ("reports --random-seed x", "invalid value \"x\" for option --random-seed: it must be a whole number"),
             ("reports --bogus", "unrecognized option '--bogus'; try"),
         ] {
             let found = GENERATE.describe(&parsed(line, parse).err().unwrap());

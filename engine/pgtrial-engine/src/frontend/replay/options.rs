@@ -280,15 +280,18 @@ mod tests {
         for (line, message) in [
             ("", "name the directory of a capture; try \"pgtrial-engine replay --help\""),
             ("a b c", "too many command-line arguments (first is \"c\"); try"),
-            ("a --speed 0", "invalid value \"0\" for option --speed: it takes a number from 0.000001 to 1000000"),
+            ("a --speed 0", "invalid value \"0\" for option --speed: it must be a number from 0.000001 to 1000000"),
             ("a --speed nan", "invalid value \"nan\" for option --speed"),
-            ("a --sample 101%", "invalid value \"101%\" for option --sample: it takes a share above 0% and up to 100%"),
+            (
+                "a --sample 101%",
+                "invalid value \"101%\" for option --sample: it must be a share above 0% and up to 100%",
+            ),
             ("a --sample 0", "invalid value \"0\" for option --sample"),
             (
                 "a --examples 1,x",
-                "invalid value \"1,x\" for option --examples: it takes numbers of templates with commas",
+                "invalid value \"1,x\" for option --examples: it must be numbers of templates with commas",
             ),
-            ("a --copies 0", "invalid value \"0\" for option --copies: it takes a whole number from 1 to 10000"),
+            ("a --copies 0", "invalid value \"0\" for option --copies: it must be a whole number from 1 to 10000"),
             ("a --speed 2 --as-fast-as-possible", "--speed cannot be combined with --as-fast-as-possible: "),
             ("a --slice=250ms", "--slice cannot be combined with a replay: recorded times would pass"),
             ("a --slice-of 1/2", "--slice-of cannot be combined with a replay"),

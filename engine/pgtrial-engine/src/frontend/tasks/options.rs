@@ -293,10 +293,10 @@ mod tests {
     #[test]
     fn mistakes_are_a_sentence_each() {
         for (line, message) in [
-            ("--tasks 0", "invalid value \"0\" for option --tasks: it takes a whole number from 1 to 10000000"),
+            ("--tasks 0", "invalid value \"0\" for option --tasks: it must be a whole number from 1 to 10000000"),
             ("--pool none", "invalid value \"none\" for option --pool"),
             ("--arrival poisson:", "invalid value \"poisson:\" for option --arrival"),
-            ("--shard 3/2", "invalid value \"3/2\" for option --shard: it takes I/N"),
+            ("--shard 3/2", "invalid value \"3/2\" for option --shard: it must be I/N"),
             ("--shard 1/2", "--shard needs --random-seed with a number"),
             ("--shard 1/2 --random-seed 1 -i", "--shard cannot be combined with --initialize"),
             ("--shard 1/2 -I", "--shard with --initialize-only is for the rows alone (--init-steps=g)"),
@@ -305,7 +305,7 @@ mod tests {
                 "--shard 1/11 -I --init-steps=g",
                 "--shard=1/11: 10 values of thread_id (--threads-in-table) cannot be shared out among 11 shards",
             ),
-            ("-I --init-steps=vt", "invalid value \"vt\" for option --init-steps: it takes letters of tgv"),
+            ("-I --init-steps=vt", "invalid value \"vt\" for option --init-steps: it must be letters of tgv"),
             ("-i --init-steps=t", "--init-steps is for --initialize-only"),
             ("--init-steps=t", "--init-steps is for --initialize-only"),
             (

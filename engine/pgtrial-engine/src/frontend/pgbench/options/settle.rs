@@ -239,16 +239,19 @@ mod tests {
             ("-l -T 5 --aggregate-interval 2", "duration (5) must be a multiple of aggregation interval (2)"),
             (
                 "--shard 1/2",
-                "--shard needs --random-seed with a number, the same for all shards of the run: they draw from one seed",
+                "--shard needs --random-seed with a number that is the same for all shards of the run, since all of \
+                 them derive their random values from it",
             ),
             ("--progress-timestamp", "--progress-timestamp is allowed only under --progress"),
             (
                 "--slice 1s --slice-of 1/2",
-                "slices need --slice, --slice-of, --slice-seed and --start-at together: --slice-seed, --start-at missing",
+                "the options --slice, --slice-of, --slice-seed and --start-at must be given together; missing: \
+                 --slice-seed, --start-at",
             ),
             (
                 "--slice 250ms --slice-of 1/3 --slice-seed 1 --start-at 0 -T 4",
-                "-T=4 is not a whole number of rounds, each 3 slices of 0.25 s: the nearest is 3",
+                "-T=4 does not consist of whole rounds of slices (slices per round: 3, of 0.25 s each): the nearest \
+                 value that does is 3",
             ),
             (
                 "--slice 1s --pool 1 --tasks 1",
