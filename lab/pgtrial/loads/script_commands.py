@@ -33,7 +33,10 @@ class ScriptCommand:
     Transactions are left out if a value is known only after a query or a shell command has run.
     """
     sent: Sequence[str] = ()
-    """The texts of the whole first transactions, which the simple protocol sends in one message each."""
+    """The whole text that is sent for the command in each of the first transactions, with the values in it.
+
+    Empty if the values are sent as parameters, beside the text.
+    """
 
     def place_in(self, file: str) -> str:
         """Returns the position of the command for messages, such as `orders.sql, line 3 (select 1;)`."""

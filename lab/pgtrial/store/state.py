@@ -126,7 +126,7 @@ def _check_own(path: Path, *, mend: bool = True) -> None:
         link, there = path.lstat(), path.stat()
     except FileNotFoundError:
         if not path.is_symlink():
-            return  # somebody has removed it
+            return  # somebody has removed the path meanwhile
         link = there = path.lstat()
     if _is_others(link) or _is_others(there):
         raise StoreError(

@@ -128,7 +128,7 @@ def _locale(subject: Subject) -> dict[str, Any]:
     providers = {"c": "libc", "i": "icu", "b": "builtin"}
     return {
         "encoding": _setting(subject, "server_encoding"),
-        # before PostgreSQL 15 a database could not choose its provider
+        # before PostgreSQL 15 a database could not choose the provider of its locale
         "locale_provider": providers.get(row.get("datlocprovider", "c")) if row else None,
         "collate": row.get("datcollate"),
         "ctype": row.get("datctype"),
