@@ -142,7 +142,7 @@ def test_a_plan_tells_how_blocks_are_shared_out_over_deployments(planned):
 def test_a_plan_tells_on_which_places_the_arms_take_turns(planned):
     lines = planned(PLACES)
     assert "places a and b take turns on /d1 and /d2" in lines
-    assert "its place swapped by the coin between /d1 and /d2" in "".join(lines)
+    assert "its place swapped at random between /d1 and /d2" in "".join(lines)
     assert planned(PLACES, "--json")["places"] == [{"arms": ["a", "b"], "places": ["/d1", "/d2"]}]
 
 

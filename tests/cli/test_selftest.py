@@ -163,7 +163,7 @@ def test_a_calibration_that_is_too_light_or_too_heavy_is_tried_anew():
         (["--budget", "soon"], "--budget: 'soon' is not a duration"),
         (["--planted", "90%"], "--planted 90% is out of range; write losses between 0.5% and 50%"),
         (["--planted", "5%,5%"], "--planted 5%,5% names a share twice"),
-        (["--workload", "oltp"], "--workload oltp: a self-test has select-only or tpcb-like"),
+        (["--workload", "oltp"], "--workload oltp: a self-test runs only select-only or tpcb-like"),
         (["--workload", "tpcb-like", "--server", "host=db1"], "needs a trigger"),
     ],
 )

@@ -145,7 +145,7 @@ def test_what_withholds_the_verdict_is_told_once_as_soon_as_the_facts_of_all_arm
         facts.collect(0, arm, TARGET, None)
         facts.judge()
     [sentence] = told
-    assert sentence.startswith("no verdict as things are: ")
+    assert sentence.startswith("there will be no verdict: ")
     assert "fsync" in sentence
     facts.judge()
     assert len(told) == 1

@@ -325,7 +325,7 @@ def test_a_difference_of_many_commits_is_no_commits():
     commits = line(30)
     answer = course(commits, Simulated(speeds(commits, dict.fromkeys(range(30), -0.002)))).run()
     assert answer.exit_status == 2
-    assert "the difference of GOOD and BAD is not of one commit" in answer.sentence
+    assert "several commits together make the difference between GOOD and BAD" in answer.sentence
 
 
 def test_a_bisection_that_was_stopped_goes_on_with_what_it_knows():

@@ -77,7 +77,8 @@ def test_a_study_of_more_blocks_than_its_layouts_allow_says_that_it_is_about_the
     assert not [warning for warning in warnings(Design(spec), plan) if "layouts" in warning]
     spec, longer = plan_of(home, 9, layouts=16)
     assert (
-        "one of these 16 layouts of the server's code, which come again, drawn for each arm and block" in longer.scope
+        "one of these 16 layouts of the server's code, which are used more than once, drawn for each arm and block"
+        in longer.scope
     )
     assert [warning for warning in warnings(Design(spec), longer) if "layouts" in warning] == [
         "the layouts are used a second time after 8 blocks, so the verdict is about these layouts and not about the "
@@ -143,7 +144,10 @@ def test_facts_are_those_of_the_build_and_the_report_names_its_layouts(study):
     assert undeclared_differences(audit(study.plan, study.facts(), study.design).findings) == []
     build_report(study)
     report = (study.path / "report.md").read_text()
-    assert "one of these 3 layouts of the server's code, which come again, drawn for each arm and block" in report
+    assert (
+        "one of these 3 layouts of the server's code, which are used more than once, drawn for each arm and block"
+        in report
+    )
     by_block = {arm: [trial.layout for trial in study.trials() if trial.arm == arm] for arm in "ab"}
     assert "; ".join(f"{arm} {one}, {two}" for arm, (one, two) in by_block.items()) in report
 

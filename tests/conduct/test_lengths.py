@@ -175,7 +175,7 @@ def test_a_warm_up_that_the_budget_does_not_hold_is_cut_and_said():
     plan = chosen(spec, rises=(12.0, 0.0))
     assert 1 <= plan.warmup_s <= plan.duration_s / 3
     cut = list(in_words(plan, Design(spec)))[-1]
-    assert cut.startswith("a warm-up of 12s does not fit the budget of 3min")
+    assert cut.startswith("a warm-up of 12s does not fit into the budget of 3min")
     assert not any("does not fit" in words for words in in_words(chosen(study("1h"), rises=(12.0, 0.0)), Design(spec)))
 
 

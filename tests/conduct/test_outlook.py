@@ -127,7 +127,7 @@ def test_a_state_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path,
     (tmp_path / "file").touch()
     monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "file" / "gone"))
     study = small_study(tmp_path / "s", blocks=12)
-    with pytest.raises(StoreError, match=r"gone cannot be written \(Not a directory\)$"):
+    with pytest.raises(StoreError, match=r"pgtrial cannot write to its state directory .*gone \(Not a directory\); "):
         keep(study.design, Grid(study.plan, run(study.plan, noisy({}))))
 
 

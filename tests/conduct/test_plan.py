@@ -133,7 +133,7 @@ def test_blocks_beyond_the_budget_are_warned_of():
 def test_identical_arms_are_called_an_aa_study():
     spec = build_study({"arms": {"a": {}, "b": {"postgres": "18"}}, "verdict": {"blocks": 8}}, "test")
     assert any(
-        "the arms a and b are identical: this is an A/A study" in each
+        "the arms a and b are identical: the study compares equal set-ups (A/A)" in each
         for each in warnings(Design(spec), make_plan(spec, 1, NOW))
     )
     assert not warnings(Design(study(verdict={"blocks": 8})), make_plan(study(verdict={"blocks": 8}), 1, NOW))

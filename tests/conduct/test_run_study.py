@@ -363,7 +363,9 @@ def test_an_arm_whose_claims_are_decided_leaves_and_the_others_go_on(tmp_path, l
     store_blocks(study, 8, {"slow": 0.4})
     events: list[ProgressEvent] = []
     run_study(study, events.append)
-    assert "slow leaves after 8 blocks" in " ".join(event.text for event in events if isinstance(event, Preparing))
+    assert "slow gets no trials after 8 blocks" in " ".join(
+        event.text for event in events if isinstance(event, Preparing)
+    )
     again = StudyDirectory.open(study.path)
     assert again.plan.left == {"slow": 8}
     assert again.missing() == []

@@ -160,7 +160,7 @@ def test_a_template_is_removed_by_its_name_unless_it_is_in_use(state, tmp_path, 
     name = _kept(state)["scale 1"].name
     ((status, _, said),) = refused
     assert status == 3
-    assert f"the template {name} is in use by a running pgtrial; try again when that has ended" in said
+    assert f"the template {name} is in use by a running pgtrial; try again when that pgtrial has ended" in said
 
     assert _command(capsys, "cleanup", "--template", "pg1")[0] == 3
     assert _command(capsys, "cleanup", "--unused", "soon")[0] == 3

@@ -126,7 +126,7 @@ def test_other_rows_withhold_the_verdict_and_the_first_differing_value_is_named_
         "The scripts of in and other do not find the same rows: with c = 2[0-9], in finds 1[67] rows and other 13 "
     )
     assert re.match(message, found.message), found.message
-    assert f"no verdict as things are: {found.message} {found.cure}" in said
+    assert f"there will be no verdict: {found.message} {found.cure}" in said
     assert f"{found.message} {found.cure}" in read_measured(study).result.withheld
 
 
@@ -141,7 +141,7 @@ def test_rows_are_compared_in_any_order_each_as_often_as_it_is_there_and_null_is
 
 def test_answers_that_may_differ_are_not_compared_and_the_scope_says_so():
     study = study_of({"in": IN, "other": OTHER}, {"answers": "may differ"})
-    assert "the arms' answers not compared" in study.plan.scope
+    assert "the answers of the arms not compared" in study.plan.scope
     run(study)
     assert findings(study) == []
     assert "answers" not in study.facts()["other"].facts
@@ -205,7 +205,7 @@ def test_what_cannot_be_compared_is_said(script, words):
         ),
         ("SELECT 1 / (:c / 20 - 1)", r"the query of b, line 1 .*division by zero.*, on b alone"),
         ("SELECT :c; COPY orders TO STDOUT", r"COPY is not supported in pgbench, aborting, on b alone"),
-        ("SELECT :who, :c", r"the query of b.*who.* has no value, on b alone; give it a value"),
+        ("SELECT :who, :c", r"the query of b.*who.* has no value, on b alone; give the variable a value"),
     ],
     ids=["no such table", "for one value alone", "what pgbench does not know", "another variable than the values give"],
 )
@@ -301,7 +301,7 @@ def test_sql_of_an_arm_that_changes_what_the_load_finds_withholds_the_verdict_un
     arms = {"plain": {}, "fewer": FEWER}
     [told] = rehearsed(*of_setups(arms))
     assert re.match(
-        r"no verdict as things are: plain and fewer do not find the same rows: with c = 29, plain finds \d+ rows and "
+        r"there will be no verdict: plain and fewer do not find the same rows: with c = 29, plain finds \d+ rows and "
         r"fewer 0 \(\d+ of \d+ draws of values differ\)\. Correct the setup_sql of the arms; if other answers",
         told,
     ), told

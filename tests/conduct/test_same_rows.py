@@ -77,7 +77,7 @@ def test_rows_drawn_by_each_template_withhold_the_verdict_and_are_told_before_th
         "(500 rows in one and 500 in two)."
     )
     assert [text for text in before if "do not have the same rows" in text] == [
-        f"no verdict as things are: {found.message} {found.cure}"
+        f"there will be no verdict: {found.message} {found.cure}"
     ]
     assert not [text for text in later if "do not have the same rows" in text], "it is told once"
     assert f"{found.message} {found.cure}" in read_measured(study).result.withheld

@@ -42,16 +42,15 @@ EXT4 = {"fs": "ext4"}
             {"storage": EXT4 | {"on": ["/dev/sdb", "/dev/sdc"]}},
             {},
             {},
-            f"{FRESH}, its place swapped by the coin between /dev/sdb and /dev/sdc",
+            f"{FRESH}, its place swapped at random between /dev/sdb and /dev/sdc",
         ),
         (
             {},
             {"storage": {"on": ["/d1", "/d2"]}},
             {"storage": {"on": ["/d3", "/d4"]}},
-            f"{FRESH}, its place swapped by the coin between /d1 and /d2 or between /d3 and /d4"
-            f", {OWN} place of the data",
+            f"{FRESH}, its place swapped at random between /d1 and /d2 or between /d3 and /d4, {OWN} place of the data",
         ),
-        ({"reset": "vacuum"}, {}, {}, "this host, kept copies of the data swapped by the coin"),
+        ({"reset": "vacuum"}, {}, {}, "this host, kept copies of the data swapped at random"),
         ({"reset": "none"}, {}, {}, f"this host, {OWN} kept copy of the data"),
         (
             {"reset": "vacuum"},

@@ -102,7 +102,7 @@ def test_sessions_of_a_server_that_does_not_start_fail_together_and_say_nothing_
     study = small_study(tmp_path / "s", blocks=3, load={"interleave": "auto"}, server=server)
     assert study.plan.shares_server
     intruder = Intruder(port, 1)
-    with pytest.raises(ArmError, match="no arm's server starts any more"):
+    with pytest.raises(ArmError, match="the server of no arm starts any more"):
         run_study(study, intruder.hear)
     intruder.leave()
     assert [trial.status for trial in study.trials()] == ["completed"] * 2 + ["failed"] * 2
@@ -114,7 +114,7 @@ def test_sessions_of_a_server_that_does_not_start_fail_together_and_say_nothing_
 def test_where_no_server_starts_the_study_stops_and_goes_on(tmp_path: Path, port: int) -> None:
     study = small_study(tmp_path / "s", arms={"one": by_tcp(port), "two": by_tcp(port)})
     intruder = Intruder(port, 0)
-    with pytest.raises(ArmError, match="no arm's server starts any more"):
+    with pytest.raises(ArmError, match="the server of no arm starts any more"):
         run_study(study, intruder.hear)
     intruder.leave()
     assert len(StudyDirectory.open(study.path).trials()) == 2

@@ -53,7 +53,7 @@ def test_developers_settings_and_those_of_extensions_are_known():
 def test_settings_of_one_value_make_arms_equal(one, other):
     (warning,) = equal_arms(Design(study(one, other)))
     assert warning.startswith("the arms a and b are equal in effect (")
-    assert "this is an A/A study" in warning
+    assert "the study compares equal set-ups (A/A)" in warning
 
 
 @pytest.mark.parametrize(

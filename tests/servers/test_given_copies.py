@@ -135,7 +135,7 @@ def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, w
         assert any("[made as" in (comment or "") for *_, comment in before)
         if isinstance(data, PgbenchTables):
             arm = checked(spec, workspace)
-            assert "pgbench's tables of scale 1 are not pgtrial's" in arm.notes[0]
+            assert "pgtrial has not made pgbench's tables of scale 1" in arm.notes[0]
             with arm.serve(data, tmp_path / "log", {}):
                 assert value(session, "SELECT tid FROM pgbench_history") == 1
         else:
@@ -145,7 +145,7 @@ def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, w
                 arm_of(spec, workspace).prepare(data, silent)
         note_made(workspace.state, copy, data)
         stays = remove(workspace, _record(workspace, copy))
-        assert "stays, which is a copy that pgtrial did not make" in stays
+        assert "stays, since it is a copy of pgtrial's tables that somebody else has made" in stays
         assert session.execute(_OBJECTS).fetchall() == before
 
 
@@ -170,7 +170,7 @@ def test_cleanup_of_the_first_database_leaves_copies_in_other_schemas_and_what_w
         session.execute(f"ALTER TABLE {kept} RENAME TO kept")
         rows = value(session, "SELECT count(*) FROM kept")
         stays = remove(workspace, _record(workspace, one))
-        assert stays.endswith("stays, which is a copy that pgtrial did not make")
+        assert stays.endswith("stays, since it is a copy of pgtrial's tables that somebody else has made")
         assert session.execute(_TABLES).fetchall() == [("kept",)]
         assert value(session, "SELECT count(*) FROM kept") == rows
         query = "SELECT relname FROM pg_class WHERE relnamespace = 'aside'::regnamespace AND relkind = 'r' ORDER BY 1"

@@ -92,7 +92,9 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
     with given.target.connect_as_user() as connection:
         before = connection.execute(query).fetchall()
     arm = checked(spec_of(dsn_of(given), workload="select-only"), workspace)
-    said = "pgbench's tables of scale 1 are not pgtrial's: the load runs on them as they are, and pgtrial never empties"
+    said = (
+        "pgtrial has not made pgbench's tables of scale 1: the load runs on these tables as they are, and pgtrial never"
+    )
     assert said in arm.notes[0]
     arm.prepare(PgbenchTables(1), silent)
     with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:

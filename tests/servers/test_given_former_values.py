@@ -143,7 +143,7 @@ def sessions_of_one_server(given, workspace):
 def test_sessions_of_one_server_without_their_settings_are_found_before_the_first_trial(given, workspace):
     execute(given, *LOGIN)
     needs, arm = sessions_of_one_server(given, workspace)
-    with pytest.raises(StudyError, match=r"arms.a: work_mem is '7MB' in place of '8MB' in sessions that ask for it"):
+    with pytest.raises(StudyError, match=r"arms.a: work_mem is '7MB' instead of '8MB' in sessions that ask for it"):
         arm.check(needs)
 
 
@@ -152,7 +152,7 @@ def test_a_trial_whose_sessions_lack_their_settings_fails(given, workspace, tmp_
     arm.check(needs)
     assert served(arm, tmp_path, show("work_mem")) == ["16MB"]
     execute(given, *LOGIN)
-    with pytest.raises(TrialError, match=r"work_mem is '7MB' in place of '16MB' in new sessions of postgres@"):
+    with pytest.raises(TrialError, match=r"work_mem is '7MB' instead of '16MB' in new sessions of postgres@"):
         served(arm, tmp_path)
 
 
@@ -201,11 +201,11 @@ def test_an_included_file_whose_name_ends_alike_is_another_file(given, workspace
     [
         (f"{HEAD}# ours\nwork_mem = '3MB'\n", "has a comment in line 3"),
         (f"{HEAD}work_mem = '3MB' # ours\n", "has a comment in line 3"),
-        (f"{HEAD}jit = 'off'\nwork_mem = 3MB\n", "has a line 4 of another form"),
+        (f"{HEAD}jit = 'off'\nwork_mem = 3MB\n", "has a line 4 that ALTER SYSTEM would not write"),
         (f"{HEAD}work_mem = '3MB'\njit = 'off'\nwork_mem = '5MB'\n", "has work_mem twice"),
         ("work_mem = '3MB'\n", "lacks the comment with which ALTER SYSTEM begins it"),
-        (f"{HEAD}include_if_exists 'more.conf'\n", "has a line 3 of another form"),
-        (f"{HEAD}work_mem = '3MB'", "has a line 3 of another form"),
+        (f"{HEAD}include_if_exists 'more.conf'\n", "has a line 3 that ALTER SYSTEM would not write"),
+        (f"{HEAD}work_mem = '3MB'", "has a line 3 that ALTER SYSTEM would not write"),
         (f"{HEAD}include_if_exists = 'more.conf'\n", "has the directive include_if_exists"),
         (f"{HEAD}work_mem = '3MB'\ninclude_dir = 'more'\n", "has the directive include_dir"),
     ],
@@ -223,7 +223,7 @@ def test_bytes_that_are_no_text_are_not_touched(given, workspace, database):
     content = HEAD.encode() + b"log_line_prefix = '\xe9'\n"
     automatic(given).write_bytes(content)
     execute(given, "SELECT pg_reload_conf()")
-    with pytest.raises(StudyError, match="has bytes that are no text of this database's encoding"):
+    with pytest.raises(StudyError, match="has bytes that are not valid text in this database's encoding"):
         checked(spec_of(dsn_of(given, "odd"), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == content
 
@@ -273,7 +273,7 @@ def test_what_somebody_else_sets_meanwhile_stays(given, workspace, tmp_path):
     arm = checked(spec_of(dsn_of(given), {"work_mem": "8MB", "maintenance_work_mem": "30MB"}), workspace)
     served(arm, tmp_path, lambda target: execute(given, "ALTER SYSTEM SET work_mem = '99MB'"))
     assert automatic(given).read_text() == f"{HEAD}work_mem = '99MB'\nmaintenance_work_mem = '20MB'\n"
-    assert [note.partition(" was changed on ")[0] for note in arm.notes] == ["work_mem"]
+    assert [note.partition(" on ")[0] for note in arm.notes] == ["somebody else has changed work_mem"]
 
 
 def test_a_session_with_another_value_than_the_arms_fails_its_trial(given, workspace, tmp_path, monkeypatch):
@@ -285,7 +285,7 @@ def test_a_session_with_another_value_than_the_arms_fails_its_trial(given, works
         "pgtrial.servers.given_settings.write",
         lambda session, name, text: execute(given, f"ALTER SYSTEM SET {name} = '9MB'"),
     )
-    with pytest.raises(TrialError, match=r"work_mem is '9MB' in place of '8MB' in new sessions of postgres@"):
+    with pytest.raises(TrialError, match=r"work_mem is '9MB' instead of '8MB' in new sessions of postgres@"):
         served(arm, tmp_path)
     monkeypatch.undo()
     execute(given, "ALTER SYSTEM SET work_mem = '3MB'")

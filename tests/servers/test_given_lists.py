@@ -232,7 +232,9 @@ def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
     record = SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], ended(given))
     write_down(record, tmp_path)
     left, failures = undo.of_run(tmp_path).undo()
-    assert left == [f"work_mem was changed on {given.target.label} by somebody else and stays so."]
+    assert left == [
+        f"somebody else has changed work_mem on {given.target.label} in the meantime, so it stays as it is."
+    ]
     assert failures == []
     assert automatic(given).read_text() == f"{HEAD}jit = 'off'\nwork_mem = '99MB'\n"
 

@@ -192,7 +192,9 @@ class TestWhatIsGone:
     def test_nothing_else_is_forgotten(self, state):
         other = state / "noise.json"
         other.write_text("{}")
-        with pytest.raises(StudyError, match=r"noise\.json: this is no record of what an ended lab left"):
+        with pytest.raises(
+            StudyError, match=r"noise\.json: this is no record of a change that an ended pgtrial has left"
+        ):
             forget_record(state, other)
         assert other.exists()
 

@@ -41,7 +41,7 @@ def test_bytes_that_are_no_text_show_in_the_rows_of_the_files(given, workspace):
     execute(given, *GRANTS, *LOOK)
     content = HEAD.encode() + b"log_line_prefix = '\xe9'\n"
     automatic(given).write_bytes(content)
-    with pytest.raises(StudyError, match="has bytes that are no text of this database's encoding"):
+    with pytest.raises(StudyError, match="has bytes that are not valid text in this database's encoding"):
         checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == content
 

@@ -36,7 +36,7 @@ def metric_warnings(design: Design, plan: Plan) -> Iterator[str]:
             f"({marks.key('load', 'rate')}) that all arms can serve"
         )
     if plan.prices and PER_CENT not in plan.metrics:
-        yield f"prices are not used: {PER_CENT} follow from the prices alone where the load is given"
+        yield f"prices are not used: at a given rate of the load, {PER_CENT} follow from the prices alone"
     for name in percentiles_of(plan.metrics):
         needed_s = _duration_for(name, plan.load_points)
         if needed_s is not None and not design.load.ends_itself and needed_s > plan.duration_s:

@@ -89,7 +89,7 @@ def _obstacles(design: Design) -> Iterator[str]:
     if load.on_server_loss != "fail":
         yield "the time for which a lost server is unavailable has to count"
     if any(metric.each_second is not None for metric in design.spec.metrics.values()):
-        yield "a metric is read in each second, and slices would belong to other arms"
+        yield "a metric is read in each second, which would have slices of several arms"
     if not design.possible_sessions:
         yield from _of_servers(design.servers)
 
@@ -98,9 +98,9 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
     made = {arm: server for arm, server in servers.items() if isinstance(server, Made)}
     for arm, server in made.items():
         if server.of_the_kernel:
-            yield f"the arm {arm} asks for a state of the whole machine"
+            yield f"the arm {arm} changes the state of the whole machine"
         if server.storage is not None and any(volume and volume.fs for volume in (server.storage, server.storage.wal)):
-            yield f"the arm {arm} has volumes that arms use in turn"
+            yield f"the arm {arm} has volumes that only one arm can use at a time"
     here = [server for server in made.values() if isinstance(server, MadeHere)]
     buffers = sum(setting_bytes(server.settings.get("shared_buffers")) or 0 for server in here)
     memory = psutil.virtual_memory().total

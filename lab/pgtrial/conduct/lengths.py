@@ -190,8 +190,8 @@ def in_words(plan: Plan, design: Design) -> Iterator[str]:
         )
     if plan.warmup_s < chosen.wanted_warmup_s and design.load.given_s[0] is None:
         yield (
-            f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
-            f"{format_duration(design.verdict.budget)}; a longer {marks.key('verdict', 'budget')} holds it"
+            f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit into the budget of "
+            f"{format_duration(design.verdict.budget)}; set a longer {marks.key('verdict', 'budget')} for it"
         )
 
 

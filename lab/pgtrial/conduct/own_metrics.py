@@ -93,7 +93,7 @@ class EachSecond:
         if self._error is not None:
             _note_unknown(course, self._name, self._error)
         elif value is None:
-            _note_unknown(course, self._name, NoNumber("the measured part ended before it was read"))
+            _note_unknown(course, self._name, NoNumber("the measured part ended before a number was read"))
         else:
             course.own_metrics[self._name] = value
 
@@ -152,4 +152,4 @@ def rehearsed_metrics(stage: Stage) -> list[RehearsalFailure]:
 
 
 def _failure(name: str, error: TrialError) -> RehearsalFailure:
-    return RehearsalFailure(f"{marks.key(f'metrics.{name}')}: {error}", "correct that, and run it again")
+    return RehearsalFailure(f"{marks.key(f'metrics.{name}')}: {error}", "correct the metric, and run the study again")

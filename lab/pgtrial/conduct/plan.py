@@ -248,7 +248,7 @@ def extend(plan: Plan, design: Design, more: More, stored: Sequence[Trial], *, d
     if design.verdict.final:
         raise StudyError(
             f"this study has ended for good ({marks.key('verdict', 'final')}, which gate, bisect and selftest set): "
-            "its looks spent the whole error of 5%; run another study"
+            "its looks have used the whole error of 5%, so it cannot be extended; run another study"
         )
     if not plan.looks:  # earlier versions of pgtrial wrote plans without a look if the study was too short for one
         plan = plan.model_copy(update={"looks": [p8.first_look(design.claims)]})

@@ -36,7 +36,7 @@ def promise_of(asked: CapacityLoad) -> Promise:
 
 
 def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
-    """Returns the probe of a run at a rate."""
+    """Returns the results of a run at a rate as a probe."""
     measured = outcome.measured
     if measured is None:
         raise ValueError("the run has no measured part")

@@ -56,10 +56,10 @@ def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
             f"the load runs as {owner}, which is not a superuser: GRANT the needed rights to this role in {setup_sql}"
         )
     if "has no value" in failure.words:
-        return f"give it a value by \\set, or by --values NAME=TABLE.COLUMN{marks.file_key('load', 'values')}"
+        return f"give the variable a value by \\set, or by --values NAME=TABLE.COLUMN{marks.file_key('load', 'values')}"
     if "the limit of a rehearsal" in failure.words:
         return TOO_LONG
-    return "correct that, and run it again"
+    return "correct the script, and run the study again"
 
 
 @dataclass

@@ -451,7 +451,9 @@ class _KeptNoise:
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
     """Returns the plan without these arms from the block `block` on, and tells the user."""
     for arm in arms:
-        listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided", stays=True))
+        listener(
+            Preparing(f"{arm} gets no trials after {plural(block, 'block')}: all its claims are decided", stays=True)
+        )
     return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
 
 
@@ -460,7 +462,7 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
     the cause and not an arm."""
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
-        raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
+        raise ArmError(f"the server of no arm starts any more: {last[-1].start_failures[-1]}")
 
 
 _OF_ONE_ARM = re.compile(r"\d+|'[^']*'")

@@ -39,7 +39,7 @@ from pgtrial.store.temporary import temporary_folder
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
 
-_TOO_LARGE = "it is too large to be read as a whole, and has no primary key by which a sample could be looked up"
+_TOO_LARGE = "it is too large to read all rows, and has no primary key by which pgtrial could look up some of them"
 
 ArmRows = dict[tuple[str, int], dict[str, TableRows]]
 """Counts and digests of the rows of each table, by arm and number of the deployment (0 if the arm has a single
@@ -95,7 +95,7 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
 
 def as_told(finding: Finding) -> str:
     """Returns the message of a finding that withholds the verdict, for a user whose study still runs."""
-    return f"no verdict as things are: {marks.stored(f'{finding.message} {finding.cure}')}"
+    return f"there will be no verdict: {marks.stored(f'{finding.message} {finding.cure}')}"
 
 
 def _texts(spec: StudySpec) -> list[str]:
@@ -212,7 +212,7 @@ class _Reading:
         for table in tables:
             if table.label not in planned:
                 planned[table.label] = keys = sample_keys(session, table, self.seed) or ()
-                how = f"by {len(keys[0]):,} keys" if keys else "not at all, since it has no primary key"
+                how = f"by {len(keys[0]):,} keys" if keys else "not at all, since the table has no primary key"
                 size = table.bytes_on_disk / 1e6
                 text = f"the rows of the table {table.label} ({size:,.0f} MB) are compared {how}"
                 self.listener(Preparing(text, stays=True))

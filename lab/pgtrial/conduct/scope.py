@@ -34,13 +34,13 @@ def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, s
         which = (
             f"one of {counts} layouts of the server's code"
             if blocks <= (blocks_for_all(design) or 0)
-            else (f"one of these {counts} layouts of the server's code, which come again,")
+            else (f"one of these {counts} layouts of the server's code, which are used more than once,")
         )
         parts.append(f"{which} drawn for each arm and block")
     if design.shares_server:
         parts.append("all arms as sessions of one server")
     if design.load.answers != "same":
-        parts.append("the arms' answers not compared")
+        parts.append("the answers of the arms not compared")
     fixed = _fixed(design, number)
     return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 
@@ -91,8 +91,8 @@ def _data(design: Design, statistics: str) -> list[str]:
     whose = "" if len(copied) == len(servers) else f" of {' and '.join(copied)}"
     return [
         *([f"a fresh copy of the data for every trial{whose}", words[statistics]] if copied else []),
-        *([f"its place swapped by the coin between {' or between '.join(listed)}"] if listed else []),
-        *(["kept copies of the data swapped by the coin"] if any(not group.places for group in shared) else []),
+        *([f"its place swapped at random between {' or between '.join(listed)}"] if listed else []),
+        *(["kept copies of the data swapped at random"] if any(not group.places for group in shared) else []),
     ]
 
 

@@ -231,7 +231,7 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
 def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> StudySpec:
     read_only = wanted.workload == "select-only"
     if wanted.workload not in WORKLOADS:
-        raise StudyError(f"--workload {wanted.workload}: a self-test has {' or '.join(WORKLOADS)}")
+        raise StudyError(f"--workload {wanted.workload}: a self-test runs only {' or '.join(WORKLOADS)}")
     if wanted.server is not None and not read_only:
         raise StudyError(
             f"--workload {wanted.workload} needs a trigger on fresh copies of the data, which a given server does not "

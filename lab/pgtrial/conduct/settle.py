@@ -87,7 +87,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
                     by = superuser if has_several and _BY_SUPERUSER.match(sent) else session
                     by.execute(sent.encode())
             except psycopg.Error as error:
-                cure = "correct that statement, or what it needs"
+                cure = "correct the statement, or make what it needs"
                 raise StudyError(f"{failed}{_place(error, sent)}: {first_line(error)}; {cure}") from None
 
 
@@ -204,7 +204,7 @@ class Checkpoint:
             self._session.execute("CHECKPOINT")
         except psycopg.errors.InsufficientPrivilege:
             has_role = self._session.info.server_version >= 150000
-            cure = "grant pg_checkpoint" if has_role else "before PostgreSQL 15 a superuser alone may"
+            cure = "grant pg_checkpoint" if has_role else "before PostgreSQL 15 only a superuser may"
             self.not_permitted = f"issue a checkpoint before the measured part ({cure})"
             self.refusal = f"no checkpoint before the measured part: the role may not issue one ({cure})"
         except psycopg.Error as error:
@@ -229,5 +229,5 @@ class Checkpoint:
             return None
         return (
             f"the checkpoint issued in the warm-up took {self.duration_s:.1f}s and ended "
-            f"{self.ended - measured_since:.1f}s into the measured part; a longer warm-up keeps it out"
+            f"{self.ended - measured_since:.1f}s into the measured part; a longer warm-up avoids that"
         )

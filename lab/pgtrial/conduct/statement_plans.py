@@ -59,7 +59,7 @@ def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], list
         stored = study.statement_plans()
         plans = list(stored.plans) if stored is not None else []
         for arm, templates in wanted.items():
-            listener(Preparing(f"{arm}: the plans of the statements that got slower"))
+            listener(Preparing(f"{arm}: explaining the statements that got slower"))
             plans += _of_arm(
                 study, arms[arm], {template: examples[template] for template in templates if template in examples}
             )

@@ -99,7 +99,7 @@ class HostChange(UndoRecord):
             raise NotUndone(
                 f"The {self.what}, made by a pgtrial that ended abruptly, could not be undone ({error}); correct the "
                 "cause and run pgtrial cleanup as the same user",
-                "if there is nothing left to undo",
+                "if you have undone it by hand or there is nothing to undo",
             ) from None
         return []
 

@@ -150,7 +150,7 @@ class Machine(Protocol):
         done = self.run(command)
         if done.status != 0:
             words = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-            reason = "; ".join(words[:3]) or f"it ended with status {done.status} and said nothing"
+            reason = "; ".join(words[:3]) or f"it exited with status {done.status} and printed nothing"
             where = "" if self is LOCAL else f" on {self.label}"
             raise HostError(f"`{shlex.join(str(word) for word in command)}` failed{where}: {reason}")
         return done.stdout

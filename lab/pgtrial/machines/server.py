@@ -38,7 +38,7 @@ _UNKNOWN = 3
 
 
 class RunningServer(Change):
-    """A server that runs on a data directory."""
+    """A PostgreSQL server that runs on the data directory `data`."""
 
     bin: Path
     data: Path

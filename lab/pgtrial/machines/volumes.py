@@ -43,7 +43,7 @@ class BackingFile(_Lasting):
             machine.allocate(self.path, self.size, sparse=not self.preallocate)
 
     def undo(self, machine: Machine) -> None:
-        """Removes the file, if it is there."""
+        """Removes the file, if it exists."""
         with refused(f"remove {self.path}"):
             machine.unlink(self.path)
 

@@ -121,6 +121,7 @@ def _cure(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> str:
         if not _lacking(other, account, needs):
             return f'write postgres = "{other.bin}"'
     return (
-        f"install the package postgresql-{server.major} of your system or of apt.postgresql.org, with what is missing, "
+        f"install a build with these features, such as the package postgresql-{server.major} of your system or of "
+        "apt.postgresql.org, "
         f'and name it, e.g. postgres = "/usr/lib/postgresql/{server.major}/bin"'
     )

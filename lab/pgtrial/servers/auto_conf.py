@@ -33,7 +33,7 @@ file that it names."""
 _NO_CHARACTER = "\ufffd"
 """The character that a session receives instead of bytes that are not valid in the encoding."""
 
-_NO_TEXT = "has bytes that are no text of this database's encoding"
+_NO_TEXT = "has bytes that are not valid text in this database's encoding"
 
 _MAY_READ = "has_function_privilege('pg_read_binary_file(text)', 'EXECUTE')"
 _MAY_LIST = (
@@ -163,8 +163,12 @@ def _difference(content: str, lines: Sequence[Line]) -> str | None:
         return "lacks the comment with which ALTER SYSTEM begins it"
     for number, line in enumerate(_rows(content.removeprefix(_HEAD)), 3):
         if _LINE.fullmatch(line) is None:
-            return f"has a comment in line {number}" if "#" in line else f"has a line {number} of another form"
-    return "has another form"
+            return (
+                f"has a comment in line {number}"
+                if "#" in line
+                else f"has a line {number} that ALTER SYSTEM would not write"
+            )
+    return "is not in the form that ALTER SYSTEM writes"
 
 
 def _twice(lines: Sequence[Line]) -> str | None:

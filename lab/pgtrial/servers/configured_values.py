@@ -53,7 +53,7 @@ def unknown_setting(name: str, known: list[str]) -> str:
 
 def equal_arms(design: Design) -> Iterator[str]:
     """Yields a warning for each pair of arms that are identical, or whose settings have the same values."""
-    noise = "this is an A/A study, and any difference it shows is noise"
+    noise = "the study compares equal set-ups (A/A), so any difference that it shows is noise"
     for first, second in combinations(design.servers, 2):
         if (how := why_equal(design, first, second)) is not None:
             yield f"the arms {first} and {second} are {how}: {noise}"

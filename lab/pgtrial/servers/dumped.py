@@ -85,7 +85,10 @@ def take_dump(design: Design) -> str | None:
         )
     by = _first_that_works(candidates, path, source.environment(), shown)
     note_size(path, size)
-    return f"dumped {shown} ({format_size(size)}) by pg_dump {by.version}; later changes there are not in the data"
+    return (
+        f"dumped {shown} ({format_size(size)}) by pg_dump {by.version}; the study's data does not have later changes "
+        "of that database"
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def _first_that_works(candidates: Sequence[_PgDump], path: Path, environment: di
             first = first or error
         else:
             return candidate
-    raise first or ArmError(f"there is no pg_dump to dump {shown}")
+    raise first or ArmError(f"this machine has no pg_dump that can dump {shown}")
 
 
 def _oldest(servers: Sequence[ServerBinaries]) -> ServerBinaries:

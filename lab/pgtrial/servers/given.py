@@ -110,7 +110,7 @@ class GivenServer:
             note_made(self._workspace.state, self.target, tables)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
-        with self._told(f"{self.target.label} broke off the load"):
+        with self._told(f"{self.target.label} failed while pgtrial loaded data"):
             tables.make(self._unhurried, on_progress, self._maker, in_steps=True)
 
     @contextmanager
@@ -120,7 +120,7 @@ class GivenServer:
         if self.machine is not None:
             # pgtrial only observes this host, so a host that cannot be reached must not fail the trial
             self.machine.connection.forget_loss()
-        log.write_text(f"The log of the given server {self.target.label} stays there.\n")
+        log.write_text(f"The log of the given server {self.target.label} is on that server.\n")
         if tables != NO_TABLES:
             with timed(timings, "restore"):
                 self.prepare(tables, lambda line: None)
@@ -220,7 +220,7 @@ class GivenServer:
 
     @contextmanager
     def _connect(self) -> Iterator[Session]:
-        with self._session() as connection, self._told(f"{self.target.label} refused what pgtrial needs"):
+        with self._session() as connection, self._told(f"{self.target.label} refused a statement that pgtrial needs"):
             yield connection
 
     def _session(self) -> Session:
@@ -288,8 +288,8 @@ class GivenServer:
 
 def _as_found(tables: str) -> str:
     return (
-        f"{tables} are not pgtrial's: the load runs on them as they are, and pgtrial never empties or vacuums them, as "
-        'with reset = "none"'
+        f"pgtrial has not made {tables}: the load runs on these tables as they are, and pgtrial never empties or "
+        'vacuums them, as with reset = "none"'
     )
 
 

@@ -131,7 +131,7 @@ def _stays(extensions: list[str], copies: list[str]) -> str:
     kept = f"; the extension {', '.join(extensions)} stays, since other objects need it" if extensions else ""
     if copies:
         more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
-        kept += f"; {copies[0]}{more} stays, which is a copy that pgtrial did not make"
+        kept += f"; {copies[0]}{more} stays, since it is a copy of pgtrial's tables that somebody else has made"
     return kept
 
 

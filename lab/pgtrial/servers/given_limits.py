@@ -74,7 +74,7 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
         return []
     assert row is not None, "a session has a role and a database"
     of_server, is_superuser, of_role, of_base, *used = row
-    limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]
+    limits = [(of_server, used[0], "max_connections less the reserved connections", "raise max_connections there")]
     if not is_superuser:
         limit = "the CONNECTION LIMIT of the"
         limits += [

@@ -177,7 +177,7 @@ def _from_directory(directory: Path, machine: Machine, account: str | None, wher
         by = "" if account is None else f" by the user {account}"
         raise StudyError(
             f"{where}: {' and '.join(programs.missing)} not found there{by}; "
-            f"give the directory that holds the programs {' and '.join(_needed(machine))}{hint}"
+            f"name the directory that has the programs {' and '.join(_needed(machine))}{hint}"
         )
     if programs.server is None:
         program = directory / "postgres"

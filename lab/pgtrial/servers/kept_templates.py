@@ -250,7 +250,7 @@ def _on_disk(what: str) -> Iterator[None]:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise TemplateInUse(f"{what}; try again when that has ended")
+    raise TemplateInUse(f"{what}; try again when that pgtrial has ended")
 
 
 def _make(order: TemplateOrder, staging: Path, home: Path) -> None:

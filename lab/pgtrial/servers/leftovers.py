@@ -91,8 +91,8 @@ def forget_record(state: Path, path: Path) -> str:
                 journal.remove(wanted)
                 return f"Forgot {path}; the changes that it names stay as they are."
     raise StudyError(
-        f"--forget {path}: this is no record of what an ended lab left on this machine, a server or a host; `pgtrial "
-        "cleanup` lists the existing records"
+        f"--forget {path}: this is no record of a change that an ended pgtrial has left on this machine, a server or a "
+        "host; `pgtrial cleanup` lists the existing records"
     )
 
 

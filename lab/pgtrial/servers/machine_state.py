@@ -65,7 +65,10 @@ class MachineState:
                     f"{where}: {key} changes the kernel's state, which only root may do; {self._machine.way_to_root}"
                 )
         for name in {*page_settings(setup)} & {*setup.settings}:
-            raise StudyError(f"{where}: {name} follows from huge_pages = {setup.huge_pages!r}; remove it from settings")
+            raise StudyError(
+                f"{where}: pgtrial sets {name} itself because of huge_pages = {setup.huge_pages!r}; remove {name} from "
+                "settings"
+            )
         try:
             self._changes(Path("/"))
             if setup.huge_pages in KB:

@@ -33,7 +33,8 @@ class Room:
         another host, logs in."""
         self.kept: dict[KeptCopy, Path] = {}
         self.stripped: dict[tuple[Path, int], list[StrippedCopy]] = {}
-        """What is left of the copies that trials have used, by the path and the inode of their template."""
+        """The remains of copies that trials have used, by the path and the inode number of their template
+        (used_copies.py)."""
         self.changes = HostJournal(root, machine)
         """Makes and undoes changes of the machine, and records each change in the room's journal of undo before it is
         made."""
@@ -108,8 +109,8 @@ def servers_account(machine: Machine) -> str | None:
         if machine.looked(["id", "-u", name]).status == 0:
             return name
     raise ArmError(
-        f"PostgreSQL refuses to run as root and {machine.label} has neither a user postgres nor nobody: "
-        "create one (useradd --system postgres) or use an ordinary user"
+        f"PostgreSQL refuses to run as root, and {machine.label} has neither a user postgres nor a user nobody: "
+        "create one (useradd --system postgres), or do not use root"
     )
 
 
@@ -146,8 +147,9 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
 
 
 def copy_cluster(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
-    """Copies the directory of a stopped cluster as `copy_directory` does. On this machine one process copies each
-    database and one the rest: two processors make the thousand files of a cluster in half the time."""
+    """Copies the data directory of a stopped cluster, with the same result as `copy_directory`. On this machine several
+    processes share the work: one for each database and one for all other files. With two processors this halves the
+    time for the thousand files of a cluster."""
     if room.machine is not LOCAL or not (source / "base").is_dir():
         copy_directory(room, source, destination, flush=flush)
         return

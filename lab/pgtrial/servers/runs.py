@@ -39,7 +39,10 @@ def shared_state() -> Iterator[Path]:
         with registry(root):
             yield root
     except OSError as error:
-        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
+        raise StoreError(
+            f"pgtrial cannot write to its state directory {root} ({error.strerror}); set PGTRIAL_STATE to a directory "
+            "that you own"
+        ) from error
 
 
 def claim(state: Path) -> tuple[Path, IO[bytes]]:

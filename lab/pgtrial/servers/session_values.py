@@ -75,7 +75,7 @@ def _shown(session: Session, setting: SessionValue) -> str:
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
     """Returns a clause for messages on the settings in `unequal`: which value each has in the session, and which value
     the arm asks for."""
-    return " and ".join(f"{name} is {shown} in place of {settings[name]!r}" for name, shown in unequal.items())
+    return " and ".join(f"{name} is {shown} instead of {settings[name]!r}" for name, shown in unequal.items())
 
 
 def may_have(session: Session, setting: SessionValue) -> bool:

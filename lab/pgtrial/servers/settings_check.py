@@ -53,8 +53,8 @@ _WINNERS = {
         "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
     ),
     "client": ("an option of the connection (dsn, PGOPTIONS)", "remove it there"),
-    "session": ("a trigger of logins, or of the pooler,", "remove that for the study"),
-    "override": ("the server itself", "there is no way round that"),
+    "session": ("a trigger of logins, or of the pooler,", "remove it for the study"),
+    "override": ("the server itself", "which pgtrial cannot change"),
 }
 """For each `source` in pg_settings that has precedence over postgresql.auto.conf: a phrase that says where the value is
 set, and the advice how to remove it."""

@@ -107,7 +107,9 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
         if file is not None and present == former:
             continue
         if file is not None and present != record.written[name]:
-            left.append(f"{name} was changed on {record.target.label} by somebody else and stays so")
+            left.append(
+                f"somebody else has changed {name} on {record.target.label} in the meantime, so it stays as it is"
+            )
             continue
         try:
             write(session, name, former)

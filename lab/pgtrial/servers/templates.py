@@ -60,11 +60,12 @@ class TemplateOrder:
 
 @dataclass(frozen=True)
 class StrippedCopy:
-    """What is left of a copy after its trial: its directories, and small files that nothing has changed."""
+    """The remains of a copy after its trial: its directories, and those small files that were not changed."""
 
     path: Path
     missing: Mapping[str, int]
-    """The sizes in bytes of the files that the template has and this copy lacks, by their paths in it."""
+    """The files of the template that this copy lacks: their sizes in bytes, by their paths relative to the data
+    directory."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from pgtrial.servers.rooms import RoomLocation
 from pgtrial.servers.settings_record import SettingsRecord
 
 _HERE: tuple[type[UndoRecord], ...] = (SettingsRecord, JobRecord, HostChange)
-"""The kinds that a run's own process puts back at its end. Settings go first: those of a study may keep the sessions
-from starting that undo its jobs."""
+"""The kinds of changes that the run's own process undoes at its end. Settings come first, since settings of a study can
+prevent the sessions from starting that undo its jobs."""
 
 
 def of_run_here(run: Path) -> Journal[UndoRecord]:

@@ -1,13 +1,14 @@
-"""The copies of a template that trials use: the next trial keeps the small files of the last copy that nothing changed.
+"""Makes the copies of a template that trials use. To save time, a new copy uses those small files of an earlier trial's
+copy again that were not changed.
 
-A cluster has about a thousand files. Most of them belong to catalogs and never change in a trial. On ext4 a new file
-takes long where many files were deleted within the last minutes, since the kernel does not use their inodes again so
-soon and skips them one by one (`recently_deleted` in fs/ext4/ialloc.c). To make all files anew for each trial would
-take longer than to copy the data.
+A cluster has about a thousand files. Most of them belong to catalogs and never change in a trial. On ext4, making a new
+file is slow if many files were deleted within the last minutes, since the kernel does not reuse their inodes so soon
+and skips them one by one (`recently_deleted` in fs/ext4/ialloc.c). Making all files again for each trial would take
+longer than copying the data.
 
-So a copy is stripped at the end of its trial: all is removed but directories and small unchanged files. The next trial
-with the same template completes the copy. Whatever can have an effect on a measurement is copied afresh: each large
-file, and each file that was written to.
+Therefore a copy is stripped at the end of its trial: everything is removed except for directories and small unchanged
+files. The next trial with the same template completes the copy. All files that can affect a measurement are copied
+again: large files, and files that were written to.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from pgtrial.servers.room import Room, check_copied, copy_cluster
 from pgtrial.servers.templates import StrippedCopy
 
 _LARGE = 1024 * 1024
-"""The size in bytes from which a file is always copied afresh, so that its place on the disk and in the page cache
-is drawn anew for each trial."""
+"""The size in bytes from which a file is always copied again, so that each trial has it at another place on the disk
+and in the page cache."""
 
 _AT_ONCE = 4
-"""The number of processes that complete a copy."""
+"""The number of processes that copy the missing files at the same time."""
 
 _LONGEST = 100_000
-"""The most characters of names of missing files; with more, the whole template is copied. A command line of Linux has
-room for twenty times as many."""
+"""The largest total length of the paths of missing files, in characters. If they are longer, the whole template is
+copied instead. Command lines of Linux can be twenty times as long."""
 
 _LIST = 'cd "$1" && exec find . -mindepth 1 -printf "%y %C@ %s %P\\0"'
-"""The script that prints the type, the time of the last change (ctime), the size and the path of each file. Only GNU's
-find can do so; without it nothing is kept."""
+"""The script that prints the type, the time of the last change (ctime), the size and the path of each file. It needs
+GNU's find; without that, no files are used again."""
 
 _REMOVE = 'cd "$1" && exec xargs -0 -r rm -rf --'
 
@@ -48,11 +49,11 @@ cd "$from" && exec cp --reflink=auto --sparse=never -a --parents -t "$to" -- "$@
 
 @contextmanager
 def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool, copies: int = 1) -> Iterator[Path]:
-    """Provides the directory of a cluster on this machine, with the files of its template, which are on disk with
-    `flush`.
+    """Provides a data directory on this machine with all files of a template. With `flush`, the files are on disk when
+    the context begins.
 
-    A copy of an earlier trial is completed if at least `copies` of them are free, else a new one is made. Raises
-    ArmError.
+    If at least `copies` stripped copies of earlier trials exist, completes one of them; otherwise makes a new copy with
+    `name` in its path. Raises ArmError.
     """
     stripped = room.stripped.setdefault((template, template.lstat().st_ino), [])
     if len(stripped) >= copies:
@@ -76,33 +77,33 @@ def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool, copies
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What `find` says of a file. Two of them are equal if nobody has written to the file in between: each write sets
-    the ctime, which no program can set back."""
+    """The state of a file, as `find` prints it. Two states of a file are equal only if nobody has written to the file
+    in between, since each write sets the ctime, which no program can set back."""
 
     kind: str
-    """The type in the words of `find`: `f` for a plain file, `d` for a directory."""
+    """The file's type, as `find` prints it: `f` for a regular file, `d` for a directory."""
     changed: str
-    """The ctime, seconds since 1970 with nanoseconds."""
+    """The ctime in seconds since 1970, with nanoseconds."""
     size: int
 
     @classmethod
     def of(cls, words: str) -> tuple[str, Self]:
-        """Returns the path and the file of what `find` has printed about it."""
+        """Returns the path and the state of a file from what `find` has printed about it."""
         kind, changed, size, path = words.split(" ", 3)
         return path, cls(kind, changed, int(size))
 
 
 def _files(room: Room, data: Path) -> Mapping[str, _File]:
-    """Returns all files of a copy by their paths; none if they cannot be listed."""
+    """Returns the states of all files of a copy, by their paths; an empty result if they cannot be listed."""
     listed = room.run(["sh", "-c", _LIST, "sh", data])
-    if listed.status != 0 or "\N{REPLACEMENT CHARACTER}" in listed.stdout:  # a path that is no UTF-8
+    if listed.status != 0 or "\N{REPLACEMENT CHARACTER}" in listed.stdout:  # a path is not valid UTF-8
         return {}
     return dict(map(_File.of, listed.stdout.split("\0")[:-1]))
 
 
 def _strip(room: Room, data: Path, begun: Mapping[str, _File]) -> StrippedCopy | None:
-    """Removes all files of a used copy but small ones that have not changed since the trial began. Returns None if that
-    cannot be done or does not pay."""
+    """Removes all files of a used copy, except for small files that have not changed since the trial began. Returns
+    None if that is not possible or saves no time."""
     now = _files(room, data)
     kept = {path for path, file in now.items() if file.kind == "f" and file.size < _LARGE and begun.get(path) == file}
     directories = {path for path, file in begun.items() if file.kind == "d"}
@@ -115,7 +116,8 @@ def _strip(room: Room, data: Path, begun: Mapping[str, _File]) -> StrippedCopy |
 
 
 def _complete(room: Room, template: Path, copy: StrippedCopy, *, flush: bool) -> None:
-    """Copies the files that a stripped copy lacks. Raises ArmError, and then leaves nothing behind."""
+    """Copies the files that a stripped copy lacks from the template. If that fails, removes the copy and raises
+    ArmError."""
     command: Command = ["sh", "-c", _COMPLETE, "sh", template, copy.path]
     commands = [[*command, *paths] for paths in _shared_out(copy.missing.items()) if paths]
     check_copied(room, template, copy.path, room.machine.run_at_once(commands, room.account))
@@ -124,7 +126,8 @@ def _complete(room: Room, template: Path, copy: StrippedCopy, *, flush: bool) ->
 
 
 def _shared_out(files: Iterable[tuple[str, int]]) -> list[list[str]]:
-    """Returns the paths of files in shares of about the same number of bytes."""
+    """Divides files, given by path and size, into shares with about the same number of bytes. Returns the paths of each
+    share."""
     shares: list[list[str]] = [[] for _ in range(_AT_ONCE)]
     sizes = [0] * _AT_ONCE
     for path, size in sorted(files, key=lambda file: -file[1]):

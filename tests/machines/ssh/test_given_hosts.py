@@ -104,4 +104,4 @@ def test_a_host_that_cannot_be_looked_at_is_refused_before_the_first_trial(dsn, 
     assert "answers neither as a POSIX shell nor with PowerShell" in refusal(
         dsn, fresh_state, ssh=f"nobody@{hosts[0].address}"
     )
-    assert "Windows, which has no sudo" in refusal(dsn, fresh_state, ssh=windows, sudo=True)
+    assert "Windows, where pgtrial does not use sudo" in refusal(dsn, fresh_state, ssh=windows, sudo=True)

@@ -145,7 +145,11 @@ class Course:
         suspects = search.suspects
         if len(suspects) > 1:
             why = "the others were skipped" if search.next is None else "all studies that were planned are run"
-            return Answer("open", f"one of {len(suspects)} commits makes the difference; {why}", suspects)
+            return Answer(
+                "open",
+                f"one of {len(suspects)} commits makes the difference, but it is not known which; {why}",
+                suspects,
+            )
         return self._of_culprit(suspects[0], half)
 
     def _of_culprit(self, commit: Commit, half: _Half) -> Answer:
@@ -156,8 +160,8 @@ class Course:
         if step.mark != "bad" or step.difference is None:
             return Answer(
                 "open",
-                f"{_named(step)} is the last commit left, and compared with its parent it is {step.verdict}: the "
-                "difference of GOOD and BAD is not of one commit, or its study was too short",
+                f"{_named(step)} is the only commit that remains, but compared with its parent it is {step.verdict}: "
+                "several commits together make the difference between GOOD and BAD, or the last study was too short",
                 [commit],
                 step,
             )

@@ -76,7 +76,7 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
                 f"`{where.command} -v`"
             )
         case asyncssh.ConfigParseError() | asyncssh.KeyImportError():
-            reason = f"ssh's configuration or a key cannot be read: {_said(error)}; correct ~/.ssh"
+            reason = f"ssh's configuration or a key cannot be read: {_said(error)}; correct the file in ~/.ssh"
         case OSError() | TimeoutError():
             reason = _about_network(error, where)
         case _:

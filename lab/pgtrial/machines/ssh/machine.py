@@ -151,7 +151,10 @@ class RemoteMachine(PosixMachine):
                     self._finished.append(home)
                 return done
             if "gone" in there.stdout:
-                lost = HostLost(f"{self.label} was restarted, or somebody cleaned up there: {self.jobs} is gone")
+                lost = HostLost(
+                    f"{self.label} was restarted, or somebody has removed {self.jobs} there, so the commands that ran "
+                    "there are lost"
+                )
                 self.connection.lost = lost
                 raise lost
             if there.status == 0:

@@ -41,7 +41,7 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
             machine.check()
             return machine
         if sudo:
-            raise HostError(f"{ssh} runs Windows, which has no sudo as pgtrial knows it; leave sudo out")
+            raise HostError(f"{ssh} runs Windows, where pgtrial does not use sudo; leave sudo out")
     except BaseException:
         machine.close()
         raise

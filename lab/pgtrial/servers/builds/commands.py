@@ -185,13 +185,16 @@ def compiler_version(compiler: str) -> str:
     """Returns the version that a C compiler prints, in one line. Raises BuildError."""
     program = shutil.which(compiler)
     if program is None:
-        raise BuildError(f"there is no C compiler {compiler}; install it (gcc or clang), or name another as compiler")
+        raise BuildError(
+            f"there is no C compiler {compiler}; install it (gcc or clang), or name another compiler by the key "
+            "compiler"
+        )
     if (why := refusal_to_run(Path(program))) is not None:
         raise BuildError(f"compiler: {why}")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, errors="replace", check=False)
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines:
-        raise BuildError(f"{program} does not say which compiler it is; name another as compiler")
+        raise BuildError(f"{program} does not print its version; name another compiler by the key compiler")
     return lines[0].strip()
 
 

@@ -48,7 +48,8 @@ class Made:
     created: list[str]
     """The names of the extensions that the build installed, and that pgtrial creates in the database."""
     steps: int
-    """The number of lines of progress that the build printed; 0 if it is unknown."""
+    """The number of steps that the build took, counted as lines of its output that show a compilation; 0 if it is
+    unknown."""
 
 
 class BuildRecord(Record):
@@ -161,7 +162,7 @@ class Builds:
     def remove(self, name: str) -> None:
         """Removes a build, whether it is finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
         home = self.root / name
-        in_use = f"the build {name} is in use by a running pgtrial; try again when that has ended"
+        in_use = f"the build {name} is in use by a running pgtrial; try again when that pgtrial has ended"
         try:
             with holding_name(home, lambda: _refuse(in_use)):
                 if home.exists() and not is_own(home):
@@ -175,7 +176,9 @@ class Builds:
                 shutil.rmtree(home, ignore_errors=False)
             self.log(name).unlink(missing_ok=True)
         except OSError as error:
-            raise ArmError(f"the build {name} cannot be removed ({error.filename}: {error.strerror})") from None
+            raise ArmError(
+                f"the build {name} cannot be removed ({error.filename}: {error.strerror}); remove it yourself"
+            ) from None
 
     def remove_unfinished(self) -> list[Path]:
         """Removes the unfinished builds that killed labs have left. Returns the directories that were removed."""
