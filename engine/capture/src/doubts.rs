@@ -1,4 +1,4 @@
-//! The reasons for which the replay of a statement may do something else than the statement did.
+//! Finds statements that may do something else in a replay than they did on the server.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,11 @@ use crate::parameters::{Values, may_be_cut};
 use crate::sql::commands::writes;
 use crate::sql::untyped::has_untyped_parameter;
 
-/// Finds doubtful statements. It remembers what it has found in the texts of templates.
+/// Finds doubtful statements, and remembers the result for each template, so that the text of a template is parsed
+/// once.
 #[derive(Default)]
 pub struct Doubts {
-    /// By template, whether the types of its parameters decide what it does.
+    /// For each template, true if the types of its parameters decide which function or operator it calls.
     untyped: HashMap<u32, bool>,
 }
 
@@ -20,15 +21,16 @@ pub struct Logged<'a> {
     pub protocol: Protocol,
     pub text: &'a str,
     pub template: u32,
-    /// The values that were bound, if the log has a list of them.
+    /// The values of the bound parameters, if the log lists them.
     pub bound: Option<&'a Values>,
-    /// True if the session's statement before has the same template, both are outside of transaction blocks as far as the
-    /// log has these, and the log does not have the numbers of transactions.
+    /// True if the statement may belong to the same batch as the statement before it: both have the same template,
+    /// neither is in a transaction block whose BEGIN is in the log, and the log does not have the numbers of
+    /// transactions.
     pub may_continue_batch: bool,
 }
 
 impl Doubts {
-    /// Returns the reasons for which a statement is doubtful.
+    /// Returns the reasons to doubt that a replay of the statement does the same; none for most statements.
     pub fn of(&mut self, logged: &Logged<'_>) -> impl Iterator<Item = Reason> + use<> {
         let is_cut = logged.bound.is_some_and(|values| values.iter().flatten().any(|value| may_be_cut(value)));
         let is_untyped = logged.bound.is_some_and(|values| !values.is_empty() && self.is_untyped(logged));

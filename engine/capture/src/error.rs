@@ -1,4 +1,4 @@
-//! The reasons for which no capture can be made.
+//! The errors for which pgtrial cannot make a capture.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::format;
 
-/// The error in a log, in a file of a mix, or in the directory of the capture. Each message is a sentence.
+/// An error in a log, in a file of statistics, or in the directory of the capture. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum CaptureError {
     #[error(transparent)]
@@ -85,7 +85,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Returns [`Self::Interrupted`] once a signal has set this flag.
+    /// Returns [`Self::Interrupted`] if a signal has set `interrupt`.
     pub fn once_set(interrupt: &AtomicBool) -> Result<(), Self> {
         if interrupt.load(Ordering::Relaxed) { Err(Self::Interrupted) } else { Ok(()) }
     }

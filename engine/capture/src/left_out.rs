@@ -1,11 +1,12 @@
-//! The counts of what logs have and a capture lacks, by reason.
+//! Counts statements and lines of the logs that a capture does not contain, or that it contains with a doubt, by
+//! reason.
 
 use std::collections::BTreeMap;
 
 use crate::format::{LeftOut, LogPlace};
 use crate::log::Unreadable;
 
-/// The reason for which something is left out. The order is that of reports.
+/// The reason for which statements or lines are counted. Reports list the reasons in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     OtherLanguage,
@@ -34,7 +35,7 @@ pub enum Reason {
     HiddenText,
 }
 
-/// The reason for which lines cannot be read, in the order of reports.
+/// The reason for which lines of a log cannot be read. Reports list the reasons in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
     Format,
@@ -85,7 +86,8 @@ impl Reason {
         }
     }
 
-    /// Returns the text that follows the count in messages: what was left out, why, and what to change.
+    /// Returns the text that follows the count in messages. It says what was left out, why, and what the user can
+    /// change.
     fn why(self) -> &'static str {
         match self {
             Self::OtherLanguage => "messages in another language than English: set lc_messages = 'C' and log again",
@@ -159,26 +161,26 @@ impl Reason {
     }
 }
 
-/// The counts by reason.
+/// The counts of each reason, with the first line that was counted for it.
 #[derive(Debug, Default)]
 pub struct LeftOuts {
     counts: BTreeMap<Reason, (u64, LogPlace)>,
 }
 
 impl LeftOuts {
-    /// Counts one more item that is left out for this reason, found at this line.
+    /// Counts one item for a reason, which was found in the given line of the log `source`.
     pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
         self.add_many(reason, 1, source, line);
     }
 
-    /// Counts `more` items that are left out for this reason, found at this line.
+    /// Counts `more` items for a reason, which were found in the given line of the log `source`.
     pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
         let place = || LogPlace { source: source.to_owned(), line };
         count.or_insert_with(|| (0, place())).0 += more;
     }
 
-    /// Returns the number of items that were left out for a reason.
+    /// Returns the number of items that were counted for a reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counts.get(&reason).map_or(0, |(count, _)| *count)
     }

@@ -1,7 +1,7 @@
-//! Escape sequences of strings and of JSON: decoded, so that a word is replaced however it was written.
+//! Decodes the escape sequences of SQL strings and of JSON, so that a word gets the same token however it is escaped.
 
-/// Returns the value of a string with the prefix `E`, of which `body` stands between the quotes. Bytes that are no UTF-8
-/// become the replacement character. Source: PostgreSQL's `scan.l`.
+/// Returns the value of a string with the prefix `E`. `body` is the text between its quotes. Bytes that are not valid
+/// UTF-8 become the replacement character. Source: PostgreSQL's `scan.l`.
 pub fn of_escape_string(body: &str) -> String {
     let mut bytes = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -33,8 +33,8 @@ pub fn of_escape_string(body: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the value of a string with the prefix `U&`, of which `body` stands between the quotes, if its escapes begin
-/// with a backslash.
+/// Returns the value of a string with the prefix `U&`. `body` is the text between its quotes. Only backslashes are
+/// supported as the beginning of its escapes, not other characters that `UESCAPE` could declare.
 pub fn of_unicode_string(body: &str) -> String {
     let mut value = String::with_capacity(body.len());
     let mut rest = body;
@@ -49,21 +49,22 @@ pub fn of_unicode_string(body: &str) -> String {
     value
 }
 
-/// Returns the text that has this value between the quotes of a string with the prefix `E` or `U&`.
+/// Returns the text that stands for `value` between the quotes of a string with the prefix `E` or `U&`.
 pub fn as_body(value: &str) -> String {
     value.replace('\\', "\\\\").replace('\'', "''")
 }
 
-/// Returns the character at the front of a text, and its length in bytes there. In JSON a character may be written
-/// `\u0410`; such an escape is read if it stands for a letter or a digit, and otherwise its backslash is.
+/// Returns the first character of a text, and the number of bytes that it takes there. An escape such as `\u0410`, as
+/// JSON may write a character, is decoded if it stands for a letter or a digit. Of other escapes only the backslash is
+/// returned.
 pub fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     let escaped = of_code_point(text, "\\u", 4).filter(|(decoded, _)| decoded.is_alphanumeric());
     Some(escaped.unwrap_or((first, first.len_utf8())))
 }
 
-/// Reads a prefix with this number of hexadecimal digits, or two of them that are a surrogate pair. Returns the
-/// character and the length in bytes.
+/// Reads `prefix` with the given number of hexadecimal digits behind it, or two of these that form a surrogate pair.
+/// Returns the character and the number of bytes read.
 fn of_code_point(text: &str, prefix: &str, digits: usize) -> Option<(char, usize)> {
     let code = |text: &str| {
         let digits = text.strip_prefix(prefix)?.get(..digits)?;
@@ -80,7 +81,7 @@ fn of_code_point(text: &str, prefix: &str, digits: usize) -> Option<(char, usize
     Some((decoded, 2 * length))
 }
 
-/// Reads `\x41` or `\101`, with one digit or more. Returns the byte and the length.
+/// Reads an escape such as `\x41` or `\101`, with one digit or more. Returns the byte and the length of the escape.
 fn of_byte(text: &str) -> Option<(u8, usize)> {
     let (start, radix, most) = if text[1..].starts_with('x') { (2, 16, 2) } else { (1, 8, 3) };
     let digits = text[start..].chars().take(most).take_while(|c| c.is_digit(radix)).count();

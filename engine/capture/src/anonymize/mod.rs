@@ -1,11 +1,11 @@
-//! Replaces the values of a capture by tokens, which keep what a load depends on: equality, length and, within a
-//! length, order.
+//! Replaces the values of a capture by tokens. A token keeps the properties that matter for a load: equal values have
+//! equal tokens, tokens have the length of their values, and tokens of one length have the order of their values.
 //!
-//! - `escapes`: characters that a value has as escape sequences
-//! - `pieces`: the parts of a value that are replaced
-//! - `tokens`: the tokens that replace them
+//! - `escapes`: decodes characters that a value contains as escape sequences
+//! - `pieces`: splits a value into pieces, such as words and numbers
+//! - `tokens`: chooses the token for each piece
 //!
-//! docs/replay.md states what is kept.
+//! docs/replay.md states what tokens keep.
 
 mod escapes;
 mod pieces;
@@ -22,7 +22,8 @@ use crate::sql::reading::backslashes_of;
 use pieces::Form;
 use tokens::Vocabulary;
 
-/// Writes the capture in `plain` again, with tokens. All of its values are in memory meanwhile.
+/// Copies the capture in `plain` to `directory` with tokens in place of the values. All values of the capture are in
+/// memory while this runs.
 pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result<About, CaptureError> {
     let capture = Capture::open(plain)?;
     let mut vocabulary = Vocabulary::new();
@@ -45,14 +46,15 @@ pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result
     write(&capture, &vocabulary, directory, interrupt)
 }
 
-/// Returns how the parameters of a template are written.
+/// Returns the form in which a template's parameters are written: as SQL literals or as plain values.
 fn form_of(template: &Template) -> Form {
-    // A statement that was replaced as a whole is no literal: its quotes mean nothing.
+    // A statement whose whole text became one parameter is not a literal. Its quotes belong to the text.
     let is_whole = template.text == "$1";
     if template.has_literals() && !is_whole { Form::Literal } else { Form::Value }
 }
 
-/// Returns the literals in the text of a template whose parameters are bound.
+/// Returns the literals in the text of a template whose parameters are bound. If the template has its literals as
+/// parameters, its text contains none.
 fn literals_of(template: &Template) -> Vec<&str> {
     if template.has_literals() {
         Vec::new()
@@ -67,7 +69,7 @@ fn split(template: &Template) -> Split {
     split
 }
 
-/// Returns the text of a template whose parameters are bound, with tokens for its literals.
+/// Returns the text of a template whose parameters are bound, with its literals replaced by tokens.
 fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
     let split = split(template);
     let token = |place: &Range<usize>| vocabulary.token(&template.text[place.clone()], Form::Literal);
@@ -77,12 +79,12 @@ fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The templates that statements use, written when the first of them does: a template that no statement uses has the
-/// text of one that was replaced.
+/// Writes templates into the new capture when a statement first uses them. Templates that no statement uses are not
+/// copied, because their text belongs to a statement that was replaced as a whole, and its values must not remain.
 struct WrittenTemplates<'a> {
     capture: &'a Capture,
     vocabulary: &'a Vocabulary,
-    /// The number of each template in the new capture, once it is written.
+    /// The number that each template has in the new capture; `None` until it is written.
     numbers: Vec<Option<u32>>,
 }
 

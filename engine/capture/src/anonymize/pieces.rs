@@ -1,4 +1,4 @@
-//! Cuts a value into the pieces that are replaced by tokens and those that are not.
+//! Splits a value into pieces: words, numbers and dates that tokens replace, and the text between them that stays.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::time::days_since_1970;
 /// The form in which a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The value is the text of a literal, with its quotes.
+    /// The text of an SQL literal, with its quotes.
     Literal,
-    /// The value is as the server knows it: that of a bound parameter.
+    /// A plain value without quotes or escapes, as a bound parameter has it.
     Value,
 }
 
 /// A piece of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A part of a value that is not replaced.
+    /// Text that stays as it is.
     Kept(&'a str),
     /// A run of digits.
     Digits(&'a str),
@@ -27,16 +27,16 @@ pub enum Piece<'a> {
     Letters(&'a str),
     /// A run of hexadecimal digits.
     Hex(&'a str),
-    /// A run of the digits 0 and 1 of a bit string.
+    /// A run of the digits 0 and 1 in a bit string.
     Bits(&'a str),
-    /// A date, `2026-11-23`, as days since 1970.
+    /// A date such as `2026-11-23`, as the number of days since 1970-01-01.
     Date(i64),
 }
 
-/// The function that is called with each piece of a value, in order.
+/// A function that receives the pieces of a value in their order.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
-/// Values, in lower case, that are not replaced at all: truth values, and words that date and number types accept.
+/// Values, in lower case, that stay as they are: truth values, and words that date and number types accept as input.
 const KEPT_WHOLE: &[&str] = &[
     "true",
     "false",
@@ -58,10 +58,10 @@ const KEPT_WHOLE: &[&str] = &[
     "",
 ];
 
-/// Words of JSON and of arrays, which are never replaced.
+/// Words of JSON and of arrays, which stay as they are.
 const KEPT_WORDS: &[&str] = &["true", "false", "null", "NULL"];
 
-/// Cuts a value that is written in this form.
+/// Splits a value that is written in the given form, and passes its pieces to `take`.
 pub fn cut(text: &str, form: Form, take: &mut Take<'_>) {
     match form {
         Form::Literal => of_literal(text, take),
@@ -69,8 +69,8 @@ pub fn cut(text: &str, form: Form, take: &mut Take<'_>) {
     }
 }
 
-/// Cuts the text of a literal as a statement has it: strings with quotes, numbers, lists of both, the text of a
-/// comment.
+/// Splits a literal as it stands in a statement: a string with its quotes, a number, a list of strings and numbers, or
+/// the text of a comment.
 fn of_literal(text: &str, take: &mut Take<'_>) {
     for token in Tokens::of(text) {
         match token.kind {
@@ -81,7 +81,7 @@ fn of_literal(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Cuts a string with its prefix and its quotes.
+/// Splits a string that is given with its prefix and its quotes.
 fn of_string(text: &str, take: &mut Take<'_>) {
     let is_dollar = text.starts_with('$');
     let quote = if is_dollar { '$' } else { '\'' };
@@ -104,7 +104,8 @@ fn of_string(text: &str, take: &mut Take<'_>) {
     take(Piece::Kept(&rest[body.len()..]));
 }
 
-/// Cuts the value of a string with escapes. What is kept of it is escaped again; tokens need no escapes.
+/// Splits the decoded value of a string with escapes. Text that stays is escaped again. Tokens contain nothing that
+/// needs an escape.
 fn of_decoded(value: &str, take: &mut Take<'_>) {
     of_value(value, &mut |piece| match piece {
         Piece::Kept(text) => take(Piece::Kept(&as_body(text))),
@@ -112,7 +113,7 @@ fn of_decoded(value: &str, take: &mut Take<'_>) {
     });
 }
 
-/// Cuts a number as SQL writes it.
+/// Splits a number that is written as an SQL literal.
 fn of_number(text: &str, take: &mut Take<'_>) {
     match text.get(..2) {
         Some(base @ ("0x" | "0X")) => {
@@ -124,7 +125,7 @@ fn of_number(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Cuts a value without quotes.
+/// Splits a value that has no quotes.
 fn of_value(text: &str, take: &mut Take<'_>) {
     if KEPT_WHOLE.iter().any(|kept| text.eq_ignore_ascii_case(kept)) || is_interval(text) {
         return of_kept_words(text, take);
@@ -139,7 +140,7 @@ fn of_value(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Cuts a value in which words are not replaced, but digits are.
+/// Splits a value whose words stay as they are, and whose digits are replaced.
 fn of_kept_words(text: &str, take: &mut Take<'_>) {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -151,7 +152,7 @@ fn of_kept_words(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Returns true if all words of a text are units of time and there is at least one.
+/// True if a text contains a digit and at least one word, and all of its words are units of time, such as `3 days`.
 fn is_interval(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).peekable();
     let has_digit = text.bytes().any(|c| c.is_ascii_digit());
@@ -159,7 +160,7 @@ fn is_interval(text: &str) -> bool {
     has_digit && words.peek().is_some() && words.all(is_unit)
 }
 
-/// Takes one piece from the text at `at`. Returns its length in bytes.
+/// Passes the piece that begins at byte `at` of the text to `take`, and returns the piece's length in bytes.
 fn piece(text: &str, at: usize, take: &mut Take<'_>) -> usize {
     let rest = &text[at..];
     if let Some(length) = uuid(rest, take).or_else(|| date_and_time(rest, take)) {
@@ -186,8 +187,8 @@ fn piece(text: &str, at: usize, take: &mut Take<'_>) -> usize {
     length
 }
 
-/// Returns the characters of this kind at the front of a text, whether or not JSON has them as escapes, and their
-/// length in bytes there.
+/// Returns the characters at the beginning of a text for which `is_its` is true, and the number of bytes that they take
+/// there. Characters that JSON has escaped are decoded.
 fn run(text: &str, is_its: impl Fn(char) -> bool) -> (Cow<'_, str>, usize) {
     let plain = text.find(|c| !is_its(c)).unwrap_or(text.len());
     if !text[plain..].starts_with('\\') {
@@ -202,10 +203,10 @@ fn run(text: &str, is_its: impl Fn(char) -> bool) -> (Cow<'_, str>, usize) {
     (Cow::Owned(decoded), length)
 }
 
-/// Returns a word at `at` that has both digits and the letters of hexadecimal numbers, eight characters or more, such
-/// as a digest. A number with an exponent is none.
+/// Returns the word at `at` if it looks like a hexadecimal number, such as a digest: it has at least eight characters,
+/// both digits and the letters a to f, and is not a decimal number with an exponent.
 fn hexadecimal(text: &str, at: usize) -> Option<&str> {
-    // Looked at first, so that a long word of many pieces is read once.
+    // This is checked first, because a long word of many pieces would otherwise be scanned again for each piece.
     if text[..at].ends_with(char::is_alphanumeric) {
         return None;
     }
@@ -223,7 +224,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !c.is_ascii_digit()
 }
 
-/// Returns true if a letter is the `e` of `1.5e-10`.
+/// True if the letter at `at` is the `e` of a number such as `1.5e-10`.
 fn is_exponent(text: &str, at: usize, length: usize) -> bool {
     let text = text.as_bytes();
     let next = match text.get(at + length) {
@@ -234,7 +235,7 @@ fn is_exponent(text: &str, at: usize, length: usize) -> bool {
     length == 1 && matches!(text[at], b'e' | b'E') && at > 0 && is_digit(text.get(at - 1)) && is_digit(next)
 }
 
-/// Returns the length of a backslash with the character that it escapes and that is kept: `\n`, `\"`, `\u0022`.
+/// Returns the length of an escape at the beginning of the text, such as `\n`, `\"` or `\u0022`, which stays as it is.
 fn escape_length(rest: &str) -> usize {
     match rest.as_bytes().get(1) {
         Some(b'u') => 2 + rest.bytes().skip(2).take(4).take_while(u8::is_ascii_hexdigit).count(),
@@ -243,7 +244,8 @@ fn escape_length(rest: &str) -> usize {
     }
 }
 
-/// Takes `8-4-4-4-12` hexadecimal digits as one number.
+/// Passes the 32 hexadecimal digits of a UUID (`8-4-4-4-12` digits) to `take`, and returns the length of the UUID.
+/// Returns `None` if the text does not begin with one.
 fn uuid(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     let uuid = rest.get(..36)?;
     let is_uuid = uuid.bytes().enumerate().all(|(at, c)| match at {
@@ -262,8 +264,8 @@ fn uuid(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     })
 }
 
-/// Cuts a date such as `2026-11-23` from the front, with the time of day and the zone that may follow it, which are not
-/// replaced.
+/// Passes a date such as `2026-11-23` at the beginning of the text to `take`, and then the time of day and zone behind
+/// it, which stay as they are. Returns the length of both, or `None` if the text does not begin with a date.
 fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     let date = rest.get(..10)?;
     let shape =
@@ -282,8 +284,8 @@ fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     Some(10 + length)
 }
 
-/// Returns the length of the time of day, such as ` 08:00:00.123+00`, at the beginning of the text that follows a date;
-/// 0 if there is none.
+/// Returns the length of the time of day and zone that follow a date, such as ` 08:00:00.123+00`; 0 if the text does
+/// not begin with a time of day.
 fn time_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let is_time = matches!(bytes, [b' ' | b'T', a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit());
@@ -305,8 +307,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Cuts a text into pieces and writes them in a row. Pieces that would be replaced are in brackets and begin with
-    /// their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `b` for bits, `d` for a date.
+    /// Splits a text with `of` and joins its pieces again. Pieces that tokens would replace are in brackets and begin
+    /// with a letter for their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `b` for bits, `d` for
+    /// a date.
     fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
         let mut all = String::new();
         of(text, &mut |piece| match piece {

@@ -1,9 +1,9 @@
-//! Tokens for the pieces of all values of a capture.
+//! Chooses a token for each piece of a capture's values.
 //!
-//! Pieces of one kind and one length are a group. All possible tokens of a group are divided, in their order, into as
-//! many parts as the group has pieces, and the token of each piece is drawn from the piece's part, with a key that is
-//! forgotten afterwards. So tokens have the order of the pieces. The more of all possible pieces occur in a group, the
-//! closer its tokens are to the pieces: if all of them occur, each piece is its own token.
+//! Pieces of the same kind and the same length form a group. All possible tokens of the group, in ascending order, are
+//! divided into as many equal ranges as the group has pieces. The token of the n-th piece is drawn from the n-th range,
+//! with a random key that is not stored. So the tokens have the same order as the pieces. The more of all possible
+//! pieces occur in a group, the closer its tokens are to the pieces: if all of them occur, each piece is its own token.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -11,27 +11,27 @@ use std::hash::{BuildHasher, RandomState};
 use super::pieces::{Form, Piece, cut};
 use crate::time::date_of;
 
-/// The pieces of a capture, and their tokens when all are known.
+/// All pieces of a capture, and the tokens that replace them.
 pub struct Vocabulary {
     learned: HashMap<Group, BTreeSet<Box<str>>>,
-    /// The pieces of each group, sorted; filled when [`Self::seal`] is called.
+    /// The sorted pieces of each group. [`Self::seal`] fills this field.
     sealed: HashMap<Group, Vec<Box<str>>>,
     key: RandomState,
-    /// The number of days by which all dates are moved.
+    /// The number of days that is added to all dates. It may be negative.
     shift: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Group {
     kind: Kind,
-    /// The length of the pieces, in characters.
+    /// The length of each piece of the group, in characters.
     length: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Digits,
-    /// The group has digits that begin with 0.
+    /// Digits of which the first is 0.
     ZeroLed,
     Letters,
     Hex,
@@ -39,18 +39,18 @@ enum Kind {
     Bits,
 }
 
-/// Dates are moved by 2 to 260 weeks, so that days of the week stay.
+/// The least and the greatest number of weeks by which dates are moved. Whole weeks keep the day of the week.
 const WEEKS: (u64, u64) = (2, 260);
 
-/// The letters of which tokens are made. No word of these letters is one of the words that are not replaced in values,
+/// The letters that tokens for words consist of. They are chosen so that no token equals a word that stays in values,
 /// such as `true`, `t` or `ms`.
 const LETTERS: &str = "bcgjklnpqrvwxz";
 
 impl Group {
-    /// Returns the group of a piece that becomes a token.
+    /// Returns the group and the text of a piece, or `None` if the piece is not replaced by a token of a group.
     fn of<'a>(piece: &Piece<'a>) -> Option<(Self, &'a str)> {
         let (kind, text) = match *piece {
-            // There are ten of them, and programs use 0 and 1 as flags.
+            // Single digits stay: there are only ten of them, and programs use 0 and 1 as flags.
             Piece::Digits(text) if text.len() == 1 => return None,
             Piece::Digits(text) if text.starts_with('0') => (Kind::ZeroLed, text),
             Piece::Digits(text) => (Kind::Digits, text),
@@ -63,8 +63,8 @@ impl Group {
         Some((Self { kind, length: text.chars().count() }, text))
     }
 
-    /// Returns the characters of which the tokens of a group are made, sorted: so many that there are at least `pieces`
-    /// different tokens of this length.
+    /// Returns the characters, in ascending order, that the tokens of a group consist of. There are enough characters
+    /// for at least `pieces` different tokens of the group's length.
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
@@ -94,7 +94,7 @@ impl Vocabulary {
         Self { learned: HashMap::new(), sealed: HashMap::new(), key, shift }
     }
 
-    /// Learns the pieces of a value.
+    /// Records the pieces of a value in the first pass over the capture.
     pub fn learn(&mut self, value: &str, form: Form) {
         cut(value, form, &mut |piece| {
             let Some((group, text)) = Group::of(&piece) else { return };
@@ -105,13 +105,14 @@ impl Vocabulary {
         });
     }
 
-    /// Ends the first pass, in which all values of the capture were learned: from here on tokens can be asked for.
+    /// Ends the first pass, in which all values of the capture are recorded. After this call [`Self::token`] may be
+    /// called.
     pub fn seal(&mut self) {
         let learned = std::mem::take(&mut self.learned);
         self.sealed = learned.into_iter().map(|(group, pieces)| (group, pieces.into_iter().collect())).collect();
     }
 
-    /// Returns the token of a value that was learned.
+    /// Returns the token for a value that was recorded with [`Self::learn`].
     pub fn token(&self, value: &str, form: Form) -> String {
         let mut token = String::new();
         cut(value, form, &mut |piece| match (Group::of(&piece), piece) {
@@ -133,7 +134,8 @@ impl Vocabulary {
         let alphabet = group.alphabet(pieces.len());
         let (base, is_led) = (alphabet.len() as u64, group.kind == Kind::ZeroLed);
         let free = group.length - usize::from(is_led);
-        // So many characters make a number of 64 bits; they have the order. Those behind it are drawn.
+        // A number of 64 bits determines this many leading characters, which keep the order of the pieces. The
+        // characters behind them are drawn independently.
         let ordered = free.min((63.0 / (base as f64).log2()) as usize);
         let all = base.pow(ordered as u32);
         let least = if group.kind == Kind::Digits { all / base } else { 0 };
@@ -149,7 +151,7 @@ impl Vocabulary {
         out.extend(characters);
     }
 
-    /// Draws a number below `all` from the part that belongs to a rank.
+    /// Draws a number below `all` from the range that belongs to the piece with the given rank among `pieces` pieces.
     fn draw(&self, group: Group, rank: usize, pieces: usize, all: u64) -> u64 {
         let bound = |rank: usize| (rank as u128 * u128::from(all) / pieces as u128) as u64;
         let (from, to) = (bound(rank), bound(rank + 1));
@@ -157,7 +159,8 @@ impl Vocabulary {
     }
 }
 
-/// Returns a date moved by this number of days; the same one if its year would not have four digits.
+/// Returns the date that is `shift` days after `days`. If its year would not have four digits, returns the date
+/// unchanged.
 fn date(days: i64, shift: i64) -> String {
     let (year, month, day) = date_of(days + shift);
     let (year, month, day) = if (1..=9999).contains(&year) { (year, month, day) } else { date_of(days) };
@@ -197,7 +200,7 @@ mod tests {
                 prop_assert_eq!(a.chars().count(), token_a.chars().count());
                 for (b, token_b) in values.iter().zip(&tokens) {
                     prop_assert_eq!(a == b, token_a == token_b);
-                    // Words that stay, such as "on", are their own tokens.
+                    // Words that stay in values, such as "on", are their own tokens.
                     let stay = a == token_a || b == token_b;
                     if a.chars().count() == b.chars().count() && !stay {
                         prop_assert_eq!(a.cmp(b), token_a.cmp(token_b));

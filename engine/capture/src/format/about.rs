@@ -1,4 +1,4 @@
-//! `capture.json`: what a capture is, where it comes from, and what it lacks.
+//! The file `capture.json`, which describes a capture: when and from which logs it was made, and what is missing in it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,73 +10,74 @@ use serde_json::Value;
 use super::error::Error;
 use crate::time::Micros;
 
-/// The newest format, which this release writes and reads.
+/// The number of the newest format, which this release writes and reads.
 const FORMAT: u32 = 1;
 
 const NAME: &str = "capture.json";
 
-/// The description of a capture.
+/// The description of a capture, as `capture.json` stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub format: u32,
-    /// The time at which the capture was made, as `2026-11-23T08:00:00Z`, and the program that made it.
+    /// The time at which the capture was made, such as `2026-11-23T08:00:00Z`, and (`made_by`) the program that made
+    /// it.
     pub made_at: String,
     pub made_by: String,
     /// The logs, in the order in which they were read.
     pub sources: Vec<Source>,
-    /// The version as the server's first line says it, if the logs have that line.
+    /// The server's version, if the logs have the line that a server writes when it starts.
     pub server_version: Option<String>,
-    /// True if values are replaced by tokens.
+    /// True if the values are replaced by tokens; false if the capture has the values of the logs.
     pub anonymized: bool,
-    /// The earliest start of a session or a statement, since 1970-01-01 00:00 UTC.
+    /// The earliest start of a session or a statement, in microseconds since 1970-01-01 00:00 UTC.
     pub begin_us: Micros,
-    /// The time from `begin` to the last end of a session or statement that the logs show.
+    /// The time in microseconds from `begin_us` to the last end of a session or statement in the logs.
     pub span_us: Micros,
     pub sessions: u64,
     pub statements: u64,
-    /// The number of the statements that failed.
+    /// The number of statements that failed on the server.
     pub failed: u64,
     pub templates: u32,
-    /// The templates with the most statements, the first one with most; at most 1,000.
+    /// The templates with the most statements, in descending order of their numbers of statements; at most 1,000.
     pub commonest: Vec<Usage>,
-    /// The counts of what the logs have and the capture lacks, by reason.
+    /// The numbers of statements and lines of the logs that the capture does not contain, for each reason.
     pub left_out: Vec<LeftOut>,
     pub(super) files: Files,
 }
 
-/// A log that a capture was made from.
+/// A log from which the capture was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The path, or `-` for standard input.
     pub name: String,
     /// The format of the log: `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
-    /// The form in which the file is compressed: `gzip`, `zstd in 3 parts`.
+    /// How the file is compressed, such as `gzip` or `zstd in 3 parts`; `None` if it is not compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<String>,
-    /// The log_line_prefix by which the lines were read, for the formats that have one.
+    /// The log_line_prefix with which the lines were read, if the format has prefixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The time zones that the log's abbreviations fit, if these zones have different offsets; `begin` is then computed
-    /// with the offset of one of them.
+    /// The possible time zones of the log, if its abbreviations fit several zones with different offsets. `begin_us` is
+    /// then computed with the offset of one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<String>,
     pub bytes: u64,
 }
 
-/// The number of statements of a template.
+/// A template, and the number of its statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub template: u32,
     pub statements: u64,
 }
 
-/// Statements or lines that could not be used for one reason.
+/// The number of statements or lines that are missing in the capture for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// A name that stays the same from release to release, such as `copy-data`.
+    /// The name of the reason, such as `copy-data`. It stays the same from release to release.
     pub reason: String,
-    /// The reason as a sentence.
+    /// The reason in words, for messages.
     pub why: String,
     pub count: u64,
     pub first: LogPlace,
@@ -90,12 +91,13 @@ pub struct LogPlace {
     pub line: u64,
 }
 
-/// The sizes and checksums by which a reader sees that the files are whole. Chunks have checksums of their own.
+/// The sizes and checksums of the other files, with which a reader checks that the files are complete. The file
+/// `sessions.bin` has no checksum here, because each of its chunks has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     pub(super) templates: Checked,
     pub(super) index: Checked,
-    /// The size of `sessions.bin`.
+    /// The size of `sessions.bin` in bytes.
     pub(super) sessions_bytes: u64,
 }
 
@@ -110,7 +112,7 @@ impl About {
     /// The format that this release writes.
     pub(super) const WRITTEN: u32 = FORMAT;
 
-    /// Reads `capture.json` of a directory.
+    /// Reads `capture.json` in a directory.
     pub(super) fn read(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(NAME);
         let text = match ground::trust::read_file(&path) {
@@ -131,7 +133,7 @@ impl About {
         }
     }
 
-    /// Writes the description when the other files are complete: from here on the capture is finished.
+    /// Writes `capture.json` after all other files are complete. The file marks the capture as finished.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         let (path, unnamed) = (directory.join(NAME), directory.join("capture.json.new"));
         let mut text = serde_json::to_vec_pretty(self).expect("texts and numbers are JSON");

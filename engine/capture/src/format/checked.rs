@@ -1,4 +1,4 @@
-//! A file with a checksum in `capture.json`.
+//! Files whose size and checksum are in `capture.json`.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -9,7 +9,7 @@ use libdeflater::Crc;
 use super::about::Checked;
 use super::error::Error;
 
-/// A new file that is checksummed while it is written.
+/// A new file whose checksum is computed while it is written.
 pub struct CheckedWriter {
     out: BufWriter<File>,
     path: PathBuf,
@@ -35,7 +35,7 @@ impl CheckedWriter {
     }
 }
 
-/// Opens a file for reading, after it has been read once for its size and checksum.
+/// Reads a file once to check its size and checksum, and then opens it for reading.
 pub fn open(path: &Path, expected: Checked) -> Result<BufReader<File>, Error> {
     let open = || ground::trust::open_file(path).map_err(Error::io("open", path));
     let found = check(open()?).map_err(Error::io("read", path))?;
@@ -46,7 +46,7 @@ pub fn open(path: &Path, expected: Checked) -> Result<BufReader<File>, Error> {
     Ok(BufReader::new(open()?))
 }
 
-/// Rejects a file that is shorter or longer than it was written.
+/// Fails if a file's size `has` is not the size `expected` with which it was written.
 pub fn check_size(path: &Path, has: u64, expected: u64) -> Result<(), Error> {
     match has {
         _ if has < expected => Err(Error::CutShort { path: path.to_owned(), has, expected }),

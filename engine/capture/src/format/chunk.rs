@@ -1,7 +1,8 @@
-//! Chunks of `sessions.bin`: statements of one session, behind a header that names the next chunk of that session.
+//! Chunks of `sessions.bin`. A chunk has statements of one session, behind a header that contains the offset of the
+//! next chunk of that session.
 //!
 //! ```text
-//! u64 where the session's next chunk begins, 0 for its last one; written when that chunk is
+//! u64 offset of the session's next chunk, 0 for its last one; entered when the next chunk is written
 //! u32 session   u32 number of the chunk within the session, from 0
 //! u32 length of the statements in bytes   u32 CRC-32 of session, number, length and statements
 //! ```
@@ -14,17 +15,17 @@ use libdeflater::Crc;
 
 use super::error::Error;
 
-/// The beginning of the file, so that no chunk begins at 0.
+/// The first bytes of the file. Because of them no chunk has the offset 0, so that 0 can stand for "no chunk".
 pub const MAGIC: &[u8; 8] = b"pgtcapt1";
 
-/// The number of bytes of statements at which a chunk is written. Together with the reader's own fields it stays below
-/// 4 KiB.
+/// The length in bytes of a session's pending statements from which they are written as a chunk. A chunk of this length
+/// and the other fields of a reader need less than 4 KiB of memory.
 pub const USUAL_LENGTH: usize = 2048;
 
 const HEADER: usize = 24;
 const NEXT: usize = 8;
 
-/// The session that a chunk belongs to, and the number of the chunk within that session.
+/// The session to which a chunk belongs, and the number of the chunk within that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub session: u32,
@@ -45,8 +46,8 @@ impl ChunkWriter {
         Ok(Self { file, path, end: MAGIC.len() as u64 })
     }
 
-    /// Writes a chunk and returns its offset in the file. `before` is the offset of the session's previous chunk, in
-    /// which the offset of this one is then entered.
+    /// Writes a chunk and returns its offset in the file. `before` is the offset of the session's previous chunk, whose
+    /// header gets the offset of the new chunk.
     pub fn append(&mut self, owner: Owner, before: Option<u64>, statements: &mut Vec<u8>) -> Result<u64, Error> {
         let place = self.end;
         let length = u32::try_from(statements.len()).map_err(|_| Error::TooMany("bytes of one statement"))?;
@@ -55,7 +56,7 @@ impl ChunkWriter {
         for (bytes, field) in header[NEXT..].chunks_exact_mut(4).zip(fields) {
             bytes.copy_from_slice(&field.to_le_bytes());
         }
-        // One call of the system a chunk.
+        // Header and statements are joined so that a chunk needs one system call.
         drop(statements.splice(..0, header));
         self.write(statements, place)?;
         self.end += statements.len() as u64;
@@ -70,13 +71,13 @@ impl ChunkWriter {
         self.file.write_all_at(bytes, place).map_err(Error::io("write", &self.path))
     }
 
-    /// Returns the size of the file.
+    /// Returns the size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.end
     }
 }
 
-/// `sessions.bin`, open for reading by any number of threads.
+/// The file `sessions.bin`, open for reading by any number of threads.
 #[derive(Debug)]
 pub struct ChunkReader {
     file: File,
@@ -85,7 +86,7 @@ pub struct ChunkReader {
 }
 
 impl ChunkReader {
-    /// Opens the file, whose size was checked.
+    /// Opens the file, whose size the caller has checked.
     pub fn open(path: &Path, size: u64) -> Result<Self, Error> {
         let file = ground::trust::open_file(path).map_err(Error::io("open", path))?;
         let reader = Self { file, path: path.to_owned(), size };
@@ -94,7 +95,8 @@ impl ChunkReader {
         if magic == *MAGIC { Ok(reader) } else { Err(reader.damaged("it does not begin as sessions.bin does")) }
     }
 
-    /// Reads the statements of a chunk into a buffer. Returns the place of the session's next chunk.
+    /// Reads the statements of the chunk at offset `place` into a buffer. Returns the offset of the session's next
+    /// chunk, or `None` if this chunk is the last. Fails if the chunk is damaged or belongs to another owner.
     pub fn load(&self, place: u64, owner: Owner, buffer: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         let wrong = || self.damaged(format!("at byte {place}, chunk {} of session {}", owner.number, owner.session));
         let start = place.checked_add(HEADER as u64).filter(|start| *start <= self.size).ok_or_else(wrong)?;
@@ -118,7 +120,7 @@ impl ChunkReader {
         Ok(Some(u64::from_le_bytes(next.try_into().expect("8 bytes"))).filter(|next| *next != 0))
     }
 
-    /// Makes an error that says what is wrong with the file.
+    /// Returns an error that says in which way the file is damaged.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }

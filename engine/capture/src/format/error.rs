@@ -1,4 +1,4 @@
-//! The reasons for which a capture cannot be read or written.
+//! The errors of reading and writing a capture.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ground::output::plain_io_message;
 use thiserror::Error;
 
-/// An error of a capture. Each message is a sentence.
+/// An error of reading or writing a capture. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("could not {what} \"{}\": {}", path.display(), plain_io_message(error))]
@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes "could not WHAT PATH: REASON" of an error of the system.
+    /// Returns a function that turns an error of the operating system into "could not WHAT PATH: REASON".
     pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, path: path.to_owned(), error }
     }

@@ -1,4 +1,4 @@
-//! `sessions.idx`: one entry a session, ordered by start.
+//! The file `sessions.idx`, which has an entry for each session, ordered by the start of the sessions.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -11,18 +11,19 @@ use super::error::Error;
 use super::varint::{put, put_bytes, take, take_bytes, take_slice, take_u32};
 use crate::time::Micros;
 
-/// A session of a capture.
+/// A session of a capture, as its entry in `sessions.idx` describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedSession {
-    /// The number of the session, counted from 0 in the order in which sessions appear in the logs. Entries are ordered
-    /// by start instead.
+    /// The number of the session, counted from 0 in the order in which the sessions appear in the logs. The entries of
+    /// the file have another order: that of their starts.
     pub number: u32,
-    /// The time at which the session connected, or else its first statement. The writer counts from 1970-01-01 00:00
-    /// UTC, the reader from the capture's begin.
+    /// The time at which the session connected, or the start of its first statement if the logs do not show the
+    /// connection. A writer counts from 1970-01-01 00:00 UTC, a reader from the begin of the capture.
     pub start: Micros,
-    /// The time at which the session disconnected, or else the last end of a statement that is known.
+    /// The time at which the session disconnected, or the last known end of one of its statements if the logs do not
+    /// show the disconnection. It counts from the same time as `start`.
     pub end: Micros,
-    /// The names of the session, as far as the logs have them.
+    /// The name of the session's user, if the logs have it.
     pub user: Option<String>,
     pub database: Option<String>,
     pub application: Option<String>,
@@ -70,7 +71,8 @@ fn take_name(bytes: &mut &[u8]) -> Option<Option<String>> {
     }
 }
 
-/// Collects the entries in the order in which sessions end, on disk: in memory it keeps 24 bytes a session.
+/// Collects the entries in a file on disk, in the order in which the sessions end. In memory it keeps 24 bytes for each
+/// session.
 pub struct IndexWriter {
     path: PathBuf,
     unsorted_path: PathBuf,
@@ -96,7 +98,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Writes the entries in the order of their starts.
+    /// Writes all entries in the order of the sessions' starts, and returns the size and checksum of the file.
     pub fn finish(mut self) -> Result<Checked, Error> {
         let unsorted = self.unsorted.into_inner().map_err(std::io::IntoInnerError::into_error);
         let unsorted = unsorted.map_err(Error::io("write", &self.unsorted_path))?;
@@ -116,7 +118,7 @@ impl IndexWriter {
     }
 }
 
-/// The sessions of a capture in the order of their starts, read one after the other.
+/// An iterator over the sessions of a capture in the order of their starts. It reads one entry after the other.
 pub struct Sessions {
     file: BufReader<File>,
     path: PathBuf,
@@ -124,8 +126,8 @@ pub struct Sessions {
     left: u64,
     /// The number of bytes of the file that have not been read.
     bytes_left: u64,
-    /// The greatest number of statements that a session can have: each statement takes at least a byte of
-    /// `sessions.bin`. An entry with a greater number is an error.
+    /// The greatest number of statements that a session can have, since each statement takes at least a byte of
+    /// `sessions.bin`. An entry with a greater number is damaged.
     most_statements: u64,
     entry: Vec<u8>,
 }
@@ -155,7 +157,7 @@ impl Sessions {
                 break;
             }
         }
-        // Checked before memory is taken.
+        // The length is checked before the memory for the entry is allocated.
         self.bytes_left = self.bytes_left.checked_sub(length).ok_or_else(wrong)?;
         self.entry.resize(length as usize, 0);
         self.file.read_exact(&mut self.entry).map_err(Error::io("read", &self.path))?;
@@ -171,7 +173,7 @@ impl Sessions {
 impl Iterator for Sessions {
     type Item = Result<RecordedSession, Error>;
 
-    /// Returns the next session. After an error there are no more.
+    /// Returns the next session. After an error the iterator ends.
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let session = self.read();

@@ -1,23 +1,24 @@
-//! A capture on disk: a directory that is written in one pass and read by many threads.
+//! The files of a capture. A capture is a directory that is written in one pass and can be read by many threads.
 //!
 //! ```text
 //! capture.json     what the capture is and where it comes from (`About`), written last
 //! templates.jsonl  one statement template a line (`Template`)
 //! sessions.bin     chunks of statements; each chunk names the next one of its session
-//! sessions.idx     one entry a session, ordered by start (`Session`), with its first chunk
+//! sessions.idx     one entry a session, ordered by start (`RecordedSession`), with its first chunk
 //! ```
 //!
-//! Numbers in chunks and entries are LEB128 varints, fixed ones are little endian. Times are microseconds.
+//! Numbers in statements and entries are LEB128 varints. Numbers of fixed size are little endian. Times are in
+//! microseconds.
 //!
-//! - `about`: `capture.json`
-//! - `checked`: a file whose checksum `capture.json` has
-//! - `chunk`: the header of a chunk, and a chunk read from its place
-//! - `error`: the reasons for which a capture cannot be read or written
-//! - `index`: the entries of sessions
-//! - `reader`, `writer`: a whole capture
-//! - `statement`: a statement within a chunk
+//! - `about`: the file `capture.json`
+//! - `checked`: a file whose checksum is in `capture.json`
+//! - `chunk`: writes and reads a chunk of `sessions.bin`
+//! - `error`: the errors of reading and writing a capture
+//! - `index`: the entries of the sessions
+//! - `reader`, `writer`: read and write a whole capture
+//! - `statement`: the encoding of a statement within a chunk
 //! - `template`: statements without their values
-//! - `varint`: numbers of varying length
+//! - `varint`: the encoding of numbers
 
 mod about;
 mod checked;

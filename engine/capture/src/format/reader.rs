@@ -14,7 +14,7 @@ use super::statement::{Parameters, RecordedStatement};
 use super::template::Template;
 use crate::time::Micros;
 
-/// A finished capture. Its templates are in memory, its sessions on disk.
+/// A finished capture that is open for reading. Its templates are in memory; its sessions are read from disk.
 #[derive(Debug)]
 pub struct Capture {
     about: About,
@@ -24,7 +24,8 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Opens the capture in a directory, and checks that its files are whole. A chunk is checked when it is read.
+    /// Opens the capture in a directory, and checks that its files are complete. Chunks of statements are checked
+    /// later, when they are read.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         let about = About::read(directory)?;
         let index = directory.join("sessions.idx");
@@ -41,19 +42,19 @@ impl Capture {
         &self.about
     }
 
-    /// Returns the templates; [`RecordedStatement::template`] is an index of these.
+    /// Returns the templates. [`RecordedStatement::template`] is an index into this slice.
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }
 
-    /// Returns the sessions in the order of their starts, read from disk one after the other.
+    /// Returns an iterator that reads the sessions from disk in the order of their starts.
     pub fn sessions(&self) -> Result<Sessions, Error> {
         let file = checked::open(&self.index, self.about.files.index)?;
         Ok(Sessions::new(file, &self.index, &self.about))
     }
 
-    /// Starts to read the statements of a session of this capture. Nothing is read before the first call of
-    /// [`SessionReader::advance`].
+    /// Returns a reader for the statements of a session of this capture. The first call of [`SessionReader::advance`]
+    /// reads the first statement.
     pub fn read(&self, session: &RecordedSession) -> SessionReader {
         SessionReader {
             chunks: Arc::clone(&self.chunks),
@@ -89,28 +90,28 @@ fn read_templates(path: &Path, about: &About) -> Result<Vec<Template>, Error> {
 
 /// Reads the statements of one session in their order.
 ///
-/// The reader keeps one chunk in memory from the session's first statement to its last one: usually 2 KiB, and more if
-/// one statement is longer. Several threads may use several readers at the same time.
+/// From the first statement to the last, the reader keeps one chunk in memory: usually 2 KiB, more if a statement is
+/// longer. Several threads may use several readers at the same time.
 pub struct SessionReader {
     chunks: Arc<ChunkReader>,
     begin: Micros,
-    /// The number of templates of the capture.
+    /// The number of templates of the capture. A statement with a higher template number is damaged.
     templates: u32,
-    /// The session and the number of the chunk that is read next.
+    /// The session, and the number of the chunk that will be read next.
     owner: Owner,
     next_chunk: Option<u64>,
-    /// The number of statements behind the current one.
+    /// The number of statements that follow the current one.
     left: u64,
     buffer: Vec<u8>,
-    /// The beginning and the end of the current statement in the buffer.
+    /// The bytes at which the current statement begins and (`end`) ends in the buffer.
     at: usize,
     end: usize,
-    /// The start of the statement before the current one in the chunk, or 0.
+    /// The start of the statement that precedes the current one in the chunk; 0 if there is none.
     start: Micros,
 }
 
 impl SessionReader {
-    /// Advances to the next statement; returns false at the end of the session.
+    /// Advances to the next statement and returns true, or returns false at the end of the session.
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 {
             if self.next_chunk.is_some() {
@@ -141,7 +142,7 @@ impl SessionReader {
     /// Returns the current statement.
     ///
     /// # Panics
-    /// If [`Self::advance`] has not returned that there is one.
+    /// Panics if the last call of [`Self::advance`] did not return true.
     pub fn statement(&self) -> RecordedStatement {
         let (statement, _) = self.decode();
         RecordedStatement { start: statement.start.saturating_sub(self.begin), ..statement }
@@ -160,7 +161,7 @@ impl SessionReader {
         self.left
     }
 
-    /// Returns the size of the memory that is kept for statements, in bytes.
+    /// Returns the number of bytes of memory in which the reader keeps statements.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.buffer.capacity()
@@ -177,7 +178,7 @@ impl SessionReader {
         Ok(())
     }
 
-    /// Returns the current statement with its parameters. Its start counts from 1970-01-01 00:00 UTC.
+    /// Decodes the current statement and its parameters. The statement's start counts from 1970-01-01 00:00 UTC.
     fn decode(&self) -> (RecordedStatement, Parameters<'_>) {
         let mut rest = &self.buffer[self.at..self.end];
         RecordedStatement::decode(self.start, &mut rest).expect("advance() has returned true")

@@ -1,31 +1,31 @@
-//! The encoding of a statement within a chunk: one byte of flags, the template, the time since the start of the
-//! statement before, then the optional fields that the flags announce.
+//! The encoding of a statement within a chunk: a byte of flags, the number of the template, the time since the start of
+//! the previous statement, and then the optional fields for which a flag is set.
 
 use super::varint::{put, put_signed, take, take_signed, take_slice, take_u32};
 use crate::time::Micros;
 
-/// A statement that a session sent. Its parameters are kept separately.
+/// A statement that a session sent, without the values of its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedStatement {
-    /// The time at which the server received the statement. The writer counts from 1970-01-01 00:00 UTC, the reader
-    /// from the capture's begin.
+    /// The time at which the server received the statement. A writer counts from 1970-01-01 00:00 UTC, a reader from
+    /// the begin of the capture.
     pub start: Micros,
-    /// The time that the statement took, if the log has that.
+    /// The time that the statement took, if it is in the log.
     pub duration: Option<Micros>,
     /// The number of the statement's template.
     pub template: u32,
-    /// The failure, if the statement failed.
+    /// The failure of the statement; `None` if it succeeded.
     pub failure: Option<StatementFailure>,
-    /// The number of rows that the statement returned or changed, if the source has that. PostgreSQL's logs do not.
+    /// The number of rows that the statement returned or changed, if it is known. PostgreSQL's logs do not have it.
     pub rows: Option<u64>,
 }
 
-/// The failure of a statement.
+/// How a statement failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementFailure {
-    /// The statement failed with this SQLSTATE.
+    /// The server reported this SQLSTATE.
     Code(SqlState),
-    /// The log has the error without its SQLSTATE.
+    /// The statement failed, but the log does not have the SQLSTATE.
     Unstated,
 }
 
@@ -38,24 +38,25 @@ const FAILED: u8 = 4;
 const ROWS: u8 = 8;
 const PARAMETERS: u8 = 16;
 
-/// The SQLSTATEs of statements that were ended from outside: by a cancel request or a timeout, by the end of their
-/// session, or by the loss of their client.
+/// The SQLSTATEs of statements that did not end by themselves: a cancel request or a timeout ended them, or their
+/// session was terminated, or their client was lost.
 const CANCELLED: [&SqlState; 3] = [b"57014", b"57P01", b"08006"];
 
 impl StatementFailure {
-    /// Returns true if the statement was ended from outside: in a replay it would run on.
+    /// True if the statement was cancelled (see `CANCELLED`). A replay has to cancel it too, or it would run on.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Code(code) if CANCELLED.contains(&code))
     }
 }
 
 impl RecordedStatement {
-    /// Returns true if the statement was ended from outside.
+    /// True if the statement was cancelled. False if it succeeded or failed by itself.
     pub fn was_cancelled(&self) -> bool {
         self.failure.is_some_and(|failure| failure.is_cancelled())
     }
 
-    /// Appends the statement to a chunk; `before` is the start of the statement before it there, or 0.
+    /// Appends the statement to a chunk. `before` is the start of the previous statement in the chunk, or 0 if there is
+    /// none.
     pub(super) fn encode<T: AsRef<[u8]>>(&self, before: Micros, parameters: &[Option<T>], out: &mut Vec<u8>) {
         let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         let code = match self.failure {
@@ -92,7 +93,8 @@ impl RecordedStatement {
         }
     }
 
-    /// Takes a statement and its parameters from the front of a chunk's rest; `None` if the bytes are no statement.
+    /// Decodes the statement at the beginning of `rest`, with its parameters, and removes it from `rest`. `before` is
+    /// the start of the previous statement. Returns `None` if the bytes are not a valid statement.
     pub(super) fn decode<'a>(before: Micros, rest: &mut &'a [u8]) -> Option<(Self, Parameters<'a>)> {
         let flags = *take_slice(rest, 1)?.first()?;
         let template = take_u32(rest)?;
@@ -109,7 +111,7 @@ impl RecordedStatement {
     }
 }
 
-/// The parameters of a statement, in order, as text; `None` is NULL.
+/// The parameters of a statement as text, in their order. `None` is NULL.
 #[derive(Debug, Clone, Default)]
 pub struct Parameters<'a> {
     left: usize,
@@ -117,7 +119,7 @@ pub struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Takes the parameters from the front, and checks that they are complete.
+    /// Removes the parameters from the beginning of `rest`, and checks that they are complete.
     fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let left = take_u32(rest)? as usize;
         let parameters = Self { left, rest };
@@ -143,7 +145,8 @@ impl<'a> Iterator for Parameters<'a> {
 
 impl ExactSizeIterator for Parameters<'_> {}
 
-/// Takes a parameter: 0 for NULL, or its length and 1, and its bytes.
+/// Removes a parameter from the beginning of `rest`. It is encoded as 0 for NULL, or as its length plus 1 and its
+/// bytes.
 fn take_parameter<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     match take(rest)?.checked_sub(1) {
         None => Some(None),

@@ -1,44 +1,46 @@
-//! Statements without their values.
+//! Templates: the text that statements share if they differ only in their values.
 
 use serde::{Deserialize, Serialize};
 
-/// The greatest number of parameters: a Bind message has two bytes for it.
+/// The greatest number of parameters of a statement. The protocol's Bind message has two bytes for the number.
 const MOST_PARAMETERS: u32 = u16::MAX as u32;
 
-/// The protocol by which a client sent the statements of a template.
+/// How a client sent the statements of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// The statements are sent as text (Query).
+    /// As text, in the simple protocol (Query).
     Simple,
-    /// The statements are sent as an unnamed statement (Parse, Bind, Execute).
+    /// As an unnamed prepared statement, in the extended protocol (Parse, Bind, Execute).
     Extended,
-    /// The statements are sent as a named statement, parsed once in a session.
+    /// As a named prepared statement, which the session parses once.
     Prepared,
 }
 
-/// The part that is common to statements that differ in their values alone.
+/// The text that statements share if they differ only in their values.
 ///
-/// The parameters of its statements are either literals, which [`Template::write_text`] puts back into the text as they
-/// were written, quotes included, so that types and plans do not change; or they are values as text, which are bound.
+/// The parameters of its statements are of one of two forms. Literals are written back into the text exactly as the
+/// client wrote them, with their quotes ([`Template::write_text`]), so that types and plans do not change. Values are
+/// bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// The number of the template, counted from 0, in the order of the file.
+    /// The number of the template, counted from 0 in the order of the file `templates.jsonl`.
     pub id: u32,
     pub protocol: Protocol,
-    /// The number of parameters that each of its statements has.
+    /// The number of parameters of each statement of the template.
     pub parameters: u32,
-    /// The statement with `$1`, `$2` ... for its values.
+    /// The text of the statement with `$1`, `$2` and so on in place of its values.
     pub text: String,
-    /// The byte in the text at which the placeholder of each literal begins. Empty if the parameters are no literals.
+    /// The byte offset of each literal's placeholder in the text. Empty if the parameters are bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) places: Vec<u32>,
-    /// The number of the first placeholder of a literal, behind those that the text had itself.
+    /// The number of the first placeholder that stands for a literal. Lower numbers are parameters of the client's own
+    /// text.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub(super) first: u32,
 }
 
-/// A template that is looked up or written, without its number.
+/// A template without its number, as it is looked up or written.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateShape<'a> {
     pub protocol: Protocol,
@@ -46,29 +48,30 @@ pub struct TemplateShape<'a> {
     pub parameters: Parameterization<'a>,
 }
 
-/// The kind of a template's parameters.
+/// The form of a template's parameters: bound values or literals.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameterization<'a> {
-    /// The parameters are bound; this is their number.
+    /// Values that are bound. The field is their number.
     Bound(u32),
-    /// The parameters are literals, the placeholders of which begin at these places and are numbered from `first` on.
+    /// Literals. Their placeholders begin at the byte offsets `places` and are numbered from `first` on.
     Literals { places: &'a [u32], first: u32 },
 }
 
 impl Template {
-    /// Returns true if the parameters are literals, which have to be put back with [`Self::write_text`], and not to be
+    /// True if the parameters are literals, which [`Self::write_text`] writes into the text. False if they have to be
     /// bound.
     pub fn has_literals(&self) -> bool {
         !self.places.is_empty()
     }
 
-    /// Appends the text of a statement as it was sent: with the literals in their places, if it has literals.
+    /// Appends the text of a statement as the client sent it. If the template has literals, they replace their
+    /// placeholders.
     pub fn write_text<'a>(&self, literals: impl IntoIterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
         let literals = literals.into_iter().map(|literal| literal.unwrap_or(b"NULL"));
         fill_places(&self.text, &self.places, self.first, literals, out);
     }
 
-    /// Returns a template with another text, in which no literal is put. The number of parameters stays.
+    /// Returns a copy of the template with another text and the same number of parameters, but without literals.
     pub fn of_other_text(&self, text: &str) -> Self {
         Self { text: text.to_owned(), places: Vec::new(), ..self.clone() }
     }
@@ -93,8 +96,8 @@ impl Template {
         Self { id, protocol, parameters, text, places, first }
     }
 
-    /// Returns true if each of `places` lies within the text and the placeholder with its number stands there.
-    /// [`Self::write_text`] relies on it.
+    /// True if each of `places` lies within the text and the placeholder with the expected number stands there.
+    /// [`Self::write_text`] relies on this.
     pub(super) fn is_sound(&self) -> bool {
         let mut done = 0;
         let found = self.first > 0
@@ -110,8 +113,8 @@ impl Template {
     }
 }
 
-/// Appends `text` with a literal in the place of each placeholder. These begin at `places` and are numbered from `first`
-/// on.
+/// Appends `text` with its placeholders replaced by `literals`. The placeholders begin at the byte offsets `places` and
+/// are numbered from `first` on.
 pub fn fill_places<'a>(
     text: &str,
     places: &[u32],
@@ -130,7 +133,7 @@ pub fn fill_places<'a>(
     out.extend_from_slice(&text[done..]);
 }
 
-/// Returns the length in bytes of the placeholder `$number`.
+/// Returns the length of the placeholder `$number` in bytes.
 fn placeholder_length(number: u32) -> usize {
     2 + number.ilog10() as usize
 }

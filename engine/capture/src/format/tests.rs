@@ -1,4 +1,4 @@
-//! Tests that write captures, read them and damage them.
+//! Tests that write captures, read them, and damage their files.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use super::checked::CheckedWriter;
 use super::*;
 
-/// The time 2026-11-23 08:00 UTC.
+/// 2026-11-23 08:00 UTC, in microseconds since 1970.
 const EIGHT: Micros = 1_795_420_800_000_000;
 
 type Parameter = Option<String>;
 
-/// A statement with its parameters, and the session that sends it.
+/// A statement with its parameters, and the session that sent it.
 #[derive(Debug, Clone)]
 struct Sent {
     session: usize,
@@ -46,7 +46,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     })
 }
 
-/// Writes statements of five sessions.
+/// Writes a capture with the statements of five sessions.
 fn write(directory: &Path, all: &[Sent]) -> About {
     let mut writer = Writer::create(directory).unwrap();
     for count in 0..4 {
@@ -155,7 +155,7 @@ fn memory_of_a_long_statement_is_given_back() {
     assert!(reader.advance().unwrap() && reader.memory() < 4096);
 }
 
-/// Replaces a file that has a checksum, and its checksum.
+/// Replaces the content of a file, and its checksum in `capture.json`.
 fn forge(directory: &TempDir, name: &str, content: &[u8]) {
     let mut about = About::read(directory.path()).unwrap();
     let mut file = CheckedWriter::create(directory.path().join(name)).unwrap();
@@ -169,7 +169,7 @@ fn forge(directory: &TempDir, name: &str, content: &[u8]) {
 fn counts_are_bounded_by_the_size_of_the_capture_before_memory_is_taken() {
     let (directory, about) = example();
     let index = fs::read(directory.path().join("sessions.idx")).unwrap();
-    // The length of an entry, and the number of a session's statements behind its length, number, start and end.
+    // An entry begins with its length, the session's number, its start and its end. The number of statements follows.
     let mut statements = vec![0, 0, 0];
     varint::put(&mut statements, about.files.sessions_bytes + 1);
     statements.extend_from_slice(&[0; 4]);

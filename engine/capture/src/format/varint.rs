@@ -1,4 +1,5 @@
-//! Numbers of varying length: LEB128, seven bits a byte, the lowest first. Signed ones are zigzag-coded before.
+//! Numbers of varying length in the encoding LEB128: seven bits in each byte, the lowest bits first. Signed numbers are
+//! zigzag-encoded before.
 
 /// Appends a number as a varint: seven bits in each byte, the lowest first, and the high bit set in all bytes except
 /// the last.
@@ -10,18 +11,19 @@ pub fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a signed number.
+/// Appends a signed number as a zigzag-encoded varint.
 pub fn put_signed(out: &mut Vec<u8>, number: i64) {
     put(out, ((number << 1) ^ (number >> 63)) as u64);
 }
 
-/// Appends the length of some bytes and the bytes.
+/// Appends the length of `bytes` as a varint, and then the bytes.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Takes a number from the front; `None` if the bytes end within it or it does not fit.
+/// Removes a varint from the beginning of `bytes` and returns its number. Returns `None` if the bytes end within the
+/// varint or the number does not fit into 64 bits.
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -39,24 +41,24 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a signed number.
+/// Removes a signed varint from the beginning of `bytes` and returns its number.
 pub fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
     let number = take(bytes)?;
     Some((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
-/// Takes a number of 32 bits.
+/// Removes a varint from the beginning of `bytes` and returns its number, or `None` if it does not fit into 32 bits.
 pub fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
 
-/// Takes a length and as many bytes.
+/// Removes a length, and then as many bytes, from the beginning of `bytes`. Returns these bytes.
 pub fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take(bytes)?.try_into().ok()?;
     take_slice(bytes, length)
 }
 
-/// Takes `length` bytes from the front of `bytes`; returns `None` if there are fewer.
+/// Removes `length` bytes from the beginning of `bytes` and returns them, or returns `None` if there are fewer.
 pub fn take_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;

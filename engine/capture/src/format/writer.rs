@@ -1,4 +1,4 @@
-//! Writes a capture in one pass over the logs.
+//! Writes a capture in one pass over the records of the logs.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
@@ -16,17 +16,18 @@ use super::statement::RecordedStatement;
 use super::template::{Parameterization, Template, TemplateShape};
 use crate::time::Micros;
 
-/// The greatest number of bytes of statements of open sessions that wait in memory for their chunks to fill up.
+/// The greatest number of bytes of statements that are kept in memory, in chunks of open sessions that are not full
+/// yet.
 const MOST_BUFFERED: usize = 16 << 20;
 
 /// The greatest number of templates that [`About::commonest`] lists.
 const COMMONEST: usize = 1000;
 
-/// A session that is being written.
+/// The number by which a writer knows an open session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u32);
 
-/// The origin of a capture: the facts that its writer cannot know.
+/// The facts about a capture that only the caller of the writer knows, such as the logs from which it is made.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub made_at: String,
@@ -37,13 +38,14 @@ pub struct Origin {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Writes a capture. What it keeps in memory grows with the sessions that are open at the same time, by 24 bytes a
-/// session, and by some 50 bytes a template.
+/// Writes a capture. Its memory grows with the number of sessions that are open at the same time, by 24 bytes for each
+/// session, and by about 50 bytes for each template.
 pub struct Writer {
     directory: PathBuf,
     chunks: ChunkWriter,
     templates: CheckedWriter,
-    /// The templates' numbers, by a digest of protocol and text, so that long texts are not kept.
+    /// The number of each template, by a digest of its protocol and text. A digest is kept instead of the text because
+    /// texts may be long.
     template_ids: HashMap<[u8; 16], u32>,
     /// The number of statements of each template.
     uses: Vec<u64>,
@@ -60,17 +62,17 @@ pub struct Writer {
 #[derive(Default)]
 struct OpenSession {
     session: RecordedSession,
-    /// The statements of the chunk that is not written yet.
+    /// The encoded statements of the chunk that is not written yet.
     buffer: Vec<u8>,
-    /// The start of the last of them, or 0.
+    /// The start of the last statement in the buffer, or 0 if the buffer is empty.
     before: Micros,
-    /// The number of chunks that are written, and the place of the last one.
+    /// The number of chunks that were written, and (`last_chunk`) the offset of the last one.
     chunks: u32,
     last_chunk: Option<u64>,
 }
 
 impl Writer {
-    /// Begins a capture in a directory, which is new, empty or has a capture that was not finished.
+    /// Begins a capture in a directory. The directory must be new or empty, or have a capture that was not finished.
     pub fn create(directory: &Path) -> Result<Self, Error> {
         make_room(directory)?;
         let file = |name| directory.join(name);
@@ -91,7 +93,7 @@ impl Writer {
         })
     }
 
-    /// Begins a session, at a time since 1970.
+    /// Begins a session. `start` is in microseconds since 1970.
     pub fn begin_session(&mut self, start: Micros) -> Result<SessionId, Error> {
         let number = self.sessions;
         self.sessions = number.checked_add(1).ok_or(Error::TooMany("sessions"))?;
@@ -100,16 +102,16 @@ impl Writer {
         Ok(SessionId(number))
     }
 
-    /// Returns an open session, so that its names, its start and its end can be set. Start and end are at first the
+    /// Returns an open session, so that the caller can set its names, start and end. At first, start and end are the
     /// time that was given to [`Self::begin_session`].
     ///
     /// # Panics
-    /// If the session has ended.
+    /// Panics if the session has ended.
     pub fn session_mut(&mut self, id: SessionId) -> &mut RecordedSession {
         &mut self.open.get_mut(&id).expect("the session is open").session
     }
 
-    /// Returns the number of a template, which is written if it is new.
+    /// Returns the number of a template. Writes the template first if it is new.
     pub fn template(&mut self, shape: &TemplateShape<'_>) -> Result<u32, Error> {
         let digest = digest_of(shape);
         if let Some(id) = self.template_ids.get(&digest) {
@@ -124,10 +126,11 @@ impl Writer {
         Ok(id)
     }
 
-    /// Adds a statement to a session. Its start counts from 1970, its template is one of [`Self::template`].
+    /// Adds a statement to a session. The statement's start counts from 1970, and its template is a number that
+    /// [`Self::template`] returned.
     ///
     /// # Panics
-    /// If the session has ended.
+    /// Panics if the session has ended.
     pub fn statement<T: AsRef<[u8]>>(
         &mut self,
         id: SessionId,
@@ -154,15 +157,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns true if no statement has been added.
+    /// True if no statement has been added to the capture.
     pub fn is_empty(&self) -> bool {
         self.statements == 0
     }
 
-    /// Ends a session, and writes its statements that are still in memory.
+    /// Ends a session, and writes those of its statements that are still in memory.
     ///
     /// # Panics
-    /// If the session has ended.
+    /// Panics if the session has ended.
     pub fn end_session(&mut self, id: SessionId) -> Result<(), Error> {
         let mut open = self.open.remove(&id).expect("the session is open");
         self.buffered -= open.flush(&mut self.chunks)?;
@@ -213,7 +216,8 @@ impl Writer {
 }
 
 impl OpenSession {
-    /// Writes what is buffered as a chunk, if there is something. Returns how many bytes of statements it had.
+    /// Writes the buffered statements as a chunk, unless the buffer is empty. Returns the number of bytes of statements
+    /// that were written.
     fn flush(&mut self, chunks: &mut ChunkWriter) -> Result<usize, Error> {
         let length = self.buffer.len();
         if length == 0 {
@@ -230,13 +234,14 @@ impl OpenSession {
     }
 }
 
-/// The files of a capture that was not finished.
+/// The files that a capture may consist of before it is finished. They may be overwritten.
 const UNFINISHED: [&str; 5] =
     ["capture.json.new", "sessions.bin", "sessions.idx", "sessions.unsorted", "templates.jsonl"];
 
-/// Makes the directory, or checks that nothing in it would be lost.
+/// Makes the directory. If it exists, checks that it has only files of a capture that was not finished.
 fn make_room(directory: &Path) -> Result<(), Error> {
-    // Values may be as secret as the logs are.
+    // The values in a capture may be as secret as the logs, so other accounts must not be able to exchange the
+    // directory.
     ground::trust::check_exchangeable(directory).map_err(Error::io("make the directory", directory))?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(Error::io("make the directory", directory))?;
@@ -249,7 +254,7 @@ fn make_room(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the first half of a SHA-256.
+/// Returns the first 16 bytes of the SHA-256 of a template's protocol and text.
 fn digest_of(shape: &TemplateShape<'_>) -> [u8; 16] {
     let mut digest = Sha256::new();
     digest.update([shape.protocol as u8]);

@@ -1,5 +1,5 @@
-//! Logs that a cloud exports as JSON: an object for each message, whose text is a line of `stderr`. The objects stand in
-//! lines, in one array, or in an array within an object.
+//! Reads logs that a cloud service exports as JSON. Each message is an object that contains a line of the server's
+//! `stderr` log. The objects stand in lines, in an array, or in an array within an object.
 
 use serde::Deserialize;
 
@@ -9,19 +9,20 @@ use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
 
-/// The service whose form the objects have.
+/// The service that has exported the log, which determines the keys of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Google Cloud SQL: `textPayload` has the line.
+    /// Google Cloud SQL. The key `textPayload` has the server's line.
     CloudSql,
-    /// Azure: `properties` has the line, and apart from it the detail, the context and the statement that failed.
+    /// Azure. The key `properties` has the server's line and, as separate values, the detail, the context and the
+    /// failed statement.
     Azure,
-    /// CloudWatch of Amazon: `message` has the line.
+    /// Amazon CloudWatch. The key `message` has the server's line.
     CloudWatch,
 }
 
 impl Service {
-    /// Returns the service whose export begins with this text.
+    /// Returns the service whose export begins with `head`, or `None` if no known service writes such JSON.
     pub fn of(head: &str) -> Option<Self> {
         Some(match () {
             () if head.contains("\"textPayload\"") => Self::CloudSql,
@@ -40,7 +41,7 @@ impl Service {
         })
     }
 
-    /// Returns the service's name, as captures have it.
+    /// Returns the service's name in captures.
     pub fn name(self) -> &'static str {
         match self {
             Self::CloudSql => "cloud-sql",
@@ -49,7 +50,7 @@ impl Service {
         }
     }
 
-    /// Returns the message of an object.
+    /// Returns the server's message in an object, or `None` if the object has another form.
     fn message(self, object: &[u8]) -> Option<Message> {
         match self {
             Self::CloudSql => {
@@ -62,7 +63,8 @@ impl Service {
     }
 }
 
-/// The size, bytes, from which on a JSON object without an end is given up: it must have lost a brace or a quote.
+/// The size in bytes from which the reader abandons a JSON object that has no end. Such an object has lost a brace or a
+/// quote.
 const LONGEST_ENTRY: usize = 64 << 20;
 
 #[derive(Deserialize)]
@@ -76,11 +78,12 @@ struct AzureEntry {
     properties: Message,
 }
 
-/// A message with the parts that an export has apart from it; they are empty if there are none.
+/// A message of the server, with the parts that the export has as separate values. These are empty if the export lacks
+/// them.
 #[derive(Deserialize, Default)]
 struct Message {
     message: String,
-    /// The severity, which stands in the message too.
+    /// The severity, which the message contains too.
     #[serde(default, rename = "errorLevel")]
     severity: String,
     #[serde(default)]
@@ -92,12 +95,12 @@ struct Message {
 }
 
 impl Message {
-    /// Returns the lines that a server would have written, without their ends.
+    /// Returns the lines, without line ends, that the server would have written to `stderr` for this message.
     fn lines(&self, prefix: &Prefix) -> Vec<String> {
         let mut lines = Vec::new();
         let mut push = |text: &str| {
             for (index, line) in text.split('\n').enumerate() {
-                // The tab of a continued line may have been lost.
+                // The export may have lost the tab with which the server begins a continued line.
                 let is_continued = index > 0 && !line.starts_with('\t') && prefix.read(line).is_none();
                 lines.push(if is_continued { format!("\t{line}") } else { line.to_owned() });
             }
@@ -114,7 +117,7 @@ impl Message {
     }
 }
 
-/// Reads a log to its end.
+/// Reads a log to its end, and passes its records to `sink`.
 pub fn read(lines: &mut LogLines, service: Service, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut entries = Entries { service, prefix, assembler: Assembler::new(prefix) };
     let mut objects = Objects::default();
@@ -127,7 +130,7 @@ pub fn read(lines: &mut LogLines, service: Service, prefix: &Prefix, sink: &mut 
     entries.assembler.finish(sink)
 }
 
-/// Returns the messages at the beginning of a log, for guessing their prefix.
+/// Returns the server's messages at the beginning of a log, from which the log_line_prefix is guessed.
 pub fn payloads(head: &[u8], service: Service) -> String {
     let mut objects = Objects::default();
     let mut text = String::new();
@@ -162,11 +165,11 @@ impl Entries<'_> {
     }
 }
 
-/// The keys of an array of entries within an object.
+/// The keys under which an object has an array of entries.
 const LISTS: [&[u8]; 3] = [b"\"records\"", b"\"events\"", b"\"logEvents\""];
 
-/// Finds the JSON objects in a sequence of lines, of which an object may take several. Of an object that has an array of
-/// entries, those are found in its place.
+/// Finds the JSON objects in a sequence of lines. An object may take several lines. If an object contains an array of
+/// entries, the entries are found instead of the object.
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,
@@ -180,7 +183,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Takes a line. Calls `take` with each object that ends in it, as a line.
+    /// Processes a line, and calls `take` with each object that ends in it.
     fn push(
         &mut self,
         line: LogLine<'_>,
@@ -193,9 +196,9 @@ impl Objects {
                         self.object.clear();
                         self.line = line.number;
                     }
-                    // The end of the object around an array.
+                    // This brace ends the object that contains the array of entries.
                     b'}' => self.is_in_list = false,
-                    // Between objects there are brackets, commas and spaces.
+                    // Between objects there are only brackets, commas and spaces.
                     _ => {}
                 }
                 if *c != b'{' {
@@ -214,7 +217,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns true if the object so far ends with the key of an array of entries, a colon and a bracket.
+    /// True if the text of the object so far ends with the key of an array of entries, a colon and an opening bracket.
     fn begins_list(&self) -> bool {
         let text = self.object.trim_ascii_end().strip_suffix(b"[").map(<[u8]>::trim_ascii_end);
         let key = text.and_then(|text| text.strip_suffix(b":")).map(<[u8]>::trim_ascii_end);

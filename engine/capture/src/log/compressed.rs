@@ -1,4 +1,4 @@
-//! Compressed logs: gzip, xz and Zstandard, unpacked as they are read.
+//! Decompresses logs that are compressed by gzip, xz or Zstandard while they are read.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -10,29 +10,32 @@ use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The memory that unpacking may take, in MiB: that of files of `xz -9` (65) and of `zstd --long` (128).
+/// The greatest amount of memory in MiB that decompression may use. It suffices for files of `xz -9` (65 MiB) and of
+/// `zstd --long` (128 MiB).
 const MEMORY_MIB: u32 = 130;
 
-/// A line that is none: it marks the line before it, and itself, as one that cannot be read.
+/// A line that is inserted where a compressed file is damaged. Its zero byte makes the reader of the log treat this
+/// line, and the incomplete line before it, as unreadable.
 const MARK: &[u8] = b"\0\n";
 
-/// The counts of how far a log is read, and of what unpacking has met.
+/// How far a log has been read, and what was found while it was decompressed.
 #[derive(Debug, Default)]
 pub struct ReadCounts {
-    /// The number of bytes of the file, before they are unpacked.
+    /// The number of bytes that were read from the file, which may be compressed.
     pub read: Cell<u64>,
-    /// The number of bytes of the lines, and the number of lines.
+    /// The number of bytes of all lines that were read, and (`lines`) the number of these lines.
     pub bytes: Cell<u64>,
     pub lines: Cell<u64>,
-    /// The compression of the file, if it is compressed, and the number of compressed parts that have begun.
+    /// The compression of the file; `None` if it is not compressed. `members` is the number of compressed parts that
+    /// were begun.
     pub compression: Cell<Option<Compression>>,
     pub members: Cell<u64>,
-    /// True if a compressed part is cut off or damaged. What is behind it is not read.
+    /// True if a compressed part is cut off or damaged. The rest of the file is then not read.
     pub is_damaged: Cell<bool>,
 }
 
 impl ReadCounts {
-    /// Returns how the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
+    /// Returns how the file is compressed, such as `gzip` or `zstd in 3 parts`; `None` if it is not compressed.
     pub fn packing(&self) -> Option<String> {
         let (compression, members) = (self.compression.get()?, self.members.get());
         let parts = if members > 1 { format!(" in {members} parts") } else { String::new() };
@@ -42,7 +45,7 @@ impl ReadCounts {
 
 type Input = BufReader<Box<dyn Read>>;
 
-/// A form of compressed files.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     Gzip,
@@ -51,18 +54,19 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the form of a file that begins with `head`.
+    /// Returns the compression format of a file that begins with `head`; `None` if it is not compressed in a supported
+    /// format.
     pub fn of(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
-            // A frame, or one that is to be skipped, with which pzstd begins.
+            // A Zstandard file begins with a frame, or with a skippable frame if pzstd has written it.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstandard),
             _ => None,
         }
     }
 
-    /// Returns the form's name, and a command that unpacks it.
+    /// Returns the name of the format, and a command that decompresses it.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Gzip => ("gzip", "zcat"),
@@ -71,7 +75,7 @@ impl Compression {
         }
     }
 
-    /// Returns the form's name, as captures have it.
+    /// Returns the name of the format in captures.
     pub fn name(self) -> &'static str {
         self.names().0
     }
@@ -84,7 +88,8 @@ impl Compression {
         }
     }
 
-    /// Returns the error of a file that cannot be unpacked. Errors of the system stay as they are.
+    /// Returns a message for the user about a file that cannot be decompressed. Errors of the operating system stay
+    /// unchanged.
     fn explained(self, error: io::Error) -> io::Error {
         let (name, tool) = self.names();
         match error.kind() {
@@ -97,21 +102,21 @@ impl Compression {
     }
 }
 
-/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. A part that cannot
-/// be unpacked is noted in the counts, and a mark is put into the text in its place, so that the line that was cut
-/// there is not taken for a whole line.
+/// The decompressed text of a log. Compressed parts that follow each other form one log, as for `zcat`. Where a part is
+/// damaged, the counts record it, the text gets a mark, and reading ends. Because of the mark, the reader of the log
+/// does not take the incomplete line before it for a whole one.
 pub struct Unpacked {
     compression: Compression,
-    /// The part that is being read; `None` at the end.
+    /// The compressed part that is being read; `None` after the last one.
     member: Option<Member>,
     counts: Rc<ReadCounts>,
-    /// True if any text was unpacked.
+    /// True if any text has been decompressed.
     has_text: bool,
-    /// The rest of a mark of a damaged part that has not been handed to the reader yet.
+    /// The bytes of the mark for a damaged part that the caller has not read yet.
     mark: &'static [u8],
 }
 
-/// A compressed part of a log.
+/// A compressed part of a log, with the decoder for its format.
 enum Member {
     Gzip(Box<GzDecoder<Input>>),
     Xz(Box<XzReader<Input>>),
@@ -126,7 +131,7 @@ impl Unpacked {
         Self { compression, member, counts: Rc::clone(counts), has_text: false, mark: &[] }
     }
 
-    /// Goes on to the next compressed part, if there is one. Zeros may stand between them.
+    /// Begins the next compressed part, if there is one. There may be zero bytes between two parts.
     fn go_on(&mut self) -> io::Result<()> {
         let mut input = match self.member.take() {
             Some(Member::Gzip(decoder)) => decoder.into_inner(),
@@ -182,7 +187,7 @@ impl Read for Unpacked {
     }
 }
 
-/// Returns true if an error is one of the system, such as of a disk, and not one of the compressed text.
+/// True if the operating system reported the error, for example for a disk. False if the compressed data are invalid.
 fn is_of_system(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -194,7 +199,7 @@ fn is_of_system(error: &io::Error) -> bool {
     false
 }
 
-/// A part of a Zstandard file.
+/// The decoder of a Zstandard file, which consists of one frame or several.
 struct Frame {
     input: Input,
     decoder: FrameDecoder,
@@ -208,8 +213,7 @@ impl Frame {
         Self { input, decoder, has_begun: false }
     }
 
-    /// Reads the header of the next compressed part, after frames that must be skipped; returns false at the end of the
-    /// file.
+    /// Reads the header of the next frame, and skips frames that have no data. Returns false at the end of the file.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             match self.decoder.init(&mut self.input) {
@@ -304,9 +308,9 @@ mod tests {
 
     #[test]
     fn a_file_that_takes_too_much_memory_is_refused_with_the_way_out() {
-        // A frame with a window of 1 GiB, and a block that ends it.
+        // A frame that declares a window of 1 GiB and has one last block.
         let window = b"\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00";
-        // xz with a dictionary of 512 MiB.
+        // An xz file that declares a dictionary of 512 MiB.
         let dictionary = b"\xfd\x37\x7a\x58\x5a\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x22\x00\x00\x00\x82\x40\xac\xdc\xe0\x41\x47\x08\x35\x5d\x00\x19";
         let error = unpacked(window).0.unwrap_err().to_string();
         assert!(error.contains("more than 130 MiB of memory; unpack it: zstdcat"), "{error}");

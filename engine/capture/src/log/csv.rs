@@ -1,4 +1,5 @@
-//! The format `csvlog`: 23 columns up to version 12, 24 in 13, 26 from 14 on.
+//! Reads logs in the format `csvlog`. They have 23 columns up to PostgreSQL 12, 24 in version 13, and 26 since version
+//! 14.
 
 use super::fields::{sqlstate, transaction};
 use super::mixed::messages_of_another_form;
@@ -8,10 +9,10 @@ use super::source::{LogLine, LogLines};
 use super::words::{Part, part};
 use crate::error::CaptureError;
 
-/// The size, bytes, from which on a row without an end is given up: it must have lost a quote.
+/// The size in bytes from which the reader abandons a row that has no end. Such a row has lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
 
-/// Reads a log to its end.
+/// Reads a log to its end, and passes its records to `sink`.
 pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut rows = Rows::default();
     while let Some(line) = lines.next()? {
@@ -20,13 +21,14 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
     rows.finish(sink)
 }
 
-/// Assembles rows from lines, and makes records of them. A row that was torn off, by a crash of the server or a failure
-/// of its disk, is recognized when another row begins before its last quote. Each line is examined once.
+/// Assembles rows from lines, and makes records of the rows. If a crash of the server or a failure of its disk has cut
+/// a row off, another row begins before the cut row's last quote: from this the assembler recognizes the cut row. Each
+/// line is examined once.
 #[derive(Default)]
 struct Rows {
-    /// The row so far.
+    /// The part of the current row that has been read.
     row: Vec<u8>,
-    /// The line on which the row begins.
+    /// The number of the line on which the row begins.
     line: u64,
     quotes: usize,
     record: Record,
@@ -59,19 +61,21 @@ impl Rows {
         self.take_last(if line.is_whole { why } else { Unreadable::CutShort }, sink)
     }
 
-    /// Ends the log: a row that is not complete is counted as cut short.
+    /// Ends the log. A row that is not complete is counted as cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
     }
 
-    /// Takes the row that has no further line.
+    /// Finishes the current row, which no further line continues. A complete row within it is still recorded; the rest
+    /// is counted as unreadable.
     fn close(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         self.take_last(why, sink)?;
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
-    /// Gives up a torn row, up to the last row that begins within it; that row is kept, since it may be whole or
-    /// continue in the next line. Other rows within the torn one, and messages in another format, are counted as lost.
+    /// Drops a row that was cut off, up to the last row that begins within it. That last row is kept: it is recorded if
+    /// it is complete, and the next line may continue it otherwise. Other rows within the cut row, and messages in
+    /// another format, are counted as lost.
     fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {
@@ -93,7 +97,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Gives up the row, in which no other one begins.
+    /// Drops the current row, within which no other row begins, and counts it as unreadable.
     fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         report(self.line, why, messages_in(&self.row), sink)?;
         self.clear();
@@ -106,7 +110,7 @@ impl Rows {
         self.quotes = 0;
     }
 
-    /// Reads the row into the record. A row with zeros in it has lost a part.
+    /// Parses the row into the record. Zero bytes in a row mean that a part of it was lost.
     fn parse(&mut self) -> Result<(), Unreadable> {
         if memchr::memchr(0, &self.row).is_some() {
             return Err(Unreadable::Format);
@@ -121,8 +125,8 @@ impl Rows {
     }
 }
 
-/// Returns the number of messages that a torn row may hold: the row itself, and the messages in lines that were taken
-/// for a part of it.
+/// Returns the number of messages that are lost with a cut row: the row itself, and messages in another format on the
+/// lines that were taken for a part of the row.
 fn messages_in(row: &[u8]) -> u64 {
     let counts = row.split(|c| *c == b'\n').map(|line| messages_of_another_form(&String::from_utf8_lossy(line)));
     counts.enumerate().map(|(line, count)| if line == 0 { count.max(1) } else { count }).sum()
@@ -216,7 +220,7 @@ mod tests {
         );
     }
 
-    /// Makes a row of version 14 and newer with this message of a client.
+    /// Makes a row in the format of PostgreSQL 14 and later, with a message of a client's session.
     fn row(number: usize, message: &str) -> String {
         format!(
             "2026-11-23 08:00:{:02}.000 UTC,\"app\",\"shop\",10,\"[local]\",65f1a2b3.a,{number},\"SELECT\",2026-11-23 07:00:00 UTC,\
@@ -258,7 +262,7 @@ mod tests {
         assert_eq!(found(&log), [format!("1 {WHOLE}"), "3 CutShort".to_owned()]);
     }
 
-    /// Returns the number of rows of a log that are counted as lost, and the messages of its other rows.
+    /// Reads a log, and returns the number of rows that are counted as lost and the messages of the other rows.
     fn counted(log: &str) -> (usize, Vec<String>) {
         let is_lost = |found: &String| found.ends_with("Format") || found.ends_with("CutShort");
         let (lost, kept): (Vec<_>, Vec<_>) = found(log).into_iter().partition(is_lost);

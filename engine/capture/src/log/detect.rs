@@ -1,4 +1,4 @@
-//! The format of a log, found in its first part.
+//! Detects the format of a log from its beginning.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::stderr;
 use super::words::part_ends;
 use crate::error::CaptureError;
 
-/// A format, and the prefix of its lines if it has one.
+/// The format of a log, with the log_line_prefix of its lines if the format has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     Stderr(Prefix),
@@ -23,11 +23,11 @@ pub enum Format {
     Cloud(Service, Prefix),
 }
 
-/// The number of lines of the first part that are looked at.
+/// The number of lines at the beginning of a log from which the format is detected.
 const LINES: usize = 50;
 
 impl Format {
-    /// Finds the format of a log that begins with `head`.
+    /// Detects the format of a log that begins with `head`.
     fn of(name: &str, head: &[u8], prefix: Option<&Prefix>) -> Result<Self, CaptureError> {
         let text = String::from_utf8_lossy(head);
         let start = text.trim_start();
@@ -42,7 +42,8 @@ impl Format {
             };
         }
         let first_lines = || head.split(|c| *c == b'\n').take(LINES);
-        // A row may begin behind one that was torn off, before any message of another form.
+        // A line is a row if the row begins before any message in another format, even if the row is behind the remains
+        // of a row that was cut off.
         let mut known = first_lines().filter_map(|line| {
             let has_part = |text: &[u8]| part_ends(&String::from_utf8_lossy(text), true).next().is_some();
             let is_row = rows_within(line).next().is_some_and(|at| !has_part(&line[..at]));
@@ -54,7 +55,7 @@ impl Format {
         prefix_of(name, &text, prefix).map(Self::Stderr)
     }
 
-    /// Returns the format's name, as captures have it.
+    /// Returns the name of the format in captures.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stderr(_) => "stderr",
@@ -64,7 +65,7 @@ impl Format {
         }
     }
 
-    /// Returns the `log_line_prefix` with which the lines are read; `None` for formats without one.
+    /// Returns the `log_line_prefix` with which the lines are read; `None` if the format has no prefix.
     pub fn prefix(&self) -> Option<&Prefix> {
         match self {
             Self::Stderr(prefix) | Self::Cloud(_, prefix) => Some(prefix),
@@ -73,8 +74,8 @@ impl Format {
     }
 }
 
-/// Returns the `log_line_prefix` of the lines: the given one, which at least one line must fit, or a guess if none is
-/// given.
+/// Returns the `log_line_prefix` of the lines. If the user has given one, it must fit at least one line; otherwise it
+/// is guessed.
 fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, CaptureError> {
     let log = || name.to_owned();
     let first = || stderr::shown(lines.lines().next().unwrap_or_default());
@@ -88,14 +89,14 @@ fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, 
     Err(CaptureError::AnotherPrefix { log: log(), prefix: given.text().to_owned(), first: first(), guess })
 }
 
-/// A log that is about to be read.
+/// A log whose format was detected, and which is not read yet.
 pub struct DetectedLog {
     lines: LogLines,
     format: Format,
 }
 
 impl DetectedLog {
-    /// Opens a file, or standard input for `-`, and finds its format. Returns nothing for an empty one.
+    /// Opens a file, or standard input for `-`, and detects its format. Returns `None` if it is empty.
     pub fn open(name: &str, prefix: Option<&Prefix>) -> Result<Option<Self>, CaptureError> {
         let (lines, head) = LogLines::open(name)?;
         if head.iter().all(u8::is_ascii_whitespace) {
@@ -108,12 +109,12 @@ impl DetectedLog {
         &self.format
     }
 
-    /// Returns the counts of how far the log is read. They are shared, and grow while the log is read further.
+    /// Returns the counts that show how far the log has been read. They are shared with the reader, which updates them.
     pub fn counts(&self) -> Rc<ReadCounts> {
         self.lines.counts()
     }
 
-    /// Reads the log to its end.
+    /// Reads the log to its end, and passes its records to `sink`.
     pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         match &self.format {
             Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),

@@ -1,5 +1,5 @@
-//! The envelopes that programs between a server and its log put around each line: Docker's JSON and the form of
-//! Kubernetes (CRI).
+//! Removes the envelopes that container runtimes put around each line of a server's log: the JSON of Docker, and the
+//! line format of Kubernetes (CRI).
 
 use std::io::{self, BufRead, Read};
 
@@ -7,12 +7,13 @@ use serde::Deserialize;
 
 use super::line::{LONGEST_LINE, read_line};
 
-/// The envelope of lines.
+/// The format of the envelope around each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
-    /// The line is `{"log":"...\n","stream":"stderr","time":"..."}`, of Docker's driver `json-file`.
+    /// Docker's driver `json-file`: `{"log":"...\n","stream":"stderr","time":"..."}`.
     Docker,
-    /// The line is `2026-11-23T08:00:00.123456789Z stderr F ...`; P in place of F: the line goes on in the next one.
+    /// Kubernetes: `2026-11-23T08:00:00.123456789Z stderr F ...`. With P in place of F, the next line continues this
+    /// one.
     Cri,
 }
 
@@ -26,15 +27,16 @@ struct DockerLine {
 }
 
 impl Envelope {
-    /// Returns the envelope of a log that begins with this text, if it has one.
+    /// Returns the envelope of a log that begins with `head`; `None` if its lines have no envelope.
     pub fn of(head: &[u8]) -> Option<Self> {
         let first = head.split(|c| *c == b'\n').find(|line| !line.is_empty())?;
         [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
     }
 
-    /// Returns the text that can be saved from a line that has not the envelope's form because it was torn off, and
-    /// from further lines that begin within it: one line of text for each, of which the last may be whole. In Docker's
-    /// texts quotes are escaped, so no text is mistaken for the beginning of a line.
+    /// Returns the text that can be recovered from a line that was cut off and does not have the envelope's format any
+    /// more. Other lines may begin within it: the result has a line for each of them and for the cut line, with a zero
+    /// byte before each line that is not whole. Docker escapes the quotes within texts, so no text is mistaken for the
+    /// beginning of a line.
     fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
         let begins = match self {
             Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),
@@ -52,7 +54,8 @@ impl Envelope {
         texts
     }
 
-    /// Returns the text of a line, with its end if it is whole; `None` if the line has another form.
+    /// Returns the text within the envelope, with a line end unless the next line continues it. Returns `None` if the
+    /// line does not have the envelope's format.
     fn unwrap(self, line: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Docker => serde_json::from_slice::<DockerLine>(line).ok().map(|line| line.log.into_bytes()),
@@ -70,8 +73,9 @@ impl Envelope {
     }
 }
 
-/// A reader of a log that removes the envelope of each line. A line that has another form or was torn off gets a zero
-/// byte in front: the reader of the log then counts it as unreadable, and does not take it for the end of a statement.
+/// A reader that removes the envelope of each line of a log. A line that has another format or was cut off gets a zero
+/// byte in front. From this byte the reader of the log knows that the line is unreadable, and does not take the line
+/// before it for the end of a statement.
 pub struct Unwrapped<R> {
     input: R,
     envelope: Envelope,
@@ -104,7 +108,8 @@ impl<R: BufRead> Read for Unwrapped<R> {
     }
 }
 
-/// Returns the name of a form that is not read, and a command that makes a log of it that is read.
+/// Returns a phrase that says in which unsupported format a log is, and advice on how to get a log that pgtrial can
+/// read. Returns `None` if the log is in no known unsupported format.
 pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let first = String::from_utf8_lossy(head.split(|c| *c == b'\n').find(|line| !line.is_empty())?);
     let has = |text: &str| first.contains(text);
@@ -135,8 +140,8 @@ pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Returns true for `Nov 23 08:00:00 host postgres[77]: [3-1] ...`, or with a time of RFC 3339 in place of the first
-/// three words.
+/// True for a line such as `Nov 23 08:00:00 host postgres[77]: [3-1] ...`, or with a time of RFC 3339 in place of the
+/// first three words.
 fn is_syslog(line: &str) -> bool {
     let Some((head, rest)) = line.split_once("]: ") else { return false };
     let Some((before, pid)) = head.rsplit_once('[') else { return false };

@@ -1,8 +1,8 @@
-//! The escapes of `log_line_prefix`: where the text of each one's field may end in a line, and the value that it gives.
+//! The escapes of `log_line_prefix`: where the text of an escape may end in a line, and which value it stands for.
 
 use crate::time::{Micros, Timestamp};
 
-/// Types of processes that have a space in their name (`GetBackendTypeDesc` of PostgreSQL 10 to 18).
+/// The process types whose names contain a space (`GetBackendTypeDesc` of PostgreSQL 10 to 18).
 const BACKEND_TYPES: [&str; 15] = [
     CLIENT,
     "not initialized",
@@ -21,7 +21,7 @@ const BACKEND_TYPES: [&str; 15] = [
     "standalone backend",
 ];
 
-/// The longest text of a field such as the user's name, in bytes.
+/// The greatest length in bytes of a field such as the user's name.
 const LONGEST_FIELD: usize = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,17 @@ pub enum Field {
     SqlState,
     SessionId,
     SessionStart,
-    /// The field has digits or nothing.
+    /// Digits, or an empty text.
     Counter,
-    /// The field has a text such as `3/17`, or nothing.
+    /// A text such as `3/17`, or an empty text.
     VirtualTransaction,
-    /// The field has digits, perhaps with a sign, or nothing.
+    /// Digits, which a sign may precede, or an empty text.
     QueryId,
-    /// The field has any other text.
+    /// Any text that captures do not need.
     Other,
 }
 
-/// The values of the fields that a line's prefix has; empty for fields that it lacks.
+/// The values of the fields in a line's prefix. Fields that the prefix does not have are empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fields<'a> {
     pub time: Timestamp,
@@ -56,18 +56,18 @@ pub struct Fields<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub application: &'a str,
-    /// True if the application's name is followed by a space in the prefix. Such a space cannot be told from one within
-    /// the name, so that the name may have taken in a further field.
+    /// True if a space follows the application's name in the prefix. It cannot be told from a space within the name, so
+    /// the name may have swallowed another field.
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,
     pub transaction: Option<u32>,
-    /// True if the text in the place of a name is another field, such as a time: it belongs to the next message, since
-    /// this one was torn off within its prefix.
+    /// True if another field, such as a time, was read as part of a name. The line was then cut off within its prefix,
+    /// and the other field belongs to the next message.
     pub has_field_in_name: bool,
 }
 
-/// Returns the field of an escape of PostgreSQL 9.6 to 18, without `%q` and `%%`.
+/// Returns the field of an escape such as `%m` in PostgreSQL 9.6 to 18; `None` for `%q`, `%%` and unknown letters.
 pub fn field_of(letter: char) -> Option<Field> {
     Some(match letter {
         'a' => Field::Application,
@@ -88,16 +88,16 @@ pub fn field_of(letter: char) -> Option<Field> {
     })
 }
 
-/// The text that stands behind a field in a prefix.
+/// What follows a field in the prefix.
 #[derive(Debug, Clone, Copy)]
 pub enum Behind<'a> {
     Literal(&'a str),
     Other,
-    /// A message's keyword, such as `LOG:`, stands directly behind the field.
+    /// The prefix ends with the field, so that the keyword of the message, such as `LOG:`, follows directly.
     Nothing,
 }
 
-/// Returns the places where a field at the front of a text may end.
+/// Returns the offsets at which a field that begins at the start of `text` may end, the most probable first.
 pub fn ends_of<'a>(
     field: Field,
     text: &'a str,
@@ -112,7 +112,8 @@ pub fn ends_of<'a>(
     match field {
         Field::Time | Field::SessionStart => {
             let end = Timestamp::take(text).map(|(_, rest, _)| text.len() - rest.len());
-            // Without anything behind the time, the word of the part looks like more letters of the zone.
+            // If nothing separates the time from the keyword, the letters of the keyword look like a part of the zone's
+            // name.
             let letters = end.map_or(0, |end| text[..end].bytes().rev().take_while(u8::is_ascii_alphabetic).count());
             let shorter = end.into_iter().flat_map(move |end| (end - letters..end).rev());
             Box::new(
@@ -146,16 +147,16 @@ pub fn ends_of<'a>(
     }
 }
 
-/// Returns the places where a user's name may end before an at sign, the most probable first. Names of users contain at
-/// signs more often than names of databases, so the last at sign before a space comes first, then the others from the
-/// front.
+/// Returns the offsets at which a user's name may end before an at sign, the most probable first. User names contain an
+/// at sign more often than database names, so the last at sign before a space comes first, and then the others in their
+/// order.
 fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
     let word = window.find(' ').unwrap_or(window.len());
     let last = window[..word].rfind('@');
     last.into_iter().chain(window.match_indices('@').map(|(end, _)| end).filter(move |end| Some(*end) != last))
 }
 
-/// Returns the last offset up to `most` at which a character of the text begins or the text ends.
+/// Returns the largest offset up to `most` at which a character begins or the text ends.
 fn floor_boundary(text: &str, most: usize) -> usize {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -165,7 +166,7 @@ fn floor_boundary(text: &str, most: usize) -> usize {
 }
 
 impl<'a> Fields<'a> {
-    /// Adds the value of one more field; returns `None` if the field cannot have that value.
+    /// Adds the value of a field. Returns `None` if the value is not valid for the field.
     pub fn with(mut self, field: Field, value: &'a str) -> Option<Self> {
         let is_name =
             matches!(field, Field::Application | Field::User | Field::Database | Field::BackendType | Field::Other);
@@ -188,13 +189,13 @@ impl<'a> Fields<'a> {
         Some(self)
     }
 
-    /// Returns how many of the session's three names (user, database, application) the line has.
+    /// Returns how many of the three names of a session (user, database, application) the line has.
     pub fn names(&self) -> usize {
         [self.user, self.database, self.application].iter().filter(|name| !name.is_empty()).count()
     }
 }
 
-/// Reads `1795420800.123`, in seconds since 1970.
+/// Parses a time such as `1795420800.123`, in seconds since 1970.
 fn epoch(text: &str) -> Option<Micros> {
     let (seconds, milliseconds) = text.split_once('.')?;
     let is_epoch = (1..=10).contains(&seconds.len()) && milliseconds.len() == 3;
@@ -202,8 +203,8 @@ fn epoch(text: &str) -> Option<Micros> {
     is_epoch.then(|| Some((number(seconds)? * 1000 + number(milliseconds)?) * 1000))?
 }
 
-/// Returns true if a text is not the type of a process alone. Such types may have spaces, but contain neither a date
-/// nor a session's identifier.
+/// True if a text cannot be just the name of a process type, because it contains a date, a session's identifier or
+/// another field. Names of process types may contain spaces, but nothing like these.
 fn is_no_type(text: &str) -> bool {
     let is_hex = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
     let ends_in_session = |word: &str| {
@@ -220,37 +221,37 @@ fn is_no_type(text: &str) -> bool {
 /// The type of the processes that serve clients.
 const CLIENT: &str = "client backend";
 
-/// Returns true if a time of a log begins within a text.
+/// True if a text contains a timestamp.
 fn has_time(text: &str) -> bool {
     let dashes = memchr::memchr_iter(b'-', text.as_bytes());
     dashes.filter_map(|dash| text.get(dash.checked_sub(4)?..)).any(|rest| Timestamp::take(rest).is_some())
 }
 
-/// Reads a SQLSTATE: five digits and capital letters.
+/// Parses a SQLSTATE, which consists of five digits and capital letters.
 pub fn sqlstate(text: &str) -> Option<[u8; 5]> {
     let code: [u8; 5] = text.as_bytes().try_into().ok()?;
     code.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(code)
 }
 
-/// Returns the number of the transaction in a virtual transaction identifier such as `3/17`, which is 0 outside of
+/// Returns the number of the transaction from a virtual transaction identifier: 17 for `3/17`. It is 0 outside of
 /// transactions.
 pub fn transaction(text: &str) -> Option<u32> {
     text.split_once('/')?.1.parse().ok()
 }
 
-/// Returns true if a text has the form of `%c`: the start in seconds since 1970, and the process. Both have at most 32
-/// bits until 2106.
+/// True if a text has the form of `%c`: the session's start in seconds since 1970 and the number of the process, both
+/// hexadecimal. Until the year 2106 both have at most 32 bits.
 fn is_session_id(text: &str) -> bool {
     let is_number = |text: &str| (1..=8).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_hexdigit());
     text.split_once('.').is_some_and(|(start, pid)| is_number(start) && is_number(pid))
 }
 
-/// Returns the process in a session's identifier: `6560a1b2.1f3c`.
+/// Returns the process number from a session's identifier such as `6560a1b2.1f3c`.
 pub fn pid_of(session_id: &str) -> Option<u32> {
     u32::from_str_radix(session_id.split_once('.')?.1, 16).ok()
 }
 
-/// Returns true if a word looks like an address, a number or a session's identifier.
+/// True if a word looks like an address, a number or a session's identifier, and so is hardly a name.
 pub fn is_other_field(word: &str) -> bool {
     let has_only = |more: &str| word.chars().all(|c| c.is_ascii_hexdigit() || more.contains(c));
     let is_address = has_only(".:()") && word.matches(['.', ':']).count() >= 2;

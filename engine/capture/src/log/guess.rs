@@ -1,11 +1,11 @@
-//! Guesses the `log_line_prefix` of a log when the user gives none.
+//! Guesses the `log_line_prefix` of a log if the user does not give it.
 
 use super::fields::{Fields, is_other_field};
 use super::prefix::{Matched, Prefix};
 use super::words::has_part;
 
-/// The prefixes that are tried: PostgreSQL's default, and those that packages, providers and pgBadger's documentation
-/// set.
+/// The prefixes that are tried: PostgreSQL's default, and prefixes that packages, hosting providers or pgBadger's
+/// documentation recommend.
 pub const COMMON: [&str; 14] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
@@ -23,22 +23,24 @@ pub const COMMON: [&str; 14] = [
     "%t-%c-",
 ];
 
-/// Characters that a guess does not take for a part of a name.
+/// Characters that hardly occur in the names of users and databases. A guess that finds one of them in a name is likely
+/// wrong.
 const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
 
-/// The characters of unlikely names that are not allowed in an application's name either; the others are, since such
-/// names may have spaces.
+/// Characters that hardly occur in the names of applications. The other unlikely characters do occur there, since names
+/// of applications may contain spaces.
 const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
 
-/// The number of lines that decide which prefix a log has.
+/// The number of lines from which the prefix is guessed.
 const GUESSED_FROM: usize = 200;
 
 impl Prefix {
-    /// Returns the prefix of [`COMMON`] that most of these lines have, with names that look like names; of several the
-    /// one that finds most names in them.
+    /// Returns the prefix of [`COMMON`] that fits most of the lines with plausible names. Among equally good prefixes,
+    /// returns the one that finds most names. Returns `None` if no prefix fits any line.
     pub fn guess(head: &str) -> Option<Self> {
         let lines: Vec<&str> = head.lines().filter(|line| !line.starts_with('\t')).take(GUESSED_FROM).collect();
-        // Of equal ones the last is taken, and the first is to be.
+        // `max_by_key` returns the last of equal elements, but the first of [`COMMON`] is wanted. Hence the reversed
+        // order.
         let counted = COMMON.iter().rev().map(|text| {
             let mut prefix = Self::parse(text).expect("common prefixes are prefixes");
             prefix.is_guessed = true;
@@ -51,9 +53,9 @@ impl Prefix {
         (most.1 > 0).then_some(prefix)
     }
 
-    /// Returns why a guess is wrong, if a line shows it: a name that looks as if it had another field of the prefix in
-    /// it, or a message behind another prefix. A prefix that the user gave is believed. The answer is a sentence
-    /// without its end.
+    /// Returns why the guessed prefix is wrong, if `line` shows it: a name that looks as if it contained another field,
+    /// or a message behind another prefix. A prefix that the user gave is never refuted. The answer is the rest of a
+    /// sentence that begins with "line N of the log".
     pub fn refuted_by(&self, line: &str, matched: Option<&Matched<'_>>) -> Option<String> {
         if !self.is_guessed {
             return None;
@@ -67,8 +69,8 @@ impl Prefix {
 }
 
 impl Matched<'_> {
-    /// Returns the user, database or application name of the line if it looks wrong: few real names look like it, but a
-    /// part of a prefix does that was read with a wrong guess.
+    /// Returns the user, database or application name of the line if it looks wrong. Few real names look like this, but
+    /// a wrong guess often reads another part of the prefix as a part of a name.
     fn unlikely_name(&self) -> Option<&str> {
         let Fields { user, database, application, is_application_last, .. } = self.fields;
         let is_known = |name: &&str| *name != "[unknown]";

@@ -1,5 +1,5 @@
-//! The format `jsonlog` of PostgreSQL 15 and newer, with an object on each line. CloudNativePG writes a similar log: an
-//! object with the columns of csvlog within an object of its own.
+//! Reads logs in the format `jsonlog` of PostgreSQL 15 and later, with an object on each line. CloudNativePG writes a
+//! similar log, in which each object contains another object with the columns of csvlog.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use super::words::{Part, part};
 use crate::error::CaptureError;
 use crate::time::Timestamp;
 
-/// The keys that captures need.
+/// The values of a line's object that captures need.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Message {
@@ -56,7 +56,7 @@ impl Pid {
     }
 }
 
-/// A line of CloudNativePG's log; those without a record are not the server's.
+/// A line of CloudNativePG's log. A line without `record` was not written by the server.
 #[derive(Deserialize)]
 struct CloudNative {
     #[serde(rename = "logger")]
@@ -64,10 +64,10 @@ struct CloudNative {
     record: Option<Message>,
 }
 
-/// The content of a line.
+/// The result of parsing a line.
 enum Read {
     Message(Box<Message>),
-    /// The line is a message of another program.
+    /// A message of another program than the server.
     NotOfTheServer,
     Unreadable,
 }
@@ -80,7 +80,7 @@ fn read_line(text: &str) -> Read {
     }
 }
 
-/// Reads a log to its end.
+/// Reads a log to its end, and passes its records to `sink`.
 pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut record = Record::default();
     while let Some(line) = lines.next()? {
@@ -93,7 +93,8 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
         };
         let why = if line.is_whole { Unreadable::Format } else { Unreadable::CutShort };
         let mut begin = 0;
-        // Where a line was torn off, the next one begins within it. Quotes within texts are escaped, so no text looks like its begin.
+        // If a line was cut off, the next line begins within it. JSON escapes quotes within texts, so no text looks
+        // like the beginning of a line.
         let mut begins = objects(text).filter(|at| *at > 0);
         while !take(&mut record, &text[begin..], line.number, sink)? {
             let next = begins.next();
@@ -106,7 +107,7 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
     Ok(())
 }
 
-/// Takes a line; returns false if it cannot be read.
+/// Passes the record of a line to `sink`. Returns false if the line cannot be parsed.
 fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Result<bool, CaptureError> {
     let message = match read_line(text) {
         Read::NotOfTheServer => return Ok(true),

@@ -1,14 +1,16 @@
-//! Reads a line in bounded memory, whatever a damaged file has in place of its end.
+//! Reads lines with a bounded amount of memory, even if a damaged file lacks line ends.
 
 use std::io::{self, BufRead, ErrorKind};
 
-/// The length from which on a line cannot come from a server. Such a line is skipped, and counted like a line with lost
-/// data.
+/// The length in bytes from which a line cannot come from a server. Such a line is skipped, and is counted like a line
+/// of which data were lost.
 pub const LONGEST_LINE: usize = 256 << 20;
 
-/// Appends the next line with its end, of at most `longest` bytes. Returns the number of bytes that it has in the input;
-/// 0 at the end. Zeros behind a zero are skipped: a file system puts them in the place of lost data, and one of them
-/// says as much as a million. A line that is too long becomes a zero byte.
+/// Appends the next line with its line end to `line`, and returns the number of bytes that it has in the input; 0 at
+/// the end of the input.
+///
+/// Of several zero bytes in a row only the first is appended: a file system fills lost data with zeros, and one of them
+/// is enough to recognize this. A line of more than `longest` bytes is replaced by a zero byte.
 pub fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: usize) -> io::Result<u64> {
     let (begin, mut length, mut is_too_long) = (line.len(), 0, false);
     loop {
@@ -35,7 +37,7 @@ pub fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: usize) -
     }
 }
 
-/// Appends a part of a line without zeros that follow a zero.
+/// Appends a part of a line, without zero bytes that follow a zero byte.
 fn push(line: &mut Vec<u8>, mut part: &[u8]) {
     while let Some(zero) = memchr::memchr(0, part) {
         line.extend_from_slice(&part[..zero]);

@@ -1,14 +1,14 @@
-//! PostgreSQL's logs as records, whatever their format.
+//! Reads PostgreSQL's logs as records, whatever the format of a log is.
 //!
-//! - `prefix`, `fields`, `guess`: `log_line_prefix`, its escapes, and which one a log has
-//! - `record`: a message of the server, and what else readers find
-//! - `line`: a line in bounded memory
-//! - `source`: lines of a file or of standard input
-//! - `compressed`: gzip, xz and Zstandard
-//! - `envelope`: the text that other programs put around each line
-//! - `torn`, `mixed`: messages that begin within a line, and those in another form
-//! - `stderr`, `csv` with `row`, `json`, `cloud`: one format each
-//! - `words`: the words of severities, in other languages too
+//! - `prefix`, `fields`, `guess`: the `log_line_prefix`, its escapes, and a guess if the user does not give it
+//! - `record`: a message of the server, and the other items that a reader can find
+//! - `line`: reads a line with bounded memory
+//! - `source`: reads the lines of a file or of standard input
+//! - `compressed`: decompresses gzip, xz and Zstandard
+//! - `envelope`: removes the text that container runtimes put around each line
+//! - `torn`, `mixed`: find messages within a line after data were lost, and messages in another format
+//! - `stderr`, `csv` with `row`, `json`, `cloud`: one log format each
+//! - `words`: the keywords of messages, also in other languages than English
 
 mod cloud;
 mod compressed;

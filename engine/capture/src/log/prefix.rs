@@ -1,4 +1,4 @@
-//! `log_line_prefix`: read as PostgreSQL reads it, and matched with lines.
+//! Parses a `log_line_prefix` as PostgreSQL does, and matches it with the lines of a log.
 
 use std::collections::HashSet;
 
@@ -7,33 +7,34 @@ use super::record::Record;
 use super::words::{Part, has_part, take_part, take_unknown_part};
 use crate::error::PrefixError;
 
-/// A `log_line_prefix` that has been read.
+/// A parsed `log_line_prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     text: String,
     items: Vec<Item>,
-    /// True if the prefix was guessed from the lines and not given by the user. If a line does not fit, the message
-    /// then asks for the server's `log_line_prefix`.
+    /// True if the prefix was guessed from the lines; false if the user gave it. If a line does not fit a guess,
+    /// reading fails with a message that asks for the server's `log_line_prefix`.
     pub(super) is_guessed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Item {
     Literal(String),
-    /// An escape, and whether it is padded to a width.
+    /// An escape such as `%p`, and whether its value is padded to a width.
     Field {
         field: Field,
         is_padded: bool,
     },
-    /// `%q`: processes that are not sessions end their prefix here.
+    /// The escape `%q`. In lines of processes that are not sessions, the prefix ends here.
     SessionsOnly,
 }
 
-/// The length of the colon and the spaces behind the word of a part.
+/// The length of the colon and the two spaces behind a keyword such as `LOG`.
 const PART_END: usize = 3;
 
 impl Prefix {
-    /// Reads a prefix as the server's configuration has it.
+    /// Parses a prefix as it is set in the server's configuration. It must have escapes for the process or session and
+    /// for the time.
     pub fn parse(text: &str) -> Result<Self, PrefixError> {
         let mut items = Vec::new();
         let mut rest = text;
@@ -65,8 +66,8 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Returns true if the prefix ends in a field, so that nothing separates that field from the keyword, such as
-    /// `LOG:`.
+    /// True if the prefix ends with a field, so that nothing separates that field from the keyword of a message, such
+    /// as `LOG:`.
     pub fn ends_in_field(&self) -> bool {
         matches!(self.items.last(), Some(Item::Field { .. }))
     }
@@ -75,18 +76,19 @@ impl Prefix {
         self.items.iter().any(|item| matches!(item, Item::Field { field: Field::User, .. }))
     }
 
-    /// Returns the prefix as the configuration has it.
+    /// Returns the prefix as it is set in the server's configuration.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reads the prefix and the word of a line. Returns the part that the line begins and its text.
+    /// Parses the prefix and the keyword of a line. Returns the prefix's values, the kind of message part that the line
+    /// begins, and the text behind the keyword. Returns `None` if the line does not begin a message part.
     pub fn read<'a>(&self, line: &'a str) -> Option<(Matched<'a>, Part, &'a str)> {
-        // Continued lines are the most common ones that do not match.
+        // Most lines that do not match are continued lines, so they are excluded first.
         if line.starts_with('\t') {
             return None;
         }
-        // Most lines that do not match have no word of a part, and this is found by one look at them.
+        // Most other lines that do not match have no keyword. One scan of the line finds this out.
         let take = if self.ends_in_field() || has_part(line) { take_part } else { take_unknown_part };
         if !line.contains(":  ") {
             return None;
@@ -100,7 +102,7 @@ impl Prefix {
         Some((Matched { fields, pid, has_no_user }, part, text))
     }
 
-    /// Returns true if a line that cannot be read may begin a message, by its first character.
+    /// True if a line that cannot be parsed may be the beginning of a message, as far as its first characters show.
     pub fn may_begin(&self, line: &str) -> bool {
         let has_first = |is_its: fn(&char) -> bool| line.chars().next().is_some_and(|first| is_its(&first));
         match self.items.first() {
@@ -113,8 +115,8 @@ impl Prefix {
         }
     }
 
-    /// Returns true if a text begins with the prefix and then the keyword of a message, such as `LOG`, and this keyword
-    /// ends at `word_end`.
+    /// True if a text begins with the prefix and the keyword of a message, such as `LOG`, and this keyword ends at byte
+    /// `word_end`.
     pub fn begins(&self, text: &str, word_end: usize) -> bool {
         let mut failed = HashSet::new();
         match_items(&self.items, text, 0, Fields::default(), take_part, &mut failed).is_some_and(
@@ -125,8 +127,9 @@ impl Prefix {
         )
     }
 
-    /// Returns the text of a line that continues the one before: behind a tab, or behind what stands before all fields
-    /// and a tab, as where a program such as docker compose puts a name before each line.
+    /// Returns the text of a line that continues the line before it. Such a line begins with a tab. The tab may follow
+    /// the literal text at the beginning of the prefix, for example the service name that docker compose puts before
+    /// each line.
     pub fn continued<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.strip_prefix('\t').or_else(|| match self.items.first() {
             Some(Item::Literal(literal)) => line.strip_prefix(literal.as_str())?.strip_prefix('\t'),
@@ -135,7 +138,7 @@ impl Prefix {
     }
 }
 
-/// The values that the prefix of a line has.
+/// The values of the fields in a line's prefix.
 #[derive(Debug)]
 pub struct Matched<'a> {
     pub(super) fields: Fields<'a>,
@@ -144,7 +147,7 @@ pub struct Matched<'a> {
 }
 
 impl Matched<'_> {
-    /// Fills a new record with the values of the prefix.
+    /// Empties a record and fills it with the values of the prefix.
     pub fn fill(&self, record: &mut Record) {
         let fields = &self.fields;
         record.clear();
@@ -174,9 +177,9 @@ fn push_literal(items: &mut Vec<Item>, text: &str) {
     }
 }
 
-/// Matches the remaining items of a prefix with the rest of a line, up to the keyword of the message. The text of a
-/// field is taken as short as possible; if the remaining items do not match behind it, a longer text is tried. `failed`
-/// holds the numbers of remaining items and the places at which these did not match, so that nothing is tried twice.
+/// Matches the remaining `items` of a prefix with the rest of a line from byte `at`, up to the keyword of the message.
+/// Each field takes the shortest possible text first; if the items behind it do not match, a longer text is tried.
+/// `failed` has the combinations of remaining items and offsets that did not match, so that none is tried twice.
 fn match_items<'a>(
     items: &[Item],
     line: &'a str,
@@ -200,7 +203,8 @@ fn match_items<'a>(
             .or_else(|| take(&line[at..]).map(|(part, text)| (fields, part, text))),
         Item::Field { field, is_padded } => {
             let padding = if *is_padded { line[at..].len() - line[at..].trim_start_matches(' ').len() } else { 0 };
-            // Where nothing is padded, what looks like its padding has the literal behind it, too.
+            // The padding may turn out to be a part of the literal behind the field. So matching is tried behind the
+            // padding first, and then before it.
             let mut begins = [at + padding, at].into_iter().take(if padding > 0 { 2 } else { 1 });
             begins.find_map(|from| {
                 let behind = match rest.first() {

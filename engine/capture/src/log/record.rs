@@ -1,44 +1,46 @@
-//! A message of a server with the parts that captures need, whatever the log's format.
+//! A message of a server, with the values that captures need, independent of the log's format.
 
 use super::words::{Language, Severity};
 use crate::error::CaptureError;
 use crate::time::Timestamp;
 
-/// A message of the server. Texts that the log does not have are empty.
+/// A message of the server. Texts that the log does not contain are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// The line on which the message begins, counted from 1.
+    /// The number of the line on which the message begins, counted from 1.
     pub line: u64,
     pub time: Timestamp,
-    /// The number of the server process, which stays the same as long as a session lasts.
+    /// The number of the server process. It stays the same as long as the session lasts, and may be used again by later
+    /// sessions.
     pub pid: u32,
-    /// The value of `%c`, which no other session has.
+    /// The session identifier (`%c`), which is different for each session.
     pub session_id: String,
     /// The time at which the process started.
     pub session_start: Option<Timestamp>,
     pub user: String,
     pub database: String,
     pub application: String,
-    /// The type of the process, which servers from 13 on log; empty if it is not known.
+    /// The type of the process, which PostgreSQL 13 and later can log; empty if the log does not have it.
     pub backend_type: String,
-    /// True if the log's prefix has the user, and this message has none: it does not come from the session of a client.
+    /// True if the log's prefix contains the user, but this message has none. Such a message does not come from a
+    /// client's session.
     pub has_no_user: bool,
     pub severity: Severity,
-    /// The language, if the server says its messages in another one than English.
+    /// The language of the message; `None` for English.
     pub language: Option<Language>,
     pub sqlstate: Option<[u8; 5]>,
-    /// The number of the transaction in its session, from the virtual transaction identifier: 17 for `3/17`. It is 0
-    /// outside of transactions. `None` if the log does not have it.
+    /// The number of the transaction within its session, from the virtual transaction identifier: 17 for `3/17`. It is
+    /// 0 outside of transactions. `None` if the log does not have the identifier.
     pub transaction: Option<u32>,
     pub message: String,
     pub detail: String,
     pub context: String,
-    /// The statement that failed.
+    /// The text of the statement that failed.
     pub statement: String,
 }
 
 impl Record {
-    /// Empties the record for the next message and keeps its memory, unless a message was very long.
+    /// Empties the record for the next message. The memory of its texts is kept, unless a text was very long.
     pub fn clear(&mut self) {
         for text in [
             &mut self.session_id,
@@ -58,21 +60,21 @@ impl Record {
         self.has_no_user = false;
     }
 
-    /// Replaces the content of `text` by `value`.
+    /// Sets `text` to `value`, and reuses its memory.
     pub fn set(text: &mut String, value: &str) {
         text.clear();
         text.push_str(value);
     }
 }
 
-/// The greatest size of memory that a text keeps for the next record, in bytes.
+/// The greatest amount of memory in bytes that a text keeps for the next record.
 const KEPT: usize = 1 << 20;
 
-/// An item that a reader of logs finds.
+/// An item that a reader of a log passes on.
 #[derive(Debug)]
 pub enum LogItem<'a> {
     Record(&'a mut Record),
-    /// A line, or the lines of a message, that cannot be read.
+    /// A line or a message that cannot be read.
     Unreadable {
         line: u64,
         why: Unreadable,
@@ -81,8 +83,8 @@ pub enum LogItem<'a> {
 
 #[cfg(test)]
 impl LogItem<'_> {
-    /// Describes the item for the messages of tests: its line, then its message and detail, or the reason for which it
-    /// cannot be read.
+    /// Describes the item in messages of tests: its line, then either its message and detail, or the reason for which
+    /// it cannot be read.
     pub fn told(&self) -> String {
         match self {
             LogItem::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
@@ -94,18 +96,18 @@ impl LogItem<'_> {
 /// The reason for which a line cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The line is not what the log's format has.
+    /// The line does not have the log's format.
     Format,
-    /// The line is not UTF-8.
+    /// The line is not valid UTF-8.
     Encoding,
-    /// The line is the last one, and its end is missing.
+    /// The line is the last one of the log, and its end is missing.
     CutShort,
 }
 
-/// The function that receives what a reader finds. An error ends the reading.
+/// The function that receives the items of a log. If it returns an error, reading ends with this error.
 pub type Sink<'a> = dyn FnMut(LogItem<'_>) -> Result<(), CaptureError> + 'a;
 
-/// Reports this number of messages that cannot be read, which begin in this line.
+/// Passes `count` unreadable messages, which begin in the given line, to `sink`.
 pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     (0..count).try_for_each(|_| sink(LogItem::Unreadable { line, why }))
 }

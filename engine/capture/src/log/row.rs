@@ -1,13 +1,13 @@
-//! Rows of `csvlog`: their columns, and the places where a row begins.
+//! Rows of `csvlog`: splits them into columns, and finds where a row begins.
 
 use super::fields::sqlstate;
 use super::words::{Part, part};
 use crate::time::Timestamp;
 
-/// The number of columns in each of the versions.
+/// The numbers of columns that a row can have: up to PostgreSQL 12, in version 13, and since version 14.
 pub const COLUMNS: [usize; 3] = [23, 24, 26];
 
-/// The columns that captures need, counted from 0.
+/// The indexes of the columns that captures need, counted from 0.
 pub mod column {
     pub const TIME: usize = 0;
     pub const USER: usize = 1;
@@ -23,21 +23,22 @@ pub mod column {
     pub const CONTEXT: usize = 18;
     pub const STATEMENT: usize = 19;
     pub const APPLICATION: usize = 22;
-    /// The type of the process, from 13 on.
+    /// The type of the process. Rows have this column since PostgreSQL 13.
     pub const BACKEND_TYPE: usize = 23;
 }
 
-/// The number of bytes within which the columns up to the SQLSTATE must stand, by which the beginning of a row is
-/// recognized.
+/// The number of bytes at the beginning of a row that are examined to recognize it. They must contain the columns up to
+/// the SQLSTATE.
 const LONGEST_HEAD: usize = 2048;
 
-/// The greatest length of a time, in bytes.
+/// The greatest length of a timestamp, in bytes.
 const LONGEST_TIME: usize = 48;
 
-/// Returns true if a row begins here: its first columns up to the SQLSTATE have the form that the server gives them.
-/// Within a quoted text quotes are doubled, so a row that is quoted in a statement is not taken for one.
+/// True if a row begins at the start of `line`: the columns up to the SQLSTATE have the form that the server gives
+/// them. CSV doubles the quotes within a quoted text, so a row that a statement quotes is not taken for a row of the
+/// log.
 pub fn begins_row(line: &[u8]) -> bool {
-    // Nearly all lines that begin no row have no time in front.
+    // The first column is checked first, because most lines that do not begin a row have no timestamp there.
     let is_time = |head: &[u8]| time(&String::from_utf8_lossy(head)).is_some();
     if !memchr::memchr(b',', &line[..line.len().min(LONGEST_TIME)]).is_some_and(|end| is_time(&line[..end])) {
         return false;
@@ -62,15 +63,15 @@ pub fn begins_row(line: &[u8]) -> bool {
         && sqlstate(columns[column::SQLSTATE]).is_some()
 }
 
-/// Reads the time of a column that has nothing else.
+/// Parses a column that contains only a timestamp.
 pub fn time(text: &str) -> Option<Timestamp> {
     Timestamp::take(text).filter(|(_, rest, _)| rest.is_empty()).map(|(time, ..)| time)
 }
 
-/// Takes a column and the comma behind it from the front of a row.
+/// Splits the first column and the comma behind it off a row. Returns the column and the rest of the row.
 fn head_column(row: &str) -> Option<(&str, &str)> {
     let Some(quoted) = row.strip_prefix('"') else {
-        // A row that JSON quotes has escaped quotes.
+        // A row that is quoted in JSON has backslashes before its quotes.
         return row.split_once(',').filter(|(text, _)| !text.contains('"'));
     };
     let mut end = 0;
@@ -84,8 +85,8 @@ fn head_column(row: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the places at which rows begin within a text. Rows are looked for because an earlier row was torn off there,
-/// so that the next one stands in the middle of a line.
+/// Returns the offsets at which rows begin within a text. If an earlier row was cut off, the next row begins in the
+/// middle of a line.
 pub fn rows_within(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     memchr::memchr_iter(b'-', text).filter_map(|dash| dash.checked_sub(4)).filter(|at| {
         let rest = &text[*at..];
@@ -94,8 +95,8 @@ pub fn rows_within(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Splits a row at its commas into fields, of which memory is kept for the next row. Returns the number of fields; 0 if
-/// a quote stands where none may.
+/// Splits a row at its commas into `fields`, whose memory is used again for the next row. Returns the number of fields;
+/// 0 if there is a quote where CSV does not allow one.
 pub fn split(row: &[u8], fields: &mut Vec<Vec<u8>>) -> usize {
     let (mut count, mut rest) = (0, row);
     loop {

@@ -1,4 +1,4 @@
-//! A log as lines: a file or standard input, unpacked if it is compressed.
+//! Reads the lines of a log from a file or from standard input, and decompresses them if necessary.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::envelope::{Envelope, Unwrapped, foreign_form};
 use super::line::{LONGEST_LINE, read_line};
 use crate::error::CaptureError;
 
-/// The number of bytes of a log that decide its format.
+/// The number of bytes at the beginning of a log from which its format is detected.
 const HEAD: u64 = 256 << 10;
 
 /// A log that is read once, line by line.
@@ -19,36 +19,36 @@ pub struct LogLines {
     name: String,
     line: Vec<u8>,
     counts: Rc<ReadCounts>,
-    /// True if lines end as on Windows. Elsewhere a carriage return belongs to the statement.
+    /// True if lines end with a carriage return and a line feed, as on Windows. If false, a carriage return belongs to
+    /// the text.
     has_returns: bool,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLine<'a> {
     /// The number of the line, counted from 1.
     pub number: u64,
     pub bytes: &'a [u8],
-    /// True if the end of the line is in the log.
+    /// True if the log contains the line's end. False for a last line that was cut off.
     pub is_whole: bool,
 }
 
 impl<'a> LogLine<'a> {
-    /// Returns the text, if it is UTF-8.
+    /// Returns the text of the line, or `None` if it is not valid UTF-8.
     pub fn text(&self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes).ok()
     }
 
-    /// Returns true if the line has zero bytes: a file system has put them in the place of lost data, since PostgreSQL
-    /// writes none.
+    /// True if the line has zero bytes. PostgreSQL writes none, so a file system has filled lost data with them.
     pub fn has_hole(&self) -> bool {
         memchr::memchr(0, self.bytes).is_some()
     }
 }
 
 impl LogLines {
-    /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be
-    /// cut.
+    /// Opens a file, or standard input for `-`. Returns a reader of its lines, and the beginning of the log, whose last
+    /// line may be incomplete.
     pub fn open(name: &str) -> Result<(Self, Vec<u8>), CaptureError> {
         let input: Box<dyn Read> = match name {
             "-" => Box::new(io::stdin()),
@@ -78,13 +78,13 @@ impl LogLines {
         Ok((Self { input, name: name.to_owned(), line: Vec::new(), counts, has_returns }, head))
     }
 
-    /// Makes lines of a text, for tests.
+    /// Returns the lines of a text, for tests.
     #[cfg(test)]
     pub fn of(text: &[u8]) -> Self {
         Self::new("test", Box::new(Cursor::new(text.to_vec()))).expect("memory can be read").0
     }
 
-    /// Reads the next line.
+    /// Returns the next line, or `None` at the end of the log.
     pub fn next(&mut self) -> Result<Option<LogLine<'_>>, CaptureError> {
         self.line.clear();
         self.line.shrink_to(1 << 20);
@@ -102,7 +102,8 @@ impl LogLines {
         Ok(Some(LogLine { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
     }
 
-    /// Returns the counts of how far the log is read. They are shared, and grow while the log is read further.
+    /// Returns the counts that show how far the log has been read. They are shared with this reader, which updates
+    /// them.
     pub fn counts(&self) -> Rc<ReadCounts> {
         Rc::clone(&self.counts)
     }
@@ -116,7 +117,7 @@ fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>)
     Ok((Box::new(Cursor::new(head.clone()).chain(input)), head))
 }
 
-/// A reader of a file that counts the bytes which have been read.
+/// A reader of a file that counts the bytes that were read.
 struct Counted {
     input: Box<dyn Read>,
     counts: Rc<ReadCounts>,
@@ -130,7 +131,7 @@ impl Read for Counted {
     }
 }
 
-/// Returns true if all lines of a text, of which the last one may be cut, end with a carriage return.
+/// True if all lines of a text end with a carriage return. The last line, which may be incomplete, is ignored.
 fn ends_as_on_windows(head: &[u8]) -> bool {
     let mut lines: Vec<&[u8]> = head.split(|c| *c == b'\n').collect();
     lines.pop();

@@ -1,4 +1,5 @@
-//! The format `stderr`: a prefix, a word and a text on each line; further lines of a text begin with a tab.
+//! Reads logs in the format `stderr`. Each line has a prefix, a keyword such as `LOG:` and a text. Further lines of the
+//! text begin with a tab.
 
 use super::fields::sqlstate;
 use super::mixed::messages_of_another_form;
@@ -11,10 +12,10 @@ use super::words::{Part, Severity, has_part};
 use crate::error::CaptureError;
 use crate::message;
 
-/// The length in bytes from which on a text is left out with its message: no statement of a client is so long.
+/// The length in bytes from which a text and its message are left out, because no statement of a client is so long.
 const LONGEST_TEXT: usize = 256 << 20;
 
-/// Reads a log to its end.
+/// Reads a log to its end, and passes its records to `sink`.
 pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut assembler = Assembler::new(prefix);
     while let Some(line) = lines.next()? {
@@ -23,29 +24,29 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
     assembler.finish(sink)
 }
 
-/// The assembler that makes records of lines.
+/// Assembles records from lines.
 pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,
     state: State,
-    /// True if the last message of the severity LOG had a SQLSTATE before its text: in a log either all of them do or
-    /// none does. `None` before the first such message.
+    /// True if the last message of severity LOG had a SQLSTATE before its text, as log_error_verbosity = verbose writes
+    /// it. In one log either all such messages have it or none. `None` before the first message of severity LOG.
     is_verbose: Option<bool>,
-    /// The hints and other parts that records do not have.
+    /// The text of hints and other message parts that records do not have.
     further: String,
-    /// The number of messages that begin within the lines of one that cannot be read.
+    /// The number of messages that begin within the lines of an unreadable message.
     swallowed: u64,
-    /// True if a row of csvlog has begun that goes on in the next line.
+    /// True if a row of csvlog has begun that continues in the next line.
     is_in_row: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No message has begun, or the one that has cannot be read.
+    /// No message has begun since the last complete one.
     Idle,
     /// A continued line belongs to this text of the record.
     In(Text),
-    /// A line of the message cannot be read.
+    /// The current message has a line that cannot be read.
     Spoiled(Unreadable),
 }
 
@@ -71,7 +72,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Takes the next line. A record is found when the line behind it shows that it is complete.
+    /// Processes the next line. A record is passed to `sink` when the line behind it shows that the record is complete.
     pub fn push(&mut self, line: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Some(text) = line.text() else {
             return self.spoil(line, Unreadable::Encoding, sink);
@@ -85,7 +86,8 @@ impl<'a> Assembler<'a> {
         let prefix = self.prefix;
         let has_odd_quotes = memchr::memchr_iter(b'"', line.bytes).count() % 2 == 1;
         if self.is_in_row {
-            // What looks like a message may be a part of the row's text: neither is captured.
+            // Text in this line that looks like a message may belong to the row. Neither the row nor the message is
+            // captured.
             self.is_in_row = !has_odd_quotes;
             self.finish(sink)?;
             return report(line.number, Unreadable::Format, u64::from(has_part(text)), sink);
@@ -113,15 +115,16 @@ impl<'a> Assembler<'a> {
                 self.go_on(part, text);
                 Ok(())
             }
-            // A part of a message that has begun before the log did.
+            // The line is part of a message that began before the log did.
             Some((.., text)) => {
                 self.finish(sink)?;
                 report(line.number, Unreadable::Format, messages_within_text(prefix, text), sink)
             }
-            // It may be the rest of a statement whose tabs are lost: without it the statement would be another one.
+            // The line may be the rest of a statement that has lost its tabs. Without the line the statement would be
+            // another one.
             None if self.has_statement() => {
                 self.give_up(Unreadable::Format);
-                // What is left of a message that was torn off may stand in it, too.
+                // The line may also contain the remains of a message that was cut off.
                 let may_begin = u64::from(within > 0 || prefix.may_begin(text));
                 self.swallowed += within + may_begin.max(messages_of_another_form(text));
                 Ok(())
@@ -137,7 +140,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reports the last record.
+    /// Passes the last record to `sink`.
     pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let swallowed = std::mem::take(&mut self.swallowed);
         match std::mem::replace(&mut self.state, State::Idle) {
@@ -163,8 +166,8 @@ impl<'a> Assembler<'a> {
         if self.record.severity == Severity::Log {
             self.is_verbose = Some(coded.is_some());
         }
-        // With log_error_verbosity = verbose the code stands before the text. Where no message of the log has shown yet whether
-        // it is so, a word without a digit is no code.
+        // With log_error_verbosity = verbose, the SQLSTATE stands before the text. As long as no message of the log has
+        // shown whether this is the case, a word without a digit is not taken for a SQLSTATE.
         let is_code = |code: &[u8; 5]| self.is_verbose.unwrap_or(code.iter().any(u8::is_ascii_digit));
         if let Some((code, rest)) = coded.filter(|(code, _)| is_code(code)) {
             self.record.sqlstate = Some(code).filter(|code| code != b"00000");
@@ -173,7 +176,7 @@ impl<'a> Assembler<'a> {
         self.record.message.push_str(message);
     }
 
-    /// Returns true if the part of a message that was read so far belongs to the message of a statement.
+    /// True if the part of the message that is being read contains a statement or belongs to one.
     fn has_statement(&self) -> bool {
         match self.state {
             State::In(Text::Message) => message::has_statement(&self.record.message),
@@ -220,7 +223,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Gives up the message that is being read.
+    /// Marks the message that is being read as unreadable.
     fn give_up(&mut self, why: Unreadable) {
         if matches!(self.state, State::In(_)) {
             self.swallowed += messages_within_texts(self.prefix, &self.record, &self.further);
@@ -228,7 +231,7 @@ impl<'a> Assembler<'a> {
         self.state = State::Spoiled(why);
     }
 
-    /// Gives up the message that a line belongs to, or the line if it belongs to none.
+    /// Marks as unreadable the message to which a line belongs, or only the line if it belongs to no message.
     fn spoil(&mut self, line: LogLine<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let text = String::from_utf8_lossy(line.bytes);
         let read = self.prefix.read(&text).map(|(matched, part, _)| (matched.pid, part));
@@ -238,8 +241,8 @@ impl<'a> Assembler<'a> {
             Some((pid, part)) => pid == self.record.pid && !matches!(part, Part::Message(_) | Part::Foreign(_)),
             None => false,
         };
-        // As in a line of no known form, the rest of a statement may be in it. The last line of a log that begins as messages do
-        // is one that the server was about to write.
+        // The line may contain the rest of a statement, like a line in an unknown format. But if the last line of the
+        // log begins like a message, it is a new message that the server had not finished writing.
         let is_next = !line.is_whole && self.prefix.may_begin(&text);
         let may_be_its = read.is_none() && !is_next && self.has_statement();
         if !is_its && !may_be_its {
@@ -254,10 +257,10 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// The greatest length of a part of a line in a message for the user, in characters.
+/// The greatest number of characters of a line that a message to the user shows.
 const SHOWN: usize = 100;
 
-/// Returns a line for a message, cut if it is long.
+/// Returns a line for a message to the user, shortened if it is long.
 pub fn shown(line: &str) -> String {
     let short: String = line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < line.len() { format!("{short}...") } else { short }
@@ -267,7 +270,7 @@ pub fn shown(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Returns what is found: message, detail and statement of records, or the line that cannot be read.
+    /// Reads a log. Returns the message, detail and statement of each record, and the lines that cannot be read.
     fn found(log: &[u8]) -> Vec<String> {
         let prefix = Prefix::parse("%m [%p] ").unwrap();
         let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! Messages that begin within a line: the one before them was torn off there, by a crash of the server or of its disk.
+//! Finds messages that begin within a line. A crash of the server or of its disk has then cut off the message before
+//! them.
 
 use super::prefix::Prefix;
 use super::record::Record;
@@ -7,10 +8,10 @@ use crate::message;
 use crate::parameters;
 use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
-/// The number of bytes before its word within which a message may begin.
+/// The greatest number of bytes between the beginning of a message and its keyword.
 const LONGEST_PREFIX: usize = 600;
 
-/// The greatest number of keywords of a text that are examined. A text with more of them was torn so often that an
+/// The greatest number of keywords that are examined in a text. A text with more keywords has lost so much data that an
 /// exact count is not worth the time.
 const MOST_WORDS: usize = 64;
 
@@ -19,16 +20,16 @@ pub fn messages_within(prefix: &Prefix, line: &str) -> u64 {
     count(prefix, line, |_| false)
 }
 
-/// Returns true if a message may begin within zero bytes that a file system has put in the place of lost data: the
-/// keyword of a message follows them, and the keyword of another message part stands before them.
+/// True if a message may begin within a hole of zero bytes, with which a file system has filled lost data: the keyword
+/// of a message follows the hole, and the keyword of another message part stands before it.
 pub fn begins_in_hole(prefix: &Prefix, line: &str) -> bool {
     let Some((hole, _)) = line.char_indices().rfind(|(_, c)| *c == '\0') else { return false };
     let first = part_ends(&line[hole..], prefix.ends_in_field()).next();
     has_part(&line[..hole]) && first.is_some_and(|end| is_message(&line[hole..hole + end]))
 }
 
-/// Returns how many messages begin within the texts of a record and its further parts because something was torn off
-/// there. Text that a statement or a parameter quotes is not counted.
+/// Returns the number of messages that begin within the texts of a record, or within its `further` message parts,
+/// because data were lost there. Text that a statement or a parameter quotes is not counted.
 pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) -> u64 {
     let Record { message, detail, context, statement, .. } = record;
     let is_list = |list: Option<&str>| list.is_some_and(|list| parameters::parse(list).is_some());
@@ -40,9 +41,12 @@ pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) ->
         .sum()
 }
 
-/// Returns how many messages of the server begin within a text of SQL because it was torn off. A message that the SQL
-/// quotes is not counted: it stands within a literal that ends, so that the text from it on has one quote too many. If
-/// the literal was torn off, it has no end, or the text of the message behind it is complete by itself.
+/// Returns the number of server messages that begin within an SQL text because data were lost there. A message that the
+/// SQL itself quotes is not counted.
+///
+/// A quoted message stands within a literal that has an end, so the text from the message on has one quote too many. If
+/// data were lost within a literal, either the literal has no end, or the text of the message behind it is balanced by
+/// itself.
 pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     if part_ends(text, prefix.ends_in_field()).next().is_none() {
         return 0;
@@ -57,12 +61,13 @@ pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     })
 }
 
-/// Returns a text with a symbol behind it. Where a literal or a comment does not end, the symbol is a part of it.
+/// Returns a text with a semicolon appended. If a literal or a comment of the text does not end, the semicolon becomes
+/// a part of it.
 fn closed(text: &str) -> String {
     format!("{text}\n;")
 }
 
-/// Returns true if the last literal or comment of a text ends in it.
+/// True if every literal and comment of a text ends within the text.
 fn is_closed(text: &str) -> bool {
     Tokens::of(&closed(text)).last().is_some_and(|token| token.is_symbol(";"))
 }
@@ -72,8 +77,8 @@ fn count(prefix: &Prefix, text: &str, is_quoted: impl Fn(usize) -> bool) -> u64 
     ends.filter(|end| begins_before(prefix, text, *end)).count() as u64
 }
 
-/// Returns true if a message begins in a text before `end`, at which a keyword ends: its prefix and keyword are
-/// complete there.
+/// True if a message begins in `text` and its keyword ends at byte `end`, so that both its prefix and its keyword are
+/// complete.
 fn begins_before(prefix: &Prefix, text: &str, end: usize) -> bool {
     let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
     let from = line.max(end.saturating_sub(LONGEST_PREFIX));

@@ -1,72 +1,72 @@
-//! The words with which a server begins the parts of a message: severities and further parts.
+//! The keywords with which a server begins the parts of a message: severities such as `ERROR`, and others such as
+//! `DETAIL`.
 
 /// The kind of a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The part is the message itself.
+    /// The message itself.
     Message(Severity),
     Detail,
     Context,
-    /// The part is the statement that failed.
+    /// The text of the statement that failed.
     Statement,
-    /// The part is a hint, an internal query, a location or a backtrace.
+    /// A hint, an internal query, a location or a backtrace.
     Other,
-    /// The part is in a language other than English.
+    /// A part whose keyword is in a language other than English.
     Foreign(Language),
 }
 
-/// The severity of a message, as far as captures need it.
+/// The severity of a message, as far as captures distinguish severities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Severity {
     #[default]
     Log,
-    /// A statement has failed.
+    /// The error of a statement.
     Error,
-    /// The session has failed, perhaps between statements.
+    /// An error that ends the session. It may occur between statements.
     Fatal,
-    /// Warnings, notices and debug messages.
+    /// A warning, a notice or a debug message.
     Other,
 }
 
-/// The English name of a language.
+/// A language, as its English name.
 pub type Language = &'static str;
 
-/// Takes the word of a part from the front of a line behind its prefix. Returns the text of the part.
+/// Splits the keyword off a line whose prefix has been removed. Returns the kind of message part and its text.
 pub fn take_part(line: &str) -> Option<(Part, &str)> {
     let word_end = line.as_bytes().iter().take(LONGEST_WORD).position(|c| *c == b':')?;
     let text = line[word_end..].strip_prefix(":  ")?;
     Some((part(line[..word_end].trim_end())?, text))
 }
 
-/// Takes a word in capital letters and its colon from the front of a line: the keyword of a message part in a language
-/// that is not known.
+/// Splits a word in capital letters and its colon off a line. It is taken for a keyword in an unknown language.
 pub fn take_unknown_part(line: &str) -> Option<(Part, &str)> {
     let (word, text) = line.split_once(":  ").filter(|(word, _)| word.len() <= LONGEST_WORD)?;
     let is_word = word.chars().count() > 1 && word.chars().all(|c| c.is_alphabetic() && !c.is_lowercase());
     is_word.then_some((Part::Foreign("another language"), text))
 }
 
-/// The greatest length of a word, in bytes. The longest one is Chinese.
+/// The greatest length of a keyword in bytes. The longest keyword is Chinese.
 const LONGEST_WORD: usize = 60;
 
-/// Returns true if a message part, such as `LOG:` or `DETAIL:`, begins somewhere in a line.
+/// True if a message part begins somewhere in a line: the line contains a keyword such as `LOG:` or `DETAIL:`.
 pub fn has_part(line: &str) -> bool {
     part_ends(line, false).next().is_some()
 }
 
-/// Returns the places in a text where keywords of messages end, whatever prefix stands before them: the places of their
-/// colons. The character before a keyword must not be a letter, unless `may_follow_letter`.
+/// Returns the offsets of the colons behind the keywords in a text, whatever prefix stands before them. The character
+/// before a keyword must not be a letter, unless `may_follow_letter` is true.
 pub fn part_ends(text: &str, may_follow_letter: bool) -> impl Iterator<Item = usize> + '_ {
     let colons = memchr::memmem::find_iter(text.as_bytes(), b":  ");
     colons.filter(move |colon| part_before(&text[..*colon], may_follow_letter).is_some())
 }
 
-/// Returns true if a text, which was cut before a colon, ends with the keyword of a message, such as `LOG`.
+/// True if a text, which was cut before a colon, ends with the keyword of a message, such as `LOG`.
 pub fn is_message(text: &str) -> bool {
     matches!(part_before(text, true), Some(Part::Message(_) | Part::Foreign(_)))
 }
 
-/// Returns the kind of message part whose keyword, such as `ERROR` or `DETAIL`, a text ends with.
+/// Returns the kind of message part whose keyword, such as `ERROR` or `DETAIL`, stands at the end of a text.
 fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
     let before = text.trim_end();
     let mut from = before.len().saturating_sub(LONGEST_WORD);
@@ -80,7 +80,7 @@ fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
     starts.find_map(|(at, _)| part(&before[from + at..]))
 }
 
-/// Returns the part that begins with this word.
+/// Returns the kind of message part that has this keyword.
 pub fn part(word: &str) -> Option<Part> {
     Some(match word {
         "LOG" => Part::Message(Severity::Log),
@@ -97,22 +97,23 @@ pub fn part(word: &str) -> Option<Part> {
     })
 }
 
-/// Returns the language of a message whose first words are known in it.
+/// Returns the language of a message that begins with translated words such as those for "statement: "; `None` for
+/// English.
 pub fn language_of(message: &str) -> Option<Language> {
     let is_its = |language: &&Translation| language.heads.iter().any(|head| message.starts_with(head));
     LANGUAGES.iter().find(is_its).map(|language| language.name)
 }
 
-/// The words of a language that differ from the English ones.
+/// The keywords of a language that differ from the English ones.
 struct Translation {
     name: Language,
-    /// The translated severities, such as `ERROR`, and parts of messages, such as `DETAIL`.
+    /// The translated keywords: severities such as `ERROR`, and other message parts such as `DETAIL`.
     words: &'static [&'static str],
-    /// The beginnings of "statement: ", "duration: " and "connection received: ".
+    /// The translated beginnings of the messages "statement: ", "duration: " and "connection received: ".
     heads: &'static [&'static str],
 }
 
-/// The languages, with words from the message catalogs of PostgreSQL 15 (`src/backend/po`).
+/// The supported languages. Their words are from the message catalogs of PostgreSQL 15 (`src/backend/po`).
 #[rustfmt::skip]
 const LANGUAGES: &[Translation] = &[
     Translation {

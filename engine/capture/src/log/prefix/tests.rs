@@ -1,4 +1,4 @@
-//! Prefixes as servers write them.
+//! Checks prefixes with lines as servers write them.
 
 use super::super::words::Severity;
 use super::*;
@@ -100,7 +100,8 @@ fn a_user_may_have_an_at_sign() {
     assert_eq!((found.user.as_str(), found.database.as_str()), ("jane@example.com", "shop"));
 }
 
-/// Prefixes that a common one also matches, with a field of theirs in a name.
+/// Each of these prefixes resembles a common prefix, which fits its lines too but reads an additional field as a part
+/// of a name.
 #[test]
 fn a_guess_that_finds_a_further_field_in_a_name_is_refuted() {
     for (prefix, line) in [
@@ -162,7 +163,7 @@ fn a_prefix_without_session_or_time_is_refused() {
 
 #[test]
 fn a_field_has_no_other_one_in_it() {
-    // The message before was torn off within its prefix.
+    // The message before this one was cut off within its prefix.
     let whole = "2026-11-23 08:00:00.123 UTC";
     for (prefix, begin) in [
         ("%m %p %x/%v %d: ", "2026-11-23 08:00:00.123 UTC 77 0/3/17 db: "),
