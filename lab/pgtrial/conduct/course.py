@@ -68,7 +68,8 @@ class Course:
     """A function that returns the statements of the load, so that they can be explained after the load. It is None if
     the plans of earlier trials are valid for this one too, or if the study records no plans."""
     with_drawn_statistics: bool = False
-    """True if ANALYZE drew the planner's statistics for this trial, so that its plans may differ from earlier ones."""
+    """True if ANALYZE drew the planner's statistics for this trial, so that its plans may differ from the plans of
+    earlier trials."""
     loads_begin: float | None = None
     """The time at which all loads that alternate with this one begin, by time.monotonic(). It is None as long as it is
     not known, and if no loads alternate."""

@@ -34,8 +34,8 @@ _holding = _Holding()
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Postpones signals: a signal that arrives within the context is raised as Interrupted when the outermost such
-    context ends.
+    """Postpones signals: a signal that arrives within the context is raised as Interrupted when the outermost context
+    of this kind ends.
 
     The lab starts processes and threads within this context. Starting takes a while on a busy machine, and pgtrial
     cannot end a process or thread that is only half started.

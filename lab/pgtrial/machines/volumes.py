@@ -249,7 +249,8 @@ class Pool(Change):
         return ["zpool", "create", "-f", "-m", str(self.target), *options, *properties, self.name, str(self.device)]
 
     def verify(self, machine: Machine) -> None:
-        """Checks that each property has the value that the study asks for. Raises HostError for one that differs."""
+        """Checks that each property has the value that the study asks for. Raises HostError if a property has another
+        value."""
         for wanted in self.properties:
             name, _, value = wanted.partition("=")
             present = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()

@@ -52,7 +52,7 @@ def check_connections(arm: str, setup: Given, needs: Needs, connection: Session)
     """
     of_lab = LAB_CONNECTIONS + bool(
         setup.settings
-    )  # one more session, since the one that has changed the settings stays open
+    )  # one more connection: the session that has changed the settings stays open
     wanted, deadline = needs.clients + of_lab, time.monotonic() + LEAVING_S
     while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
         limit, taken, what, cure = passed[0]

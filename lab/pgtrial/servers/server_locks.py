@@ -79,7 +79,8 @@ class _LockSession:
             self._release()
             raise _CannotLock(one_line(error)) from None
         if other is not None:
-            # if both of two labs kept the lock and tried again, neither would ever see itself alone
+            # release it before the next attempt: if two labs kept their locks, each would find the lock of the other
+            # forever
             self._release()
         return other
 

@@ -1,5 +1,5 @@
-"""The journals of undo on this machine: those of the runs, with the changes that the runs have to undo, and that of the
-state directory, with the data that pgtrial has made on given servers.
+"""The journals of undo on this machine. The journal of a run records the changes that the run has to undo. The journal
+of the state directory records the data that pgtrial has made on given servers.
 
 The lists in this module name every kind of record. All code that lists, undoes or forgets changes gets its journals
 here.

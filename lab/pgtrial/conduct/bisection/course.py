@@ -15,8 +15,9 @@ after that goes to the last study.
 
 Each study has the whole error of 5%, and a commit that changes nothing is named in at most 5% of bisections. The reason
 is that only the earlier studies determine which commit remains. The order of the trials in the last study is drawn
-independently of them, and with such an order a commit that equals its parent differs from it in at most 5% of cases. If
-an earlier study was wrong, the bisection finds no answer, but does not name a wrong commit.
+independently of the earlier studies, and with an order drawn in this way, a study of a commit that equals its parent
+finds a difference in at most 5% of cases. If an earlier study was wrong, the bisection finds no answer, but does not
+name a wrong commit.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class Course:
 
 @dataclass(frozen=True)
 class _Half:
-    """Half of the difference in speed between GOOD and BAD. It is the threshold between good commits and bad ones."""
+    """Half of the difference in speed between GOOD and BAD. It is the threshold between good and bad commits."""
 
     difference: float
     """Half of the difference in speed (of its log-ratio), as a share."""
