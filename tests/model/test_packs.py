@@ -143,7 +143,7 @@ WRONG_WORKLOADS = {
     "unknown": ("pack:queu", "no pack called 'queu' comes with pgtrial; did you mean 'queue'"),
     "unknown mix": ("pack:kv/G", "the pack kv has no mix 'G'; it has A, B"),
     "mix of a pack without": ("pack:queue/A", "the pack queue has no mix 'A'; it has none"),
-    "twice": (["pack:kv", "pack:kv/A"], "lists the pack kv/A more than once"),
+    "twice": (["pack:kv", "pack:kv/A"], "the pack kv/A is listed more than once"),
     "two of one name": (["pack:queue", "./queue"], "another workload has the same name as the pack queue"),
     "script of its name": (["pack:queue", "./own/queue"], "own/queue has the same name as a pack of the study"),
     "name": ("./my pack", "'my pack' cannot be the name of a pack"),

@@ -147,7 +147,7 @@ def test_files_that_are_no_queries_are_refused(folder: Path) -> None:
     with pytest.raises(StudyError, match=r"the file q01\.sql of the suite queries is not a text in UTF-8"):
         study(folder)
     (folder / "empty").mkdir()
-    with pytest.raises(StudyError, match="the suite empty has no query"):
+    with pytest.raises(StudyError, match="the suite empty has no queries"):
         study(folder, workload="suite:empty")
 
 

@@ -71,7 +71,7 @@ def test_the_true_offset_is_within_the_error_however_the_delay_is_divided(ways):
 
 def test_a_clock_that_is_an_hour_off_is_refused_with_the_machines_name():
     check_offset("node-1", Offset(-3599.0, 0.001, 0.002))
-    with pytest.raises(ArmError, match="the clock of the machine node-1 is 1h 5min behind the lab's; set it"):
+    with pytest.raises(ArmError, match="the clock of the machine node-1 is 1h 5min behind the lab's; set that clock"):
         check_offset("node-1", Offset(-3900.0, 0.001, 0.002))
     with pytest.raises(ArmError, match="is 24h ahead of the lab's"):
         check_offset("node-1", Offset(86_400.0, 0.001, 0.002))

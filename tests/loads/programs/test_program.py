@@ -86,7 +86,7 @@ def test_the_server_is_in_the_environment_alone(program, monkeypatch):
         ("""'{"batch": 1, "ms": "0.1", "operations": 5}'""", "ms has to be a number above 0"),
         ("""'{"batch": 1, "ms": 0.1, "operations": 0}'""", "operations has to be a whole number from 1"),
         ("""'{"batch": 1, "ms": 0.1, "operations": 1.5}'""", "operations has to be a whole number from 1"),
-        ("""'{"batch": 1, "ms": 86400000, "operations": 5}'""", "it claims 86,400,000.000 ms, and "),
+        ("""'{"batch": 1, "ms": 86400000, "operations": 5}'""", "it claims 86,400,000.000 ms, but only "),
     ],
 )
 def test_what_is_no_batch_is_said_with_its_line(program, line, complaint):
@@ -133,7 +133,7 @@ def test_a_password_is_in_no_message(program):
     quotes = program(says("__import__('os').environ['PGPASSWORD']"), PGPASSWORD="s3cret")
     with quotes as client, pytest.raises(TrialError) as raised:
         client.run_batch()
-    assert "no JSON, '***'" in str(raised.value)
+    assert "is not JSON, '***'" in str(raised.value)
 
 
 def test_silence_ends_with_the_limit(program):
