@@ -106,7 +106,7 @@ def test_a_commit_next_to_one_that_does_not_build_is_not_named_alone(repository,
     measured(from_number(7, 0.94), broken=("c6",))
     assert run_bisect() == 2
     printed = capsys.readouterr().out
-    assert "one of 2 commits makes the difference; the others were skipped" in printed
+    assert "one of 2 commits makes the difference, but it is not known which; the others were skipped" in printed
     assert [f"{repository.git('rev-parse', tag)} change {tag[1:]}" in printed for tag in ("c6", "c7")] == [True, True]
 
 

@@ -125,7 +125,7 @@ def test_a_rehearsal_that_never_ends_has_a_limit(study, monkeypatch):
     monkeypatch.setattr(stage, "SHORTEST_LIMIT_S", 1.0)
     message = refusal(study("SELECT 1;\nSELECT pg_sleep(1000);\n"))
     assert (
-        "orders.sql: it was still running after 2s, the time limit of a rehearsal, on base; take a statement that"
+        "orders.sql: it was still running after 2s, the time limit of a rehearsal, on base; write a statement that"
         in message
     )
 

@@ -191,7 +191,7 @@ def test_a_copy_under_the_first_name_is_said_to_stay(one, spec_in, workspace):
         session.execute("ALTER DATABASE two RENAME TO one")
     with one.connect_as_user() as session:
         before = session.execute(_OBJECTS).fetchall()
-        assert "stays, which is a copy" in remove(workspace, _record(workspace, one))
+        assert "stays, since it is a copy" in remove(workspace, _record(workspace, one))
         assert session.execute(_OBJECTS).fetchall() == before
 
 

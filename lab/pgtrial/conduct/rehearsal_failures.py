@@ -57,7 +57,7 @@ def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
         )
     if "has no value" in failure.words:
         return f"give the variable a value by \\set, or by --values NAME=TABLE.COLUMN{marks.file_key('load', 'values')}"
-    if "the limit of a rehearsal" in failure.words:
+    if "time limit of a rehearsal" in failure.words:
         return TOO_LONG
     return "correct the script, and run the study again"
 
