@@ -185,7 +185,7 @@ def test_a_job_has_a_limit(started, tmp_path, monkeypatch):
     [
         ({"runs": 3}, "--runs applies only to a suite of queries; add --workload suite:FOLDER, or remove --runs"),
         ({"workload": "job:index.sql", "cache": "os"}, "--cache applies only to a suite of queries; add"),
-        ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked is for a suite of queries"),
+        ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked applies only to a suite of queries"),
         ({"limit": "2min"}, "--limit applies only to a suite of queries or a job; add"),
         ({"workload": "suite:joins", "cache": "hot"}, "--cache must be 'warm', 'os' or 'cold'"),
         ({"workload": "suite:joins", "unchecked": "q77"}, "--unchecked: there is no query 'q77' in joins"),

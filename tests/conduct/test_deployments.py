@@ -56,7 +56,7 @@ def test_blocks_that_cannot_be_shared_out_are_refused_with_the_nearest_number_th
         ({"dsn": "host=c"}, r"\[arms.a\] names 4 deployments and \[arms.b\] 1; name as many in each"),
         ({"postgres": "18"}, r"\[arms.a\] names 4 deployments and \[arms.b\] 1; name as many in each"),
         ({"dsn": ["host=c", "host=c"]}, "names a server twice"),
-        ({"dsn": ["host=c", " "]}, "it is empty"),
+        ({"dsn": ["host=c", " "]}, "a connection string is empty"),
         ({"dsn": []}, "at least 1 item"),
     ],
 )

@@ -130,7 +130,7 @@ def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, wor
     assert any("Index Scan using orders_customer" in line or "Scan on orders_customer" in line for line in before)
     assert not any("orders_customer" in line for line in after)
     assert any("Filter: (customer = " in line for line in after)
-    assert "no index: the plans of the statements that got slower" in told
+    assert "no index: explaining the statements that got slower" in told
     brief_line = next(line for line in brief(data.result, data.plan).headlines[0].lines if line.label == "slower")
     assert brief_line.text.startswith(f"{len(slower)} of ")
     assert HISTORY[:30] in brief_line.text

@@ -359,7 +359,7 @@ def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tm
         ({"cpus": "first"}, "is no list of CPUs"),
         ({"numa": "0-99"}, "of the NUMA nodes 0-99 these are not usable here: "),
         ({"numa": "all"}, "'all' is no list of NUMA nodes"),
-        ({"huge_pages": "2MB", "settings": {"shared_buffers": "7000GB"}}, "and .* GB of memory are free"),
+        ({"huge_pages": "2MB", "settings": {"shared_buffers": "7000GB"}}, "but only .* GB of memory are free"),
         (
             {"huge_pages": "2MB", "settings": {"huge_pages": "try"}},
             "pgtrial sets huge_pages itself because of huge_pages = '2MB'",

@@ -83,7 +83,7 @@ def test_the_same_study_with_another_text_is_another_study(file, tmp_path, monke
     other, there = find_or_create(read_study(file), None, anew=False)
     assert not there
     assert other.path != first.path
-    with pytest.raises(StoreError, match="holds another study"):
+    with pytest.raises(StoreError, match="has another study than the one to run"):
         find_or_create(read_study(file), first.path, anew=False)
 
 

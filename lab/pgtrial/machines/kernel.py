@@ -248,8 +248,7 @@ class HugePages(Change):
                 return
             raise HostError(
                 f"{self.pages} huge pages of {self.size} take {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB of "
-                "memory "
-                "are free; lower shared_buffers"
+                "memory are free; lower shared_buffers"
             )
         self._ask(machine)
         for pause in PAUSES_S:
