@@ -127,7 +127,7 @@ options does.
 def test_a_value_that_each_login_sets_goes_before_alter_system(given, workspace):
     execute(given, *LOGIN)
     before = automatic(given).read_bytes()
-    with pytest.raises(StudyError, match=r"since a trigger of logins, or of the pooler, sets it with precedence"):
+    with pytest.raises(StudyError, match=r"since a login event trigger or the pooler sets it with precedence"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_bytes() == before
 

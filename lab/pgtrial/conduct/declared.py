@@ -62,8 +62,8 @@ def metrics_in_words(plan: Plan) -> str:
         fewest = transactions_for(promise.percentile) / plan.duration_s
         return (
             f"{first} decides, the highest rate with {promise.label} and failures up to "
-            f"{as_written(promise.failures)}; a probe has 100 slower transactions from {fewest:,.0f}/s on, and is up "
-            f"to {LONGER} times as long below"
+            f"{as_written(promise.failures)}; at {fewest:,.0f}/s or more a probe has 100 transactions that are slower "
+            f"than the percentile, and at lower rates it is up to {LONGER} times as long"
         )
     if not others:
         return f"{first} decides"

@@ -180,7 +180,11 @@ def in_words(plan: Plan, design: Design) -> Iterator[str]:
     if chosen.preliminary is None:
         yield f"about {both}: {fits}; a block before them, which does not count, sets both lengths"
         return
-    noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
+    noise = (
+        ", the length with which the study finds the smallest differences in the noise of this machine"
+        if chosen.from_noise
+        else ""
+    )
     yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
     total_s = chosen.preliminary.wall_s + plan.max_blocks * lengths.block_s
     if total_s > OVERRUN * design.verdict.budget and design.verdict.blocks is None:

@@ -101,7 +101,7 @@ class Stage:
             failure = self._run("pgbench", options, reading.environment())
             if failure is None or failure.sqlstate != _WRITES:
                 return self.failed(script, failure) if failure is not None else None
-            self.say("the query changes data: each trial begins on a fresh copy, and its rows change while it runs")
+            self.say("the query changes data: each trial begins on a fresh copy, and the rows change during the trial")
         failure = self._run("pgbench", options, self.target.environment())
         return self.failed(script, failure) if failure is not None else None
 

@@ -53,7 +53,7 @@ _WINNERS = {
         "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
     ),
     "client": ("an option of the connection (dsn, PGOPTIONS)", "remove it there"),
-    "session": ("a trigger of logins, or of the pooler,", "remove it for the study"),
+    "session": ("a login event trigger or the pooler", "remove it for the study"),
     "override": ("the server itself", "which pgtrial cannot change"),
 }
 """For each `source` in pg_settings that has precedence over postgresql.auto.conf: a phrase that says where the value is
