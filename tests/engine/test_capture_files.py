@@ -128,13 +128,13 @@ def test_what_cannot_be_used_is_counted_with_its_first_line(tmp_path: Path) -> N
         (
             "Nov 23 08:00:00 db1 7 LOG:  a\n",
             [],
-            'no line of "{log}" begins with a known log_line_prefix; the first one is: Nov 23 08:00:00 db1 7'
-            " LOG:  a. Give the server's with --prefix (SHOW log_line_prefix)",
+            'no line of "{log}" begins with a known log_line_prefix; the first line is: Nov 23 08:00:00 db1 7'
+            " LOG:  a. Give the server's log_line_prefix with --prefix (SHOW log_line_prefix)",
         ),
         (
             "Nov 23 08:00:00 db1 postgres[7]: [3-1] LOG:  a\n",
             [],
-            'the log "{log}" is of syslog, which cuts long statements and has no year; log with log_destination =',
+            'the log "{log}" was written by syslog, which cuts long statements and has no year; log with ',
         ),
         (
             QUERY + line("[user=app] LOG:  statement: select 2"),
@@ -144,7 +144,7 @@ def test_what_cannot_be_used_is_counted_with_its_first_line(tmp_path: Path) -> N
         (
             QUERY,
             ["--prefix=%t %p "],
-            "no line of \"{log}\" begins with the prefix '%t %p '; the first one is: 2026-11-23 08:00:00.000 UTC [7] "
+            "no line of \"{log}\" begins with the prefix '%t %p '; the first line is: 2026-11-23 08:00:00.000 UTC [7] "
             "LOG:  statement: select 1. Give the server's log_line_prefix with --prefix; it looks like '%m [%p] '",
         ),
         (QUERY, ["--prefix=%m "], 'the prefix "%m " does not say which session a line is of'),

@@ -21,19 +21,21 @@ pub enum CaptureError {
     )]
     OtherJson(String),
     #[error(
-        "no line of \"{log}\" begins with a known log_line_prefix; the first one is: {first}. Give the server's with --prefix \
-         (SHOW log_line_prefix)"
+        "no line of \"{log}\" begins with a known log_line_prefix; the first line is: {first}. Give the server's \
+         log_line_prefix with --prefix (SHOW log_line_prefix)"
     )]
     UnknownPrefix { log: String, first: String },
     #[error(
-        "no line of \"{log}\" begins with the prefix '{prefix}'; the first one is: {first}. Give the server's log_line_prefix with \
+        "no line of \"{log}\" begins with the prefix '{prefix}'; the first line is: {first}. Give the server's log_line_prefix with \
          --prefix{}", guess.as_ref().map_or(String::new(), |guess| format!("; it looks like '{guess}'"))
     )]
     AnotherPrefix { log: String, prefix: String, first: String, guess: Option<String> },
-    #[error("line {line} of the log {why}: {text}. Give the server's with --prefix (SHOW log_line_prefix)")]
+    #[error(
+        "line {line} of the log {why}: {text}. Give the server's log_line_prefix with --prefix (SHOW log_line_prefix)"
+    )]
     RefutedPrefix { line: u64, why: String, text: String },
     #[error(
-        "line {line} of \"{log}\" is of {by_prefix} by log_line_prefix, and of {by_message} by its message. Give the server's \
+        "in line {line} of \"{log}\" the log_line_prefix shows {by_prefix}, but the message names {by_message}. Give the server's \
          log_line_prefix with --prefix (SHOW log_line_prefix)"
     )]
     OtherNames { line: u64, log: String, by_prefix: String, by_message: String },
@@ -66,13 +68,21 @@ pub enum CaptureError {
         "the logs have no statements. Set log_statement = 'all' or log_min_duration_statement = 0 on the server and log again"
     )]
     NoStatements,
-    #[error("line {line} of \"{file}\" is cut short: a quote has no end")]
+    #[error(
+        "line {line} of \"{file}\" is cut short: a quote has no end; write the file again \
+         with the queries of \"pgtrial capture --queries\""
+    )]
     OpenQuote { file: String, line: u64 },
-    #[error("line {line} of \"{file}\" is not UTF-8")]
+    #[error("line {line} of \"{file}\" is not UTF-8; write the file again with client_encoding = 'UTF8'")]
     NotUtf8 { file: String, line: u64 },
-    #[error("line {line} of \"{file}\" is not a row of CSV like its header")]
+    #[error(
+        "line {line} of \"{file}\" has another number of fields than the header; write the file again \
+         with the queries of \"pgtrial capture --queries\""
+    )]
     NotARow { file: String, line: u64 },
-    #[error("\"{file}\" has no column {column}; write it anew with the queries of \"pgtrial capture --queries\"")]
+    #[error(
+        "\"{file}\" has no column {column}; write the file again with the queries of \"pgtrial capture --queries\""
+    )]
     NoColumn { file: String, column: String },
     #[error("{column} in line {line} of \"{file}\" is not a number: \"{text}\"")]
     NotANumber { file: String, line: u64, column: String, text: String },
@@ -100,14 +110,14 @@ pub enum PrefixError {
     #[error("the prefix \"{prefix}\" has %{letter}, which PostgreSQL does not know. Give log_line_prefix as it is set")]
     UnknownEscape { prefix: String, letter: char },
     #[error(
-        "the prefix \"{0}\" does not say which session a line is of, and when it was written. Log with %p or %c, and with %m, %n or %t"
+        "the prefix \"{0}\" does not say which session a line is of, or when it was written. Log with %p or %c, and with %m, %n or %t"
     )]
     NoSession(String),
 }
 
 /// The error about a text that names no time zone. The message is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")]
+#[error("\"{0}\" is not a time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")]
 pub struct UnknownZone(pub String);
 
 /// The reason for which a time in a log cannot be converted to UTC. Each message continues "the log has a time in".

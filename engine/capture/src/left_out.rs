@@ -97,9 +97,9 @@ impl Reason {
             }
             Self::CopyData => "COPY commands from or to the client: their rows are not in a log",
             Self::CursorFetch => {
-                "fetches of further rows of a statement in the extended protocol, or executions of one named \"fetch from ...\""
+                "fetches of further rows of a statement in the extended protocol, or executions of a statement named \"fetch from ...\""
             }
-            Self::FunctionCall => "function calls by the fast path",
+            Self::FunctionCall => "function calls over the fast-path interface",
             Self::DurationAlone => {
                 "durations of statements whose text is not logged: set log_statement = 'all' or log_min_duration_statement = 0"
             }
@@ -108,11 +108,12 @@ impl Reason {
             }
             Self::ErrorAlone => "errors of statements whose text is not logged: set log_min_error_statement = error",
             Self::ValuesCut => {
-                "values that end in \"...\" and are replayed so: log_parameter_max_length may have cut them; set it to -1"
+                "values that end in \"...\" and are replayed like that: log_parameter_max_length \
+                 may have cut them; set it to -1"
             }
             Self::ReplacedWhole => {
-                "statements that are replaced as a whole and fail when they are replayed: their quotes do not pair, or they \
-                 failed because the server could not read them, so values cannot be told from the rest"
+                "statements that are replaced by tokens as a whole and fail when they are replayed: their quotes \
+                 do not pair, or they failed because the server could not read them, so it is not certain which parts of them are values"
             }
             Self::CancelledUnknown => {
                 "statements that were cancelled, without the time at which they began, so that a replay cannot cancel them in \
@@ -123,12 +124,12 @@ impl Reason {
                  BEGIN and COMMIT"
             }
             Self::BatchUnknown => {
-                "statements that write, each right behind an equal one: they may have been a batch, and are replayed as a \
-                 transaction each; log with %v, or as csvlog or jsonlog"
+                "statements that write, each right behind an equal statement: they may have been a batch, but each is \
+                 replayed as a transaction of its own; log with %v, or as csvlog or jsonlog"
             }
             Self::TypesUnknown => {
-                "statements with bound parameters in functions or arithmetic, whose types are not in a log: they may fail or answer \
-                 otherwise; write casts into them, such as $1::int"
+                "statements with bound parameters in functions or arithmetic, whose types are not in a log: in a replay they \
+                 may fail or return something else; write casts into the statements, such as $1::int"
             }
             Self::Plan => {
                 "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"
@@ -136,25 +137,25 @@ impl Reason {
             Self::Damaged => {
                 "compressed parts of a log that are cut off or damaged: their text may be wrong, and what is behind them is missing"
             }
-            Self::Unreadable(Problem::Format) => "lines that are not of the log's format",
+            Self::Unreadable(Problem::Format) => "lines that do not have the log's format",
             Self::Unreadable(Problem::Encoding) => {
                 "messages that are not UTF-8: log a database of another encoding by itself"
             }
-            Self::Unreadable(Problem::CutShort) => "messages at the end of a log whose rest is missing",
+            Self::Unreadable(Problem::CutShort) => "messages that are cut off at the end of a log",
             Self::UnknownDatabase => {
                 "statements whose database is not in the log: log with %d, with log_connections, or without --database"
             }
             Self::OtherDatabase => "statements in other databases",
             Self::OtherApplication => {
-                "statements of other applications, or of ones that are not in the log: log with %a or log_connections"
+                "statements of other applications, or of applications whose names are not in the log: log with %a or log_connections"
             }
             Self::OtherTime => "statements before --from or after --to",
             Self::OtherCommand => {
-                "calls of other commands than SELECT, INSERT, UPDATE, DELETE and MERGE: which transactions were begun and ended \
-                 is not counted"
+                "calls of commands other than SELECT, INSERT, UPDATE, DELETE and MERGE, such as BEGIN: the server does not \
+                 count which statements were in one transaction"
             }
             Self::ValuesUnknown => {
-                "calls of statements with a value that is compared with no column, or with one of an unknown type"
+                "calls of statements with a value that is not compared with a column, or with a column of an unknown type"
             }
             Self::HiddenText => "calls of statements whose text the role may not see: grant it pg_read_all_stats",
         }

@@ -1,4 +1,4 @@
-//! The making of a capture of logs, from opening the first one to `capture.json`.
+//! Makes a capture from logs or from a server's statistics, from opening the first file to writing `capture.json`.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -21,37 +21,37 @@ use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
 use crate::zones::Zones;
 
-/// The parameters of a capture: its sources, and which part of them is taken.
+/// What to capture: the logs or statistics, and which statements in them.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOrder {
-    /// The paths in the order of their times, or `-` for standard input.
+    /// The paths of the logs in the order of their times, or `-` for standard input.
     pub logs: Vec<String>,
-    /// The prefix of the logs' lines; `None` to guess it.
+    /// The log_line_prefix of the logs; `None` to guess it.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
-    /// The time zone of the times in the logs, as far as it is known.
+    /// The time zones of the times in the logs, as far as they are known.
     pub zones: Zones,
-    /// The server's statistics from which a capture is made, in place of logs.
+    /// The server's statistics from which the capture is made; `None` to make it from the logs.
     pub mix: Option<Mix>,
     pub anonymize: bool,
-    /// The program's name and version.
+    /// The name and version of the program, which the capture records.
     pub made_by: String,
-    /// True once the capture has to end early, because a signal interrupts it.
+    /// Set to true when a signal asks to stop. The capture is then abandoned.
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// The progress of reading.
+/// How much of the logs has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadProgress {
     pub read: u64,
-    /// The size of all logs, in bytes; unknown for standard input.
+    /// The size of all logs in bytes; `None` if standard input is among them.
     pub total: Option<u64>,
 }
 
-/// The number of records between two reports of progress.
+/// The number of records after which progress is reported.
 const STRIDE: u64 = 1024;
 
-/// Reads the logs and writes the capture.
+/// Reads the logs or statistics and writes the capture.
 pub fn make(
     order: &CaptureOrder,
     directory: &Path,
@@ -60,9 +60,10 @@ pub fn make(
     if !order.anonymize {
         return read(order, directory, progress);
     }
-    // A directory that cannot be used is refused before the logs are read.
+    // This fails before the logs are read if the directory cannot be used.
     drop(Writer::create(directory)?);
-    // The order of all values must be known before the first token is.
+    // Tokens can be chosen only when all values are known. So the capture is first written with its values into a
+    // second directory.
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");
     let plain = Path::new(&plain);
@@ -71,7 +72,7 @@ pub fn make(
         .create(plain)
         .map_err(could_not(format_args!("make \"{}\", where the values are kept meanwhile", plain.display())))?;
     let made = read(order, plain, progress).and_then(|_| anonymize::rewrite(plain, directory, &order.interrupt));
-    // Also after an error no values may stay behind.
+    // The values must not stay on disk, even after an error.
     let removed = fs::remove_dir_all(plain);
     let about = made?;
     removed.map_err(could_not(format_args!("remove \"{}\", which has the values", plain.display())))?;
@@ -138,7 +139,7 @@ fn write_mix(order: &CaptureOrder, mix: &Mix, directory: &Path) -> Result<About,
     Ok(writer.finish(origin)?)
 }
 
-/// Returns why there is no statement in the logs.
+/// Returns an error that says why the logs contain no statement that can be used.
 fn nothing(left_out: Vec<LeftOut>, is_foreign: bool) -> CaptureError {
     let Some(LeftOut { why, count, first, .. }) = left_out.into_iter().max_by_key(|left_out| left_out.count) else {
         return CaptureError::NoStatements;
@@ -155,9 +156,9 @@ struct Reading<'a> {
     recorder: Recorder,
     zones: Zones,
     sources: Vec<Source>,
-    /// The number of bytes of the logs before.
+    /// The number of bytes of the logs that were read before this one.
     read: u64,
-    /// The first time of the log before, and its name.
+    /// The first time in the previous log, and the name of that log.
     before: Option<(Micros, String)>,
     overlap: Overlap,
     progress: &'a mut dyn FnMut(u64),
@@ -212,7 +213,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Checks that logs are read in the order of their times: sessions go on from one to the next.
+    /// Fails if a log begins before the log that was read before it. The order matters because a session may continue
+    /// from one log to the next.
     fn check_order(&mut self, name: &str, time: Micros) -> Result<(), CaptureError> {
         if let Some((before, other)) = &self.before {
             if time < *before {
@@ -224,7 +226,7 @@ impl Reading<'_> {
     }
 }
 
-/// The check that times go forwards.
+/// Counts records to find out whether a log has its newest messages first.
 #[derive(Default)]
 struct Chronology {
     records: u64,

@@ -5,35 +5,35 @@ use crate::format::{Protocol, SqlState};
 use crate::sql::tokens::{SqlToken, Tokens};
 use crate::time::Micros;
 
-/// A message of severity LOG.
+/// The meaning of a message of severity LOG.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// A statement, and the time that it took if it is logged after its end.
+    /// A statement. `duration` is the time that it took if it was logged after its end, and `None` if it was logged
+    /// before.
     Statement {
         protocol: Protocol,
         text: &'a str,
         duration: Option<Micros>,
     },
-    /// The time that a statement took, in a message of its own: of the statement that was logged before, or of one that
-    /// is not logged.
+    /// The time that a statement took, without its text. The text was logged before, or is not in the log.
     Duration(Micros),
-    /// A statement was bound by the extended protocol; its execution is another message.
+    /// The client bound a statement (Bind of the extended protocol). Its execution has a message of its own.
     Bound,
-    /// The next rows of a statement whose first ones were fetched before.
+    /// The client fetched more rows of a statement that had returned only a part of them.
     Fetch,
-    /// The plan of a statement, by auto_explain.
+    /// The plan of a statement, logged by auto_explain.
     Plan,
-    /// A function called by the fast path.
+    /// The client called a function over the fast-path interface.
     FunctionCall,
     Connection,
     Authorized(Names<'a>),
     Disconnection,
-    /// The server starts; the text is its version.
+    /// The server has started. The field is its version.
     Starting(&'a str),
     Other,
 }
 
-/// The names in the line of an authorized connection.
+/// The names in the message about an authorized connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Names<'a> {
     pub user: &'a str,
@@ -41,7 +41,7 @@ pub struct Names<'a> {
     pub application: &'a str,
 }
 
-/// Returns the meaning of a message.
+/// Returns the meaning of a message of severity LOG.
 pub fn read(message: &str) -> Said<'_> {
     if let Some(rest) = message.strip_prefix("duration: ") {
         return timed(rest).unwrap_or(Said::Other);
@@ -64,12 +64,12 @@ pub fn read(message: &str) -> Said<'_> {
     Said::Other
 }
 
-/// Returns true if a message has the text of a statement.
+/// True if a message contains the text of a statement.
 pub fn has_statement(message: &str) -> bool {
     matches!(read(message), Said::Statement { .. } | Said::Fetch)
 }
 
-/// Reads what stands behind `duration: `.
+/// Parses the text behind `duration: `.
 fn timed(text: &str) -> Option<Said<'_>> {
     let (number, rest) = text.split_once(" ms")?;
     let duration = (number.parse::<f64>().ok()? * 1000.0).round() as Micros;
@@ -77,7 +77,7 @@ fn timed(text: &str) -> Option<Said<'_>> {
         None if rest.is_empty() => Some(Said::Duration(duration)),
         None => None,
         Some(rest) if rest.starts_with("plan:\n") => Some(Said::Plan),
-        // Parsing and binding are logged by themselves; they belong to the statement that is executed then.
+        // Parsing and binding are logged with durations of their own. Both belong to the execution that follows.
         Some(rest) => statement(rest, Some(duration)),
     }
 }
@@ -97,15 +97,15 @@ fn statement(text: &str, duration: Option<Micros>) -> Option<Said<'_>> {
         return Some(Said::Fetch);
     }
     let (name, text) = split_name(named)?;
-    // A portal's name may stand behind a slash.
+    // The name of a portal may follow the statement's name behind a slash.
     let is_unnamed = name == "<unnamed>" || name.starts_with("<unnamed>/");
     let protocol = if is_unnamed { Protocol::Extended } else { Protocol::Prepared };
     Some(Said::Statement { protocol, text, duration })
 }
 
-/// Splits the name of a prepared statement off the front of a text. The name may contain a colon and a space, so it
-/// ends at the first such pair behind which an SQL command begins, or at the first pair if no command follows any of
-/// them.
+/// Splits a text into the name of a prepared statement and the statement. The name may itself contain a colon and a
+/// space, so it ends at the first colon and space behind which an SQL command begins; if no command follows any of
+/// them, at the first colon and space.
 fn split_name(named: &str) -> Option<(&str, &str)> {
     let ends = memchr::memmem::find_iter(named.as_bytes(), b": ").take(MOST_COLONS);
     let begins_command =
@@ -116,14 +116,14 @@ fn split_name(named: &str) -> Option<(&str, &str)> {
     Some((&named[..end], &named[end + 2..]))
 }
 
-/// The greatest number of colons that may be in a name; it has at most 63 bytes.
+/// The greatest number of colons, each with a space, that a name can have: a name has at most 63 bytes.
 const MOST_COLONS: usize = 32;
 
 fn is_command(token: SqlToken<'_>) -> bool {
     token.is_symbol("(") || COMMANDS.iter().any(|command| token.is_word(command))
 }
 
-/// The words with which commands begin that can be prepared or are logged as executed (`gram.y`, `stmt`).
+/// The first words of all commands that can be prepared or that are logged as executed (`gram.y`, `stmt`).
 #[rustfmt::skip]
 const COMMANDS: [&str; 53] = [
     "select", "insert", "update", "delete", "merge", "with", "values", "table", "call", "begin", "start", "commit", "end",
@@ -133,7 +133,7 @@ const COMMANDS: [&str; 53] = [
     "refresh", "import", "security",
 ];
 
-/// Reads `user=me database=shop application_name=psql SSL enabled (...)`. Values may have spaces.
+/// Parses names such as `user=me database=shop application_name=psql SSL enabled (...)`. The values may contain spaces.
 fn names(text: &str) -> Names<'_> {
     let value = |key: &str| {
         let Some(at) = text.find(key) else { return "" };
@@ -145,7 +145,8 @@ fn names(text: &str) -> Names<'_> {
     Names { user: value("user="), database: value("database="), application: value("application_name=") }
 }
 
-/// Returns the SQLSTATE of an error by which a statement was ended from outside; a log may have the message alone.
+/// Returns the SQLSTATE of an error by which a statement was cancelled (see [`crate::format::StatementFailure`]), for
+/// logs that have the text of the error without its SQLSTATE. Returns `None` for other errors.
 pub fn cancellation(message: &str) -> Option<SqlState> {
     const MESSAGES: [(&str, &SqlState); 4] = [
         ("canceling statement due to user request", b"57014"),
@@ -156,13 +157,14 @@ pub fn cancellation(message: &str) -> Option<SqlState> {
     MESSAGES.iter().find(|(text, _)| message == *text).map(|(_, code)| **code)
 }
 
-/// Returns the parameters in the detail of an executed statement.
+/// Returns the list of parameters in the detail of an executed statement.
 pub fn detail_parameters(detail: &str) -> Option<&str> {
-    // The capital letter came with version 16.
+    // Since PostgreSQL 16 the word begins with a capital letter.
     detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
 }
 
-/// Returns the parameters in the context of an error, which log_parameter_max_length_on_error puts there.
+/// Returns the list of parameters in the context of an error. log_parameter_max_length_on_error makes the server log
+/// it.
 pub fn context_parameters(context: &str) -> Option<&str> {
     let line = context.rfind(" with parameters: $1 = ")?;
     Some(&context[line + " with parameters: ".len()..])

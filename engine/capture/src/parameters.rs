@@ -1,9 +1,9 @@
-//! The values of bound parameters as the server logs them: `$1 = 'it''s', $2 = NULL`.
+//! Parses the list of bound parameters that the server logs, such as `$1 = 'it''s', $2 = NULL`.
 
-/// The parameters of a statement; `None` is NULL.
+/// The values of a statement's parameters in their order; `None` is NULL.
 pub type Values = Vec<Option<String>>;
 
-/// Reads the values in their order. Returns nothing if the text is no such list.
+/// Parses a list of parameters. Returns `None` if the text is not such a list.
 pub fn parse(text: &str) -> Option<Values> {
     let mut values = Values::new();
     let mut rest = text;
@@ -24,7 +24,8 @@ pub fn parse(text: &str) -> Option<Values> {
     }
 }
 
-/// Takes a text in single quotes, in which a quote is doubled.
+/// Splits a text in single quotes, in which quotes are doubled, off the beginning of `text`. Returns its value and the
+/// rest.
 fn take_quoted(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('\'')?;
     let mut value = String::new();
@@ -42,7 +43,8 @@ fn take_quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Returns true if the server may have cut a value by log_parameter_max_length: the value then ends in three dots.
+/// True if the server may have shortened a value because of log_parameter_max_length, since the value ends in three
+/// dots.
 pub fn may_be_cut(value: &str) -> bool {
     value.ends_with("...")
 }

@@ -1,4 +1,4 @@
-//! Makes sessions and statements of the records of logs, and writes them.
+//! Makes sessions and statements from the records of logs, and writes them into a capture.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,38 +19,39 @@ use crate::statement_template::{SentText, TemplateMaker, Templated};
 use crate::time::{Micros, Timestamp};
 use crate::transactions::Completed;
 
-/// The recorder, which takes records in the order of the logs.
+/// Makes sessions and statements from records, which it receives in the order of the logs.
 pub struct Recorder {
     writer: Writer,
     selection: Selection,
     left_out: LeftOuts,
     server_version: Option<String>,
-    /// The open sessions by process: a process serves one session at a time.
+    /// The open session of each process. A process serves one session at a time.
     sessions: HashMap<u32, OpenSession>,
     templates: TemplateMaker,
     doubts: Doubts,
-    /// True if values are replaced afterwards, so that they must be told from the rest for certain.
+    /// True if the capture will be anonymized. All values of a statement must then be recognized with certainty.
     conceals: bool,
-    /// The time of the first record of all.
+    /// The time of the first record of all logs.
     first: Option<Micros>,
-    /// The times of the first and of the last record.
+    /// The times of the first and of the last record of all logs.
     range: Option<(Timestamp, Timestamp)>,
-    /// Errors of processes that may be parallel workers, whose leader repeats them, with their logs.
+    /// Errors of processes that may be parallel workers, with the names of their logs. They are kept for a while,
+    /// because the leader of a parallel query repeats the error of its worker.
     repeated: Vec<(Record, String)>,
 }
 
-/// The number of durations that log_duration writes in the extended protocol before the duration of the execution
-/// itself: those of parsing and of binding.
+/// The number of durations that log_duration writes in the extended protocol before the duration of the execution: one
+/// for parsing and one for binding.
 const STEPS_BEFORE: u64 = 2;
 
-/// The time for which errors are kept that may be repeated by the leader of a parallel query, in microseconds.
+/// The time in microseconds for which errors that the leader of a parallel query may repeat are kept.
 const REPEATED: Micros = 10_000_000;
 
-/// The coarsest times of logs, with a margin, in microseconds: those of `%t` are whole seconds.
+/// The greatest error of a log's timestamps in microseconds, with a margin. Times of `%t` are cut to whole seconds.
 const COARSEST: Micros = 2_000_000;
 
 impl Recorder {
-    /// Makes a recorder that takes this selection of the logs. If the values are replaced afterwards, `conceals` is true.
+    /// Makes a recorder that records the selected statements. `conceals` is true if the capture will be anonymized.
     pub fn new(writer: Writer, selection: Selection, conceals: bool) -> Self {
         Self {
             writer,
@@ -67,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is pending. Returns the writer.
+    /// Ends all sessions and writes their pending statements. Returns the writer and what was found out about the logs.
     pub fn finish(mut self) -> Result<Finished, CaptureError> {
         self.take_unrepeated(Micros::MAX, None)?;
         let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
@@ -77,13 +78,13 @@ impl Recorder {
         Ok(Finished { writer: self.writer, left_out: self.left_out, server_version: self.server_version, outside })
     }
 
-    /// Counts something that is left out.
+    /// Counts an item that the capture does not contain.
     pub fn leave_out(&mut self, reason: Reason, source: &str, line: u64) -> Result<(), CaptureError> {
         self.left_out.add(reason, source, line);
         Ok(())
     }
 
-    /// Takes a record of the log `source`.
+    /// Processes a record of the log `source`.
     pub fn take(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         self.first.get_or_insert(record.time.utc);
         self.range.get_or_insert((record.time, record.time)).1 = record.time;
@@ -94,7 +95,7 @@ impl Recorder {
             return self.leave_out(Reason::OtherLanguage, source, record.line);
         }
         match record.severity {
-            // auto_explain may log with another severity than LOG.
+            // auto_explain may log plans with another severity than LOG.
             Severity::Other if matches!(message::read(&record.message), Said::Plan) => {
                 self.leave_out(Reason::Plan, source, record.line)
             }
@@ -113,7 +114,7 @@ impl Recorder {
             Said::Other => Ok(()),
             _ if !is_client(record) => Ok(()),
             Said::Statement { protocol, text, duration } => {
-                // In the simple protocol nothing is bound, whatever a damaged log says.
+                // The simple protocol has no bound parameters, even if a damaged log seems to show some.
                 let is_bound = protocol != Protocol::Simple;
                 let parameters = message::detail_parameters(&record.detail).filter(|_| is_bound);
                 self.statement(record, source, &Sent { protocol, text, parameters, duration, failure: None })
@@ -146,14 +147,15 @@ impl Recorder {
         }
     }
 
-    /// Returns the session of a record. If another session of the same process number is open, it is ended first.
+    /// Returns the session to which a record belongs, and begins it if necessary. An earlier session with the same
+    /// process number is ended first.
     fn session(&mut self, record: &Record) -> Result<&mut OpenSession, CaptureError> {
         if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
             self.end_session(record.pid, None)?;
         }
         let (first, selection) = (self.first.unwrap_or_default(), &self.selection);
         let open = self.sessions.entry(record.pid).or_insert_with(|| {
-            // A session that began before the logs begins with its first statement.
+            // For a session that connected before the logs begin, the capture uses the start of its first statement.
             let started = record.session_start.filter(|start| start.utc >= first && selection.has_time(*start));
             OpenSession { connected: started.map(|start| start.utc), ..OpenSession::of(record) }
         });
@@ -176,8 +178,8 @@ impl Recorder {
         Ok(self.writer.end_session(id)?)
     }
 
-    /// Takes a duration that was logged without a statement. It belongs to the statement that was logged before, or to
-    /// one that is not in the log.
+    /// Processes a duration that was logged without a statement. It belongs to the statement that was logged before, or
+    /// to a statement that is not in the log.
     fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), CaptureError> {
         self.session(record)?;
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
@@ -194,7 +196,8 @@ impl Recorder {
         open.write_pending(&mut self.writer, &mut self.left_out)
     }
 
-    /// Counts what a session's log proves and has no text of, before a statement by a protocol, or at its end.
+    /// Counts statements that are not in the log although the session's other messages prove that they ran. This is
+    /// called before each statement, whose protocol is `next`, and at the session's end.
     fn count_evidence(&mut self, pid: u32, source: &str, next: Option<Protocol>) {
         let Some(open) = self.sessions.get_mut(&pid) else { return };
         let durations = open.durations.take();
@@ -208,13 +211,14 @@ impl Recorder {
         }
     }
 
-    /// Takes an error message. The error is the outcome of the pending statement, or of a statement that was not logged
-    /// before.
+    /// Processes an error message. It is either the result of the pending statement, or the first message about a
+    /// statement.
     fn error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         if !is_client(record) || record.has_no_user {
             return Ok(());
         }
-        // A parallel worker's error comes before that of its leader, in a log that says neither what a process is nor its user.
+        // A parallel worker logs its error before the leader repeats it. If the log has neither the type of the process
+        // nor the user, only the leader's context shows that the earlier error was a worker's.
         if record.context.ends_with("parallel worker") {
             self.repeated.retain(|(error, _)| error.message != record.message || error.statement != record.statement);
         }
@@ -226,7 +230,7 @@ impl Recorder {
         self.own_error(record, source)
     }
 
-    /// Takes the errors that their leader did not repeat: of a process that says something else, or some time ago.
+    /// Records kept errors that no leader has repeated: when the same process logs something else, or after some time.
     fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), CaptureError> {
         let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
         let (over, kept) = std::mem::take(&mut self.repeated).into_iter().partition(|(error, _)| is_over(error));
@@ -235,12 +239,13 @@ impl Recorder {
         over.iter().try_for_each(|(error, source)| self.own_error(error, source))
     }
 
-    /// Takes an error of a client's session.
+    /// Processes an error of a client's session.
     fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         let sqlstate = record.sqlstate.or_else(|| message::cancellation(&record.message));
         let failure = sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
         let hash = hash_of(&record.statement);
-        // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
+        // Without log_min_error_statement, an error message does not contain the statement that failed. A FATAL error
+        // may also occur while the session is idle.
         let is_its = |pending: &Pending| match record.statement.is_empty() {
             true => record.severity == Severity::Error,
             false => pending.hash == hash,
@@ -311,13 +316,15 @@ impl Recorder {
         let Some(Templated { template, parameters, is_whole }) = made else {
             return self.leave_out(Reason::ParametersMissing, source, record.line);
         };
-        // Whatever the error was, that of the replaced text is another one.
+        // A text that was replaced by a token fails with another error in a replay, so the original SQLSTATE is
+        // dropped.
         let failure = sent.failure.map(|failure| if is_whole { StatementFailure::Unstated } else { failure });
         if is_whole {
             self.left_out.add(Reason::ReplacedWhole, source, record.line);
         }
         let logged = record.time.utc.saturating_sub(sent.duration.unwrap_or(0));
-        // Times of logs are cut to milliseconds or seconds: a statement begins when the one before has ended.
+        // Logs cut times to milliseconds or seconds, so a statement seems to begin before the previous one has ended.
+        // It then begins at that end.
         let start = if logged < free && free - logged < COARSEST { free } else { logged };
         let statement = RecordedStatement { start, duration: sent.duration, template, failure, rows: None };
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
@@ -342,7 +349,7 @@ impl Recorder {
     }
 }
 
-/// A recorder that has ended.
+/// The result of a recorder.
 pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,
@@ -351,25 +358,25 @@ pub struct Finished {
     pub outside: Option<String>,
 }
 
-/// A statement as a record has it.
+/// A statement as the log shows it.
 struct Sent<'a> {
     protocol: Protocol,
     text: &'a str,
-    /// The list of bound parameters.
+    /// The list of bound parameters in the log.
     parameters: Option<&'a str>,
     duration: Option<Micros>,
     failure: Option<StatementFailure>,
 }
 
-/// Returns true if a record is of a client's session, as far as the log has that. Parallel workers repeat their
-/// leader's errors.
+/// True if a record belongs to the session of a client, as far as the log shows that. Parallel workers are excluded,
+/// since their leader repeats their errors.
 fn is_client(record: &Record) -> bool {
-    // While it connects its type is "not initialized".
+    // While a session connects, the type of its process is "not initialized".
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
 }
 
-/// Returns true if a statement failed since the server could not read it, or did not know a name in it: then a value
-/// may stand where names do.
+/// True if a statement failed because the server could not parse it or did not know a name in it. Then a value may
+/// stand where the syntax has a name.
 fn could_not_be_read(record: &Record) -> bool {
     match &record.sqlstate {
         Some(code) => matches!(code, SYNTAX_ERROR | UNDEFINED_COLUMN),
@@ -384,7 +391,8 @@ fn could_not_be_read(record: &Record) -> bool {
 const SYNTAX_ERROR: &[u8; 5] = b"42601";
 const UNDEFINED_COLUMN: &[u8; 5] = b"42703";
 
-/// Finds out whether the prefix says the names that the message of an authorized connection has.
+/// Fails if the names that were read from the prefix differ from the names in the message about an authorized
+/// connection, because the prefix is then wrong.
 fn check_names(record: &Record, source: &str, names: &Names<'_>) -> Result<(), CaptureError> {
     let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
     if !differ(&record.user, names.user) && !differ(&record.database, names.database) {
@@ -404,7 +412,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Returns true if a text has a COPY command whose rows the client sends or receives.
+/// True if a text contains a COPY command whose rows the client sends or receives.
 fn is_copy_with_client(text: &str) -> bool {
     if !text.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"std")) {
         return false;

@@ -1,28 +1,27 @@
-//! The selection of the part of the logs that a capture takes.
+//! Selects the statements of the logs that a capture contains, by time, database and application.
 
 use crate::left_out::Reason;
 use crate::time::{Micros, Timestamp, clock};
 
-/// The part of the logs that is wanted.
+/// The statements of the logs that the user wants to capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     pub database: Option<String>,
-    /// The names of applications: if there are any, statements of these alone are wanted.
+    /// The names of the applications whose statements are captured; empty for all applications.
     pub applications: Vec<String>,
     pub excluded_applications: Vec<String>,
-    /// The moment from which on statements are captured, and the moment (`to`) from which on they are not captured any
-    /// more.
+    /// The time from which statements are captured, and (`to`) the time from which they are no longer captured.
     pub from: Option<GivenMoment>,
     pub to: Option<GivenMoment>,
 }
 
 impl Selection {
-    /// Returns true if one of the selection's moments has a zone.
+    /// True if `from` or `to` has a time zone.
     pub fn has_zone(&self) -> bool {
         [self.from, self.to].iter().flatten().any(|moment| matches!(moment, GivenMoment::Utc(_)))
     }
 
-    /// Returns why a statement is not wanted, if that is so.
+    /// Returns the reason for which a statement is not captured; `None` if it is captured.
     pub(crate) fn excludes(&self, time: Timestamp, database: &str, application: &str) -> Option<Reason> {
         if !self.has_time(time) {
             return Some(Reason::OtherTime);
@@ -37,8 +36,8 @@ impl Selection {
         (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
     }
 
-    /// Returns a sentence that says why the selection and the logs, which reach from `first` to `last`, have no time in
-    /// common; `None` if they have.
+    /// Returns a sentence that says why the selection and the logs have no time in common; `None` if they have. The
+    /// logs reach from the time `first` to the time `last`.
     pub(crate) fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
         if self.from.is_some_and(|from| from.is_after(last)) {
             return Some(format!("the logs end at {}, before --from", clock(last.wall)));
@@ -54,12 +53,12 @@ impl Selection {
     }
 }
 
-/// A moment as a user writes it.
+/// A time as the user writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenMoment {
-    /// The moment has a zone.
+    /// A time with a zone.
     Utc(Micros),
-    /// The moment has no zone: it is as the log's clock shows it.
+    /// A time without a zone. It is compared with the times as the log shows them.
     Wall(Micros),
 }
 

@@ -1,4 +1,4 @@
-//! Makes the template and the parameters of a statement that a log has.
+//! Makes the template and the parameters of a statement in a log.
 
 use crate::format::{Error, Parameterization, Protocol, TemplateShape, Writer};
 use crate::parameters::{self, Values};
@@ -6,30 +6,30 @@ use crate::sql::literals::{Split, highest_parameter, without_comments};
 use crate::sql::reading::backslashes_of;
 use crate::sql::tokens::Backslashes;
 
-/// The text of a statement, and how it was sent.
+/// The text of a statement, and how the client sent it.
 #[derive(Debug, Clone, Copy)]
 pub struct SentText<'a> {
     pub protocol: Protocol,
     pub text: &'a str,
-    /// The list of bound parameters, as the log has it.
+    /// The list of bound parameters as the log contains it.
     pub parameters: Option<&'a str>,
-    /// The meaning of backslashes that the session has chosen, if it has.
+    /// The meaning of backslashes that the session has set, if it has set one.
     pub backslashes: Option<Backslashes>,
 }
 
-/// A statement as a capture has it.
+/// A statement in the form in which a capture stores it.
 pub struct Templated {
     /// The number of the template.
     pub template: u32,
     pub parameters: Values,
-    /// True if the whole text is one literal, since it cannot be told for certain what in it is a value.
+    /// True if the whole text became one literal, because it is not certain which parts of it are values.
     pub is_whole: bool,
 }
 
-/// Makes the templates of statements. It has memory that is used again for each of them.
+/// Makes templates of statements. It reuses its memory from statement to statement.
 pub struct TemplateMaker {
     split: Split,
-    /// True if all values must be found, since they are replaced afterwards.
+    /// True if the capture will be anonymized. All values of a statement must then be recognized with certainty.
     conceals: bool,
 }
 
@@ -38,7 +38,7 @@ impl TemplateMaker {
         Self { split: Split::default(), conceals }
     }
 
-    /// Returns the template of a statement and its parameters; `None` if the log lacks their values.
+    /// Returns the template of a statement and its parameters; `None` if the log lacks the values of its parameters.
     pub fn make(&mut self, sent: &SentText<'_>, writer: &mut Writer) -> Result<Option<Templated>, Error> {
         let bound = match sent.parameters.map(parameters::parse) {
             None => None,
@@ -64,7 +64,7 @@ impl TemplateMaker {
         named.map(Some)
     }
 
-    /// Makes a template of which the whole text is a literal.
+    /// Makes a template in which the whole text of the statement is one literal.
     pub fn whole(&mut self, text: &str, writer: &mut Writer) -> Result<Templated, Error> {
         self.split.fill_whole(text);
         let templated = self.templated(Protocol::Simple, text, writer)?;

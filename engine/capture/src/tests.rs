@@ -1,4 +1,4 @@
-//! Tests of captures of logs: which session each statement belongs to, and its time.
+//! Checks captures of logs: the session of each statement, and its time.
 
 mod cancelled;
 mod transactions;
@@ -12,7 +12,7 @@ use crate::format::{About, Capture, Error, RecordedSession, StatementFailure};
 use crate::make::{CaptureOrder, make};
 use crate::time::Micros;
 
-/// A statement as a text: its start in milliseconds, the text, its duration in microseconds, and how it failed.
+/// A statement as a text: its start in milliseconds, its text, its duration in microseconds, and how it failed.
 type Line = String;
 
 struct Made {
@@ -49,7 +49,7 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
     Ok(Made { about, sessions })
 }
 
-/// Makes a log: each line has milliseconds, the process and the text.
+/// Makes a log. Each line is given as its milliseconds, its process number and its text.
 fn log(lines: &[(u32, u32, &str)]) -> Vec<u8> {
     let line = |(time, pid, text): &(u32, u32, &str)| {
         format!("2026-11-23 08:00:{:02}.{:03} UTC [{pid}] {text}\n", time / 1000, time % 1000)
@@ -80,7 +80,7 @@ fn a_statement_that_is_logged_at_its_end_begins_that_much_earlier() {
         (500, 1, "LOG:  duration: 0.200 ms  statement: select 2"),
         (900, 1, "LOG:  duration: 0.200 ms  statement: select 3"),
     ]);
-    // The second one did not begin before the first one had ended.
+    // The second statement cannot have begun before the first one had ended.
     assert_eq!(found, [["0 select 1 400000", "400 select 2 200", "799 select 3 200"]]);
 }
 
@@ -136,7 +136,7 @@ fn in_the_simple_protocol_nothing_is_bound() {
     assert_eq!(sessions(&lines), [["0 select 1 -"]]);
 }
 
-/// A short log of each format.
+/// A short log in each format.
 const LOGS: [&str; 4] = [
     "2026-11-23 08:00:00.000 UTC [7] LOG:  execute a: select $1\n\
      2026-11-23 08:00:00.000 UTC [7] DETAIL:  parameters: $1 = 'it''s'\n\
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Returns what is left out of a log, by reason and count.
+/// Captures a log, and returns the reasons for which items are left out, with their counts.
 fn left_out(lines: &[(u32, u32, &str)]) -> Vec<(String, u64)> {
     let about = made(&log(lines), false).unwrap().about;
     about.left_out.into_iter().map(|left| (left.reason, left.count)).collect()
@@ -247,7 +247,8 @@ fn an_error_that_a_parallel_worker_and_its_leader_say_is_one() {
     assert_eq!(sessions(&without_leader).len(), 2);
 }
 
-/// The statements of an anonymized capture in one text, and the number of statements that were replaced as a whole.
+/// Makes an anonymized capture. Returns its statements in one text, and the number of statements that were replaced as
+/// a whole.
 fn concealed(lines: &[(u32, u32, &str)]) -> (String, u64) {
     let made = made(&log(lines), true).unwrap();
     let replaced = made.about.left_out.iter().find(|left_out| left_out.reason == "replaced-whole");
@@ -317,8 +318,8 @@ fn a_failed_statement_whose_text_is_certain_keeps_its_names() {
 }
 
 proptest! {
-    /// A word of a value occurs nowhere in an anonymized capture, however the value is written and whatever else the
-    /// statement has.
+    /// Checks that a word of a value does not occur anywhere in an anonymized capture, however the value is written and
+    /// whatever else the statement contains.
     #[test]
     fn no_word_of_a_value_stays(
         word in "[A-Z][a-z]{5,9}",
@@ -327,7 +328,7 @@ proptest! {
         form in 0..6_usize,
         fails in any::<bool>(),
     ) {
-        // A statement that succeeded has its quotes in pairs.
+        // In a statement that succeeded, every quote has its partner.
         let [before, after] = [before, after].map(|text| if fails { text } else { text.replace('\'', "''") });
         let codes = |begin: &str| word.chars().map(|c| format!("{begin}{:04x}", c as u32)).collect::<String>();
         let written = match form {
@@ -372,7 +373,8 @@ fn logs_with_the_same_records_are_refused() {
                \"duration: 0.100 ms  statement: select 1\",,,,,,,,,\"\",\"client backend\",,0\n";
     let of_formats = refusal(log(&[line(1)]), csv.as_bytes().to_vec()).unwrap();
     assert!(of_formats.contains("first.log\" and \"") && of_formats.contains("second.log\" overlap"), "{of_formats}");
-    // A server goes on in the next log, in which a process may be a little late.
+    // A server continues in the next log, whose first messages may be a little older than the last messages of the log
+    // before.
     assert_eq!(refusal(log(&long[..40]), log(&long[40..])), None);
     assert_eq!(refusal(log(&[line(1), line(900)]), log(&[(899, 8, "LOG:  statement: select 2"), line(901)])), None);
 }

@@ -1,22 +1,22 @@
-//! Times of logs and captures: microseconds since 1970-01-01 00:00 UTC.
+//! Times of logs and captures, in microseconds since 1970-01-01 00:00 UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A time or a duration in microseconds.
+/// A time, or a duration, in microseconds.
 pub type Micros = u64;
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// A time as a log has it.
+/// A time that was read from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp {
-    /// The time since 1970-01-01 00:00 UTC. If the zone is an abbreviation, it is valid only after [`Self::place`] was
-    /// called.
+    /// The time since 1970-01-01 00:00 UTC. If the log has an abbreviation of the zone, the value is valid only after
+    /// [`Self::place`] was called.
     pub utc: Micros,
-    /// The time that a clock in the zone of the log showed, since 1970-01-01 00:00 of that clock.
+    /// The time as the log shows it, in microseconds since 1970-01-01 00:00 of the same clock.
     pub wall: Micros,
-    /// The abbreviation of a zone whose offset is not known yet.
+    /// The abbreviation of a zone whose offset is not known; `None` if the log has an offset, `UTC` or no zone.
     pub zone: Option<Abbreviation>,
 }
 
@@ -25,8 +25,8 @@ pub struct Timestamp {
 pub struct Abbreviation([u8; Self::LONGEST]);
 
 impl Abbreviation {
-    /// The greatest length, in bytes. The longest one of the time zone database has 5, and the word of a message may
-    /// follow it without a space.
+    /// The greatest length in bytes. The longest abbreviation of the time zone database has 5 bytes, but a keyword of
+    /// the message may follow it without a space.
     const LONGEST: usize = 24;
 
     fn new(name: &str) -> Option<Self> {
@@ -41,13 +41,14 @@ impl Abbreviation {
 }
 
 impl Timestamp {
-    /// Makes a time in UTC.
+    /// Returns a time in UTC.
     pub fn at_utc(utc: Micros) -> Self {
         Self { utc, wall: utc, zone: None }
     }
 
-    /// Takes a time from the front of a text: `2026-11-23 08:00:00`, with a fraction of a second or without, and a zone
-    /// (`UTC`, `CET`, `+02`, `-0330`, `Z`) or none. Returns the rest of the text and whether there was a zone.
+    /// Reads a time at the beginning of a text: `2026-11-23 08:00:00`, with or without a fraction of a second, and with
+    /// or without a zone (`UTC`, `CET`, `+02`, `-0330`, `Z`). Returns the time, the rest of the text, and whether there
+    /// was a zone.
     pub fn take(text: &str) -> Option<(Self, &str, bool)> {
         let mut digits = Digits { rest: text };
         let (year, month, day) = (digits.take(4, "-")?, digits.take(2, "-")?, digits.take(2, "")?);
@@ -70,7 +71,7 @@ impl Timestamp {
         Some((time, rest, zone != Zone::Unknown))
     }
 
-    /// Sets the offset of the zone, in seconds east of UTC.
+    /// Computes `utc` from the offset of the zone, in seconds east of UTC.
     pub fn place(&mut self, offset: i64) {
         self.utc = self.wall.saturating_add_signed(-offset * SECOND);
         self.zone = None;
@@ -82,7 +83,7 @@ struct Digits<'a> {
 }
 
 impl Digits<'_> {
-    /// Takes a number of `count` digits from the front, and the separator behind it.
+    /// Reads a number of `count` digits and the separator behind it, and removes both from the text.
     fn take(&mut self, count: usize, separator: &str) -> Option<i64> {
         let (number, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest.strip_prefix(separator)?;
@@ -90,7 +91,8 @@ impl Digits<'_> {
     }
 }
 
-/// Takes `.123` from the front, in microseconds; further digits are skipped.
+/// Reads a fraction such as `.123` at the beginning of a text. Returns it in microseconds, without further digits, and
+/// the rest of the text.
 fn take_fraction(text: &str) -> (i64, &str) {
     let Some(rest) = text.strip_prefix('.') else { return (0, text) };
     let count = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -98,7 +100,7 @@ fn take_fraction(text: &str) -> (i64, &str) {
     (fraction.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')), &rest[count..])
 }
 
-/// The zone that stands behind a time.
+/// The zone behind a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zone {
     Unknown,
@@ -107,7 +109,7 @@ enum Zone {
     Name(Abbreviation),
 }
 
-/// Takes a zone from the front.
+/// Reads a zone at the beginning of a text. Returns it and the rest of the text.
 fn take_zone(text: &str) -> (Zone, &str) {
     let zone = text.strip_prefix(' ').unwrap_or(text);
     let is_signed = zone.starts_with(['+', '-']);
@@ -126,7 +128,7 @@ fn take_zone(text: &str) -> (Zone, &str) {
     found.map_or((Zone::Unknown, text), |zone| (zone, rest))
 }
 
-/// Reads `+02` or `-0330`.
+/// Parses an offset such as `+02` or `-0330`, and returns it in seconds.
 pub fn signed_offset(text: &str) -> Option<i64> {
     let (hours, minutes) = text[1..].split_at_checked(2)?;
     let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
@@ -134,8 +136,8 @@ pub fn signed_offset(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -seconds } else { seconds })
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `days_from_civil`.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar. Source: Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`.
 pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -144,7 +146,8 @@ pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468
 }
 
-/// Returns year, month and day. Source: as that of [`days_since_1970`], `civil_from_days`.
+/// Returns the year, month and day of the date that is `days` days after 1970-01-01. Source: the same as of
+/// [`days_since_1970`], `civil_from_days`.
 pub fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -157,7 +160,7 @@ pub fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Returns a time as `2026-11-23T08:00:00Z`.
+/// Formats a time as `2026-11-23T08:00:00Z`.
 pub fn iso(utc: Micros) -> String {
     let seconds = (utc / SECOND as u64) as i64;
     let (year, month, day) = date_of(seconds.div_euclid(86_400));
@@ -166,12 +169,12 @@ pub fn iso(utc: Micros) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Returns what a clock shows, as a user writes it: `2026-11-23 08:00:00`.
+/// Formats a time as a log shows it and a user writes it: `2026-11-23 08:00:00`.
 pub fn clock(wall: Micros) -> String {
     iso(wall).trim_end_matches('Z').replace('T', " ")
 }
 
-/// Returns the current time.
+/// Returns the current time, in microseconds since 1970.
 pub fn now() -> Micros {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as Micros
 }
@@ -181,7 +184,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The time 2026-11-23 08:00 UTC.
+    /// 2026-11-23 08:00 UTC, in microseconds since 1970.
     const EIGHT: Micros = 1_795_420_800_000_000;
 
     #[test]

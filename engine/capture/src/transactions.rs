@@ -1,53 +1,57 @@
-//! Transactions of several statements whose BEGIN is not in the log. A batch of the extended protocol, which ends with
-//! one Sync, is such a transaction; the number of the transaction, which the log may have, shows it.
+//! Adds BEGIN and COMMIT around transactions of several statements whose BEGIN is not in the log. A batch of the
+//! extended protocol, which ends with one Sync, is such a transaction. The transaction numbers in the log, if it has
+//! them, show which statements belong together.
 
 use crate::format::{Error, Parameterization, Protocol, RecordedStatement, SessionId, TemplateShape, Writer};
 use crate::parameters::Values;
 use crate::sql::commands::BlockStep;
 use crate::time::Micros;
 
-/// A statement that is complete, and what is known of its transaction.
+/// A statement that is complete, and what is known about its transaction.
 pub struct Completed {
     pub statement: RecordedStatement,
     pub parameters: Values,
-    /// The number of the statement's transaction, as in [`crate::log::Record::transaction`].
+    /// The number of the statement's transaction (see [`crate::log::Record::transaction`]).
     pub transaction: Option<u32>,
     pub step: BlockStep,
 }
 
-/// Writes the statements of a session, with BEGIN and COMMIT around those that were one transaction without them.
+/// Writes the statements of a session. If several statements were one transaction although the log has no BEGIN, it
+/// writes BEGIN before them and COMMIT or ROLLBACK after them.
 #[derive(Default)]
 pub struct Transactions(State);
 
 #[derive(Default)]
 enum State {
-    /// The session is in no transaction that goes on with the next statement, as far as is known.
+    /// The session is in no transaction that the next statement could continue, as far as the log shows.
     #[default]
     Outside,
-    /// The first statement of a transaction. It waits for the next one, which shows whether BEGIN must stand before it.
+    /// The session may be in a transaction of which this is the first statement. The statement is not written yet: if
+    /// the next one belongs to the same transaction, BEGIN is written before both.
     First(u32, Box<Completed>),
-    /// The session is in a transaction whose BEGIN the log has.
+    /// The session is in a transaction whose BEGIN is in the log. The field is the transaction's number, if it is
+    /// known.
     Begun(Option<u32>),
-    /// The session is in a transaction whose BEGIN was added.
+    /// The session is in a transaction whose BEGIN is not in the log and was added.
     Added(Added),
 }
 
-/// A transaction for which BEGIN was added.
+/// A transaction to which BEGIN was added.
 struct Added {
     transaction: u32,
     has_failed: bool,
-    /// The time at which its last statement ended.
+    /// The time at which the transaction's last statement ended.
     end: Micros,
 }
 
 impl Transactions {
-    /// Returns true if the session is in a transaction block, as far as the log has its BEGIN.
+    /// True if the session is in a transaction block whose BEGIN is in the log.
     pub fn is_in_block(&self) -> bool {
         matches!(self.0, State::Begun(_))
     }
 
-    /// Writes a statement, or keeps it until the next one. Returns true if it is the second one of a transaction for
-    /// which BEGIN was added.
+    /// Writes a statement, or keeps it until the next one is known. Returns true if this call has added a BEGIN,
+    /// because the statement is the second one of a transaction.
     pub fn write(&mut self, completed: Completed, id: SessionId, writer: &mut Writer) -> Result<bool, Error> {
         let number = completed.transaction.filter(|number| *number > 0);
         match std::mem::take(&mut self.0) {
@@ -85,7 +89,7 @@ impl Transactions {
         }
     }
 
-    /// Writes what was kept, and ends a transaction for which BEGIN was added.
+    /// Writes the statement that was kept, or ends the transaction to which BEGIN was added.
     pub fn end(&mut self, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
         std::mem::take(&mut self.0).end(id, writer)
     }
@@ -111,7 +115,7 @@ impl Added {
         write(completed, id, writer)
     }
 
-    /// Returns the state of the session after the transaction's last statement, which does this.
+    /// Returns the state of the session after a statement of this transaction that has the effect `step`.
     fn after(self, step: BlockStep) -> State {
         if step == BlockStep::End { State::Outside } else { State::Added(self) }
     }
@@ -121,7 +125,7 @@ fn write(Completed { statement, parameters, .. }: &Completed, id: SessionId, wri
     writer.statement(id, statement, parameters)
 }
 
-/// A statement that the log does not have.
+/// A statement that is not in the log and is added.
 enum Command {
     Begin,
     Commit,

@@ -1,5 +1,5 @@
-//! Converts abbreviations of time zones to offsets, with the time zone database, so that a log that covers a change to
-//! or from daylight saving time stays in order.
+//! Converts abbreviations of time zones to offsets with the time zone database, so that times stay in order in a log
+//! that covers the beginning or end of daylight saving time.
 
 use std::collections::HashMap;
 
@@ -10,39 +10,40 @@ use crate::error::{UnknownZone, Unplaced};
 use crate::log::Record;
 use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
-/// The knowledge about the zone of the logs.
+/// What is known about the time zone of the logs.
 ///
-/// If several time zones have the abbreviations of a log, the distances between the log's times are known all the same,
-/// provided that they are equal in all of these zones.
+/// Several time zones may have the abbreviations of a log. If the offsets in these zones differ from each other by a
+/// constant, the intervals between the log's times are still known, and captures need no more than that.
 #[derive(Debug, Clone, Default)]
 pub struct Zones {
-    /// The zone that the user named.
+    /// The zone that the user has named.
     given: Option<TimeZone>,
-    /// True if the times are compared with times from elsewhere than the logs, so that it is not enough to know the
-    /// distances between them.
+    /// True if the times are compared with times from another source, such as the user. Then the intervals between them
+    /// are not enough: the offset itself must be known.
     exact: bool,
-    /// The zones that have all abbreviations that were met so far; empty before the first abbreviation.
+    /// The zones that have all abbreviations seen so far; empty before the first abbreviation.
     possible: Vec<Candidate>,
-    /// The offset of each abbreviation, seconds east of UTC.
+    /// The offset of each abbreviation seen so far, in seconds east of UTC.
     offsets: HashMap<Abbreviation, i64>,
-    /// The offset that was taken for the first abbreviation.
+    /// The offset that was assumed for the first abbreviation.
     taken: i64,
     /// True if there were times without an abbreviation.
     others: bool,
 }
 
-/// A zone that has an abbreviation.
+/// A zone that may be the zone of the logs.
 #[derive(Debug, Clone)]
 struct Candidate {
     zone: TimeZone,
-    /// The offset at the first abbreviation, seconds east of UTC.
+    /// The zone's offset at the log's first abbreviation, in seconds east of UTC.
     first: i64,
-    /// The offset at the present abbreviation, seconds east of UTC.
+    /// The zone's offset at the abbreviation that is being looked up, in seconds east of UTC.
     offset: i64,
 }
 
 impl Zones {
-    /// Returns the zones of logs in this zone: a name of the time zone database, or an offset such as `+05:30`.
+    /// Returns what is known about logs in the zone `name`: a name of the time zone database, or an offset such as
+    /// `+05:30`.
     pub fn of(name: &str) -> Result<Self, UnknownZone> {
         let offset = || signed_offset(&name.replace(':', "")).filter(|_| name.starts_with(['+', '-']));
         let fixed = || Offset::from_seconds(offset()?.try_into().ok()?).ok().map(TimeZone::fixed);
@@ -51,24 +52,24 @@ impl Zones {
         Ok(Self { given: Some(given), ..Self::default() })
     }
 
-    /// Returns the same zones, for logs whose times are compared with times from elsewhere.
+    /// Returns the same knowledge, for logs whose times are compared with times from another source.
     #[must_use]
     pub fn exact(self) -> Self {
         Self { exact: true, ..self }
     }
 
-    /// Finds out when a record's times were.
+    /// Converts the times of a record to UTC.
     pub fn place(&mut self, record: &mut Record) -> Result<(), Unplaced> {
         let Record { time, session_start, session_id, .. } = record;
         if let Some(start) = session_start {
-            // The first part of a session's identifier is its start in seconds since 1970: the log proves the offset.
+            // A session identifier begins with the session's start in seconds since 1970, which proves the offset.
             let proven = session_id.split_once('.').and_then(|(start, _)| i64::from_str_radix(start, 16).ok());
             self.place_time(start, proven.map(|proven| (start.wall / 1_000_000) as i64 - proven))?;
         }
         self.place_time(time, None)
     }
 
-    /// Converts a time to UTC that belongs to no record, such as one that the user gave.
+    /// Converts to UTC a time that does not belong to a record, such as a time that the user gave.
     pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), Unplaced> {
         self.place_time(time, None)
     }
@@ -86,19 +87,19 @@ impl Zones {
         Ok(())
     }
 
-    /// Returns true if all possible zones agree with the offsets that were assumed.
+    /// True if all possible zones have the offset that was assumed.
     fn is_certain(&self) -> bool {
         self.possible.iter().all(|candidate| candidate.first == self.taken)
     }
 
-    /// Returns the zones that are possible, if they have different offsets.
+    /// Returns a description of the possible zones if they have different offsets; otherwise `None`.
     pub fn several(&self) -> Option<String> {
         let zones = || candidates(self.possible.iter().map(|known| (&known.zone, known.first)));
         (!self.is_certain()).then(zones)
     }
 
-    /// Returns the error for a time in another notation, which cannot be compared with the times before it as long as
-    /// their offsets are not certain.
+    /// Returns the error for a time without an abbreviation, such as a time with an offset, after times with
+    /// abbreviations of uncertain offsets. The two cannot be compared.
     fn beside(&self) -> Unplaced {
         Unplaced::OtherNotation(self.several().unwrap_or_default())
     }
@@ -137,8 +138,8 @@ impl Zones {
         Ok(offset)
     }
 
-    /// Returns the offset with which a time keeps its distance to the times before it; `None` if the possible zones
-    /// have different answers.
+    /// Returns the offset for a time such that its interval to earlier times is right; `None` if the possible zones
+    /// disagree about that interval.
     fn offset_of(&mut self, one: &Candidate, found: &[Candidate]) -> Option<i64> {
         let is_one = found.iter().all(|other| (other.first, other.offset) == (one.first, one.offset));
         if (self.exact || self.others) && !is_one {
@@ -157,14 +158,15 @@ fn all() -> Vec<TimeZone> {
     jiff::tz::db().available().filter_map(|name| TimeZone::get(name.as_str()).ok()).collect()
 }
 
-/// Returns the time that a clock showed.
+/// Returns the date and time that a log shows, without its zone.
 fn clock(time: Timestamp) -> Result<DateTime, Unplaced> {
     let text = iso(time.wall);
     text.trim_end_matches('Z').parse().map_err(|_| Unplaced::NoTime(text))
 }
 
-/// Returns the zones in which clocks show this time with this abbreviation. Each has its offset then, and its offset at
-/// the log's first abbreviation, if there was one before.
+/// Returns those of the zones in which clocks showed this time with this abbreviation, with their offsets at that time.
+/// The second value of each element of `zones` is the zone's offset at the log's first abbreviation; `None` if this one
+/// is the first.
 fn matching<'a>(
     zones: impl IntoIterator<Item = (&'a TimeZone, Option<i64>)>,
     abbreviation: &str,
@@ -198,8 +200,8 @@ fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> b
     })
 }
 
-/// The zones that are preferred when an offset is described by an example. If none of them has the offset, the first
-/// possible zone by name is the example.
+/// The zones that serve as examples of an offset in messages. If none of them has the offset, the example is the first
+/// possible zone by name.
 const WELL_KNOWN: [&str; 10] = [
     "America/Chicago",
     "America/Denver",
@@ -213,7 +215,8 @@ const WELL_KNOWN: [&str; 10] = [
     "Europe/London",
 ];
 
-/// Returns `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata`: a zone of each offset.
+/// Returns a list of offsets with an example of a zone for each: `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30
+/// in Asia/Kolkata`.
 fn candidates<'a>(zones: impl Iterator<Item = (&'a TimeZone, i64)>) -> String {
     let zones: Vec<_> = zones.collect();
     let mut offsets: Vec<i64> = zones.iter().map(|(_, offset)| *offset).collect();
@@ -235,7 +238,7 @@ fn name_of(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("that offset")
 }
 
-/// Returns an offset as PostgreSQL writes it: `+01`, `-03:30`.
+/// Formats an offset as PostgreSQL does: `+01`, `-03:30`.
 fn written(offset: i64) -> String {
     let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
     let minutes = if minutes == 0 { String::new() } else { format!(":{minutes:02}") };
@@ -250,7 +253,7 @@ mod tests {
         Timestamp::take(text).unwrap().0
     }
 
-    /// Returns the offset that each time gets, in hours, or why it gets none.
+    /// Returns for each time the offset in hours that it gets, or the reason for which it gets none.
     fn offsets(zones: &mut Zones, times: &[&str]) -> Vec<Result<f64, String>> {
         let placed = times.iter().map(|text| {
             let mut time = time(text);
@@ -341,12 +344,12 @@ mod tests {
         let other = offsets(&mut Zones::of("America/Chicago").unwrap(), &["2026-07-01 12:00:00 CEST"]);
         assert_eq!(other, [Err("CEST, which America/Chicago does not have on that day".to_owned())]);
         let error = Zones::of("IST").unwrap_err().to_string();
-        assert_eq!(error, "\"IST\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30");
+        assert_eq!(error, "\"IST\" is not a time zone. Give a name such as Europe/Berlin, or an offset such as +05:30");
     }
 
     #[test]
     fn the_start_in_a_sessions_identifier_proves_the_zone() {
-        // 2026-11-23 08:00 UTC is 6b03f280 in seconds since 1970.
+        // 2026-11-23 08:00 UTC is 6b03f280 seconds (hexadecimal) since 1970.
         for (start, hours) in [("13:30:00", 5.5), ("10:00:00", 2.0)] {
             let mut record = Record {
                 time: time(&format!("2026-11-23 {start} IST")),

@@ -115,7 +115,7 @@ impl SessionReader {
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 {
             if self.next_chunk.is_some() {
-                let what = format!("session {} goes on behind its last statement", self.owner.session);
+                let what = format!("session {} has bytes behind its last statement", self.owner.session);
                 return Err(self.chunks.damaged(what));
             }
             self.buffer = Vec::new();

@@ -169,7 +169,7 @@ mod tests {
         let found = format("[7] 2026-11-23 08:00:00.123 UTC LOG:  a\n", Some("[%p] %m ")).unwrap();
         assert_eq!(found.prefix().map(Prefix::text), Some("[%p] %m "));
         let error = format("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", Some("[%p] %m ")).unwrap_err().to_string();
-        let expected = "no line of \"x.log\" begins with the prefix '[%p] %m '; the first one is: 2026-11-23 08:00:00.123 UTC \
+        let expected = "no line of \"x.log\" begins with the prefix '[%p] %m '; the first line is: 2026-11-23 08:00:00.123 UTC \
                         [1] LOG:  a. Give the server's log_line_prefix with --prefix; it looks like '%m [%p] '";
         assert_eq!(error, expected);
     }
@@ -178,7 +178,7 @@ mod tests {
     fn other_texts_are_refused_with_their_first_line() {
         let error = format("Nov 23 08:00:00 host postgres[1]: LOG:  a\n", None).unwrap_err().to_string();
         assert!(
-            error.starts_with("no line of \"x.log\" begins with a known log_line_prefix; the first one is: Nov 23")
+            error.starts_with("no line of \"x.log\" begins with a known log_line_prefix; the first line is: Nov 23")
         );
         let error = format("{\"a\": 1}\n", None).unwrap_err().to_string();
         assert!(error.starts_with("\"x.log\" has JSON that is neither"));

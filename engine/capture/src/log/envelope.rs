@@ -128,12 +128,12 @@ pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
             || is_syslog(&first) =>
         {
             (
-                "is of syslog, which cuts long statements and has no year",
+                "was written by syslog, which cuts long statements and has no year",
                 "log with log_destination = 'stderr', 'csvlog' or 'jsonlog' for the time of the capture",
             )
         }
         () if has(" app[postgres.") || has("heroku-postgres") => (
-            "is of Heroku, which leaves statements out",
+            "was written by Heroku, which leaves statements out",
             "log on a server of your own, or make a mix of pg_stat_statements (--statements)",
         ),
         () => return None,
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn other_forms_have_names() {
         for (head, name) in [
-            ("Nov 23 08:00:00 db1 postgres[77]: [3-1] 2026-11-23 08:00:00 UTC [77] LOG:  a\n", "is of syslog"),
-            ("<134>1 2026-11-23T08:00:00Z db1 postgres 77 - - [3-1] LOG:  a\n", "is of syslog"),
-            ("2026-11-23T08:00:00+00:00 app[postgres.12]: [DATABASE] LOG:  a\n", "is of Heroku"),
+            ("Nov 23 08:00:00 db1 postgres[77]: [3-1] 2026-11-23 08:00:00 UTC [77] LOG:  a\n", "was written by syslog"),
+            ("<134>1 2026-11-23T08:00:00Z db1 postgres 77 - - [3-1] LOG:  a\n", "was written by syslog"),
+            ("2026-11-23T08:00:00+00:00 app[postgres.12]: [DATABASE] LOG:  a\n", "was written by Heroku"),
         ] {
             let (found, cure) = foreign_form(head.as_bytes()).unwrap();
             assert!(found.starts_with(name) && !cure.is_empty(), "{head}: {found}");

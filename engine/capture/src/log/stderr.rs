@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "line 2 of the log does not begin with '%m [%p] ', as lines before it do: 2026-11-23 08:00:00.123 UTC [7] \
-             [user=app] LOG:  statement: b. Give the server's with --prefix (SHOW log_line_prefix)"
+             [user=app] LOG:  statement: b. Give the server's log_line_prefix with --prefix (SHOW log_line_prefix)"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The statistics of columns in pg_stats, and values that are drawn according to them.
+//! Draws values for columns according to their statistics in pg_stats.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,18 @@ use ground::random::Random;
 use super::table::{NamedRow, NamedTable};
 use crate::error::CaptureError;
 
-/// The number of values of a list whose length is not recorded.
+/// The number of values in a generated list. pg_stat_statements does not record the length of the original lists.
 const LIST: usize = 5;
 
-/// The largest key that is drawn for a column of which nothing is known.
+/// The largest number that is drawn for a numeric column without statistics of its values.
 const LARGEST: i64 = 1000;
 
-/// The columns of a database's tables.
+/// The columns of all tables of a database.
 #[derive(Debug, Default)]
 pub struct Columns {
     columns: Vec<Column>,
-    /// The columns of a table, in its order, by its name and maybe by its schema.
+    /// The columns of each table in the order of the table, as indexes into `columns`. A table has an entry under its
+    /// name, and another one under its name with the schema.
     tables: HashMap<String, Vec<usize>>,
 }
 
@@ -25,24 +26,24 @@ pub struct Columns {
 struct Column {
     name: String,
     kind: TokenKind,
-    /// The number of rows of the column's table, as the server estimates it.
+    /// The server's estimate of the number of rows of the column's table.
     table_rows: f64,
     null_share: f64,
-    /// True if no value occurs twice.
+    /// True if pg_stats says that every value is different (`n_distinct` is -1).
     is_unique: bool,
-    /// The common values with their shares, summed up.
+    /// The most common values, each with the sum of the shares of rows up to and including it.
     common: Vec<(f64, String)>,
-    /// The bounds of the column's histogram: equally many rows lie between each two of them.
+    /// The bounds of the column's histogram. Between any two neighbouring bounds lie equally many rows.
     bounds: Vec<String>,
-    /// The last new number that was made.
+    /// The last number that was generated for a unique column; `None` before the first one.
     made: Option<i64>,
 }
 
-/// The kind of values that are generated for a column if they are not chosen among the known ones.
+/// The kind of a column's type. It decides how values are generated if none are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Integer,
-    /// The values are numbers with fractions.
+    /// Numbers with decimal places.
     Decimal,
     Boolean,
     Text,
@@ -52,7 +53,7 @@ enum TokenKind {
     Other,
 }
 
-/// The ends of a range of values, as literals.
+/// The two ends of a range of values, as SQL literals.
 #[derive(Debug, Clone)]
 pub struct Range {
     pub low: String,
@@ -60,7 +61,7 @@ pub struct Range {
 }
 
 impl Columns {
-    /// Reads the columns of a file. The error is a sentence.
+    /// Reads the columns from a file with the contents of pg_stats.
     pub fn of(table: &NamedTable) -> Result<Self, CaptureError> {
         let mut found = Self::default();
         for row in table.rows() {
@@ -73,28 +74,28 @@ impl Columns {
         Ok(found)
     }
 
-    /// Returns the columns of a table, in its order.
+    /// Returns the indexes of a table's columns, in the order of the table; `None` if the table is not known.
     pub fn table(&self, name: &str) -> Option<&[usize]> {
         self.tables.get(name).map(Vec::as_slice)
     }
 
-    /// Returns a column of a table.
+    /// Returns the index of a table's column; `None` if the table or the column is not known.
     pub fn find(&self, table: &str, column: &str) -> Option<usize> {
         self.table(table)?.iter().copied().find(|number| self.columns[*number].name == column)
     }
 
-    /// Returns true if values of a column can be made.
+    /// True if values for the column can be generated: pg_stats has some, or its type is known.
     pub fn has_values(&self, column: usize) -> bool {
         self.columns[column].has_values()
     }
 
-    /// Draws a literal of a value that the column has.
+    /// Draws one of the column's values, and returns it as an SQL literal.
     pub fn value(&self, column: usize, random: &mut Random) -> String {
         let column = &self.columns[column];
         column.literal(&column.draw(random))
     }
 
-    /// Draws a range with this number of rows.
+    /// Draws a range of the column's values that contains about `rows` rows of the table.
     pub fn range(&self, column: usize, rows: f64, random: &mut Random) -> Range {
         let column = &self.columns[column];
         let share = (rows / column.table_rows).clamp(0.0, 1.0);
@@ -102,12 +103,12 @@ impl Columns {
         Range { low: column.literal(&column.at(begin)), high: column.literal(&column.at(begin + share)) }
     }
 
-    /// Draws literals with commas between them.
+    /// Draws several values, and returns them as SQL literals with commas between them.
     pub fn list(&self, column: usize, random: &mut Random) -> String {
         (0..LIST).map(|_| self.value(column, random)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Draws the literal of an array.
+    /// Draws several values, and returns them as the SQL literal of an array.
     pub fn array(&self, column: usize, random: &mut Random) -> String {
         let column = &self.columns[column];
         let element = |value: String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
@@ -115,7 +116,8 @@ impl Columns {
         quoted(&format!("{{{}}}", values.join(",")))
     }
 
-    /// Draws a literal that an INSERT stores, or `NULL`. Where no value occurs twice, it is a new one.
+    /// Draws a value for an INSERT, and returns it as an SQL literal, or `NULL` as often as the column has NULLs. For a
+    /// unique column the value is new, as far as the type allows that.
     pub fn stored(&mut self, column: usize, random: &mut Random) -> String {
         let column = &mut self.columns[column];
         if random.unit() < column.null_share {
@@ -146,7 +148,8 @@ impl Column {
         })
     }
 
-    /// Returns a value of the column as SQL. Digits stand alone only for columns of numbers: `text = 5` is an error.
+    /// Returns a value as an SQL literal. Only for numeric columns the literal has no quotes, because SQL rejects `text
+    /// = 5`.
     fn literal(&self, value: &str) -> String {
         let is_number = matches!(self.kind, TokenKind::Integer | TokenKind::Decimal);
         let is_bare = is_number && !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
@@ -173,7 +176,7 @@ impl Column {
         }
     }
 
-    /// Returns the value below which this share of the rows is.
+    /// Returns the value below which the given share of the column's rows lies.
     fn at(&self, share: f64) -> String {
         if self.bounds.is_empty() {
             let found = self.common.iter().find(|(sum, _)| share < *sum).or(self.common.last());
@@ -186,7 +189,7 @@ impl Column {
             (TokenKind::Integer | TokenKind::Decimal, Ok(low), Ok(high)) => {
                 let decimals = if self.kind == TokenKind::Integer { 0 } else { decimals(below).max(decimals(above)) };
                 let value = low + (high - low) * place.fract();
-                // Downwards: what is above the last value of a column is none of its values.
+                // The value is rounded down, because a value above the last bound does not occur in the column.
                 let unit = 10_f64.powi(decimals as i32);
                 format!("{:.decimals$}", (value * unit).floor() / unit)
             }
@@ -194,7 +197,7 @@ impl Column {
         }
     }
 
-    /// Draws a value of a column of which nothing but the type is known.
+    /// Draws a value from the type alone, for a column whose values are not in pg_stats.
     fn invent(&self, random: &mut Random) -> String {
         match self.kind {
             TokenKind::Integer | TokenKind::Decimal => random.range(1, LARGEST).to_string(),
@@ -206,7 +209,7 @@ impl Column {
         }
     }
 
-    /// Makes a value that the column does not have yet, as far as the type allows that.
+    /// Generates a value that the column does not have yet, as far as its type allows that.
     fn make(&mut self, random: &mut Random) -> String {
         match self.kind {
             TokenKind::Integer => {
@@ -223,7 +226,7 @@ impl Column {
 }
 
 impl TokenKind {
-    /// Returns the form of the values of a type, as `format_type` names it.
+    /// Returns the kind of a type. `name` is the type's name as `format_type` returns it.
     fn of(name: &str) -> Self {
         match name {
             "smallint" | "integer" | "bigint" => Self::Integer,
@@ -238,7 +241,7 @@ impl TokenKind {
     }
 }
 
-/// Returns how many digits a number has behind its point.
+/// Returns the number of decimal places of a number.
 fn decimals(number: &str) -> usize {
     number.split_once('.').map_or(0, |(_, digits)| digits.len())
 }
@@ -248,12 +251,12 @@ fn uuid(random: &mut Random) -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// Returns a value as a string of SQL.
+/// Returns a value as an SQL string in quotes.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// Returns the elements of an array, as PostgreSQL prints it. Those of arrays in it, and NULL, are texts like others.
+/// Returns the elements of an array in PostgreSQL's text form. Nested arrays and NULL are returned as texts.
 fn elements(array: &str) -> Vec<String> {
     let Some(inner) = array.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Vec::new() };
     let (mut found, mut element) = (Vec::new(), String::new());
@@ -280,7 +283,7 @@ fn elements(array: &str) -> Vec<String> {
 pub mod tests {
     use super::*;
 
-    /// Makes columns of integers by their names, such as `t.id`.
+    /// Makes integer columns from their names, such as `t.id`.
     pub fn columns(names: &[&str]) -> Columns {
         let mut found = Columns::default();
         for (number, name) in names.iter().enumerate() {

@@ -1,10 +1,11 @@
-//! Synthetic mixes: sessions made of what a server counted (pg_stat_statements) and knows of its columns (pg_stats).
+//! Makes a synthetic mix: sessions whose statements are generated from what a server has counted (pg_stat_statements)
+//! and from what it knows about its columns (pg_stats).
 //!
-//! - `columns`: the knowledge about columns, and values drawn from it
-//! - `places`: the column that each `$n` of a statement belongs to
-//! - `table`: a CSV file with a header
+//! - `columns`: draws values from the statistics of columns
+//! - `places`: finds the column to which each `$n` of a statement belongs
+//! - `table`: reads a CSV file with a header
 //!
-//! The order of statements, their times and sessions are drawn: a server counts calls only.
+//! A server counts only the calls. So the order of the statements, their times and their sessions are random.
 
 mod columns;
 mod places;
@@ -25,39 +26,40 @@ use columns::{Columns, Range};
 use places::{Meaning, Normalized};
 use table::NamedTable;
 
-/// The queries by which psql writes both files, in the order in which they are read.
+/// The psql commands that write the two files of a mix, in the order in which pgtrial reads the files.
 pub const QUERIES: &str = "\
 \\copy (SELECT query, calls, rows, mean_exec_time FROM pg_stat_statements WHERE toplevel AND query NOT ILIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())) TO 'statements.csv' CSV HEADER
 \\copy (SELECT n.nspname AS schema, c.relname AS table, c.reltuples AS rows, a.attname AS column, format_type(a.atttypid, NULL) AS type, s.null_frac, s.n_distinct, s.most_common_vals, s.most_common_freqs, s.histogram_bounds FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname WHERE c.relkind IN ('r', 'p', 'f', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY c.oid, a.attnum) TO 'columns.csv' CSV HEADER
 ";
 
-/// The greatest number of statements of a mix: each needs four bytes of memory while the order is drawn.
+/// The greatest number of statements in a mix. While the order is drawn, each statement needs four bytes of memory.
 const MOST_STATEMENTS: f64 = 1e9;
 
-/// The contents of the files from which a capture is made in place of logs, and the length of that capture.
+/// The files from which a mix is made, and its length.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
-    /// The files that [`QUERIES`] writes.
+    /// The path of the file with pg_stat_statements. [`QUERIES`] writes both files.
     pub statements: String,
     pub columns: String,
-    /// The time in which the server counted the calls, and the length of the mix.
+    /// The time during which the server counted the calls. `length` is the length of the mix; if it is `None`, the mix
+    /// is as long as the counted time.
     pub counted: Micros,
     pub length: Option<Micros>,
     pub sessions: u32,
     pub seed: u64,
 }
 
-/// A statement that can be made.
+/// A statement of pg_stat_statements for which all parameters can be generated.
 struct Made {
     normalized: Normalized,
     template: u32,
     calls: f64,
-    /// The number of rows of one call, on average.
+    /// The mean number of rows of one call.
     rows: f64,
     duration: Micros,
 }
 
-/// Writes the sessions of a mix. Returns the files that were read.
+/// Writes the sessions of a mix. Returns descriptions of the two files that were read.
 pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, CaptureError> {
     let counted = NamedTable::read(&mix.statements, &["query", "calls", "rows"])?;
     let known = NamedTable::read(&mix.columns, &["table", "column", "type"])?;
@@ -89,7 +91,8 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
     }
     let mut left = 1.0;
     for (number, index) in order.iter().enumerate() {
-        // The next one of the times that are still to come, which are uniform in what is left.
+        // The times of the remaining statements are uniformly distributed over the remaining time `left`. The next time
+        // is drawn as the smallest of them.
         left *= (1.0 - random.unit()).powf(1.0 / (order.len() - number) as f64);
         let planned = begin + ((1.0 - left) * length as f64) as Micros;
         let statement = &made[*index as usize];
@@ -108,7 +111,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
     Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
 }
 
-/// Returns a statement whose parameters can be generated, or the reason for which that is not possible.
+/// Finds out how the parameters of a statement can be generated, or returns the reason for which that is not possible.
 fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     if query == "<insufficient privilege>" {
         return Err(Reason::HiddenText);
@@ -126,8 +129,8 @@ fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     places::normalize(query, columns).ok_or(Reason::ValuesUnknown)
 }
 
-/// Returns the indexes of `made` in a random order, each as often as its statement is called. A fraction of a call
-/// becomes a whole call with that probability.
+/// Returns indexes into `made` in random order. Each index occurs as often as its statement is called. A fraction of a
+/// call is rounded up with the probability of that fraction.
 fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     let total: f64 = made.iter().map(|statement| statement.calls).sum();
     if total > MOST_STATEMENTS {
@@ -144,13 +147,13 @@ fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     Ok(order)
 }
 
-/// Draws the literals of one call, in the order of their places.
+/// Draws the literals for one call of a statement, in the order of its placeholders.
 fn draw(statement: &Made, columns: &mut Columns, random: &mut Random) -> Vec<Option<String>> {
     let mut ranges: HashMap<usize, Range> = HashMap::new();
     let mut drawn: HashMap<u32, String> = HashMap::new();
     let mut values = Vec::new();
     for (number, meaning) in &statement.normalized.meanings {
-        // An application that names a parameter twice gives it one value.
+        // If a statement contains the same `$n` twice, both get the same value.
         let value = drawn.entry(*number).or_insert_with(|| match meaning {
             Meaning::Value(column) => columns.value(*column, random),
             Meaning::Low(column) | Meaning::High(column) => {

@@ -1,41 +1,41 @@
-//! The column that each `$n` of a statement belongs to, found by the words around it.
+//! Finds the column to which each `$n` of a statement belongs, from the words around it.
 
 use super::columns::Columns;
 use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
-/// The text that pg_stat_statements of 18 writes for the rest of a list.
+/// The text with which PostgreSQL 18's pg_stat_statements replaces all but the first value of a list.
 const REST_OF_LIST: &str = "/*, ... */";
 
-/// The meaning of a parameter. Columns are numbers of [`Columns`].
+/// What a parameter stands for. Columns are indexes into [`Columns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// A value that the column has.
+    /// A value of the column.
     Value(usize),
-    /// The ends of a range.
+    /// The lower end of a range of the column's values, and (`High`) its upper end.
     Low(usize),
     High(usize),
-    /// Several values with commas between them, and an array of several values.
+    /// Several values of the column with commas between them, and (`Array`) an array of several values.
     List(usize),
     Array(usize),
-    /// A value that an INSERT stores.
+    /// A value that an INSERT stores in the column.
     Stored(usize),
     Limit,
     Offset,
-    /// A number that is added, subtracted or multiplied.
+    /// A number that the statement adds, subtracts, multiplies by or divides by.
     Step,
 }
 
-/// A statement whose placeholders are numbered in the order of the text.
+/// A statement whose placeholders are numbered in the order in which they stand in the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalized {
     pub text: String,
-    /// The bytes at which the placeholders begin.
+    /// The byte offsets at which the placeholders begin.
     pub places: Vec<u32>,
-    /// The number that each placeholder had, and its meaning.
+    /// The number that each placeholder had in the original text, and what the placeholder stands for.
     pub meanings: Vec<(u32, Meaning)>,
 }
 
-/// Finds the meanings of all parameters of a statement; returns `None` if a parameter belongs to no known column.
+/// Finds out what each parameter of a statement stands for. Returns `None` if a parameter belongs to no known column.
 pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     let all: Vec<_> = Tokens::of(query).collect();
     let parser = Parser {
@@ -72,8 +72,8 @@ pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     Some(found)
 }
 
-/// Finds pairs of parameters that limit the same column from below and from above, and makes them the ends of one
-/// range.
+/// Finds pairs of parameters of which one is a lower limit and the other an upper limit of the same column, and makes
+/// them the two ends of one range.
 fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     let sides: Vec<Option<Side>> = parser.parameters().map(|at| parser.side(at)).collect();
     for low in 0..meanings.len() {
@@ -87,29 +87,30 @@ fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     }
 }
 
-/// The side of the parameter on which a comparison, such as `column > $1`, asks for values of the column.
+/// On which side of the parameter the selected values of the column are: above it for `column > $1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Above,
     Below,
 }
 
-/// A table that the statement names: the table's name in [`Columns`], and the alias that stands before its columns.
+/// A table that the statement names, and the alias under which the statement refers to the table's columns. `table` is
+/// its name in [`Columns`].
 struct Named {
     table: String,
     alias: String,
 }
 
 struct Parser<'a, 'c> {
-    /// The tokens without blanks.
+    /// The tokens of the statement without spaces and comments.
     tokens: Vec<SqlToken<'a>>,
     columns: &'c Columns,
     tables: Vec<Named>,
-    /// The columns of an INSERT, in the order of its values.
+    /// The columns into which an INSERT stores, in the order of its values.
     stored: Vec<usize>,
 }
 
-/// Words that stand behind a table and are not its alias.
+/// Words that may follow a table's name and are not its alias.
 const NO_ALIAS: [&str; 28] = [
     "as",
     "cross",
@@ -154,7 +155,8 @@ impl<'a> Parser<'a, '_> {
         self.token(at).is_some_and(|token| token.kind == TokenKind::Symbol && symbols.contains(token.text))
     }
 
-    /// Returns a name as PostgreSQL keeps it.
+    /// Returns the name that stands at token `at`, folded to lower case unless it is quoted, as PostgreSQL stores
+    /// names.
     fn name(&self, at: usize) -> Option<String> {
         let token = self.token(at)?;
         match token.kind {
@@ -182,7 +184,7 @@ impl<'a> Parser<'a, '_> {
         self
     }
 
-    /// Reads the tables that begin here. Returns the token at which the statement goes on.
+    /// Reads the list of tables that begins at token `at`. Returns the index of the token behind the list.
     fn take_tables(&mut self, mut at: usize, is_insert: bool) -> usize {
         loop {
             let after_only = at + usize::from(self.is_word(at, &["only"]));
@@ -197,7 +199,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Reads a table with its alias. Returns the token at which the statement goes on.
+    /// Reads a table and its alias. Returns the index of the token behind them.
     fn take_table(&mut self, at: usize) -> Option<usize> {
         let mut table = self.name(at)?;
         let mut end = at + 1;
@@ -216,14 +218,14 @@ impl<'a> Parser<'a, '_> {
         Some(end)
     }
 
-    /// Reads the columns of an INSERT, or takes all of its table.
+    /// Reads the list of columns of an INSERT. Without a list, the INSERT stores into all columns of its table.
     fn take_stored(&mut self, at: usize) -> usize {
         let table = self.tables.last().map(|named| named.table.clone()).unwrap_or_default();
         self.stored = self.columns.table(&table).unwrap_or(&[]).to_vec();
         let closing = self.token(at).filter(|token| token.is_symbol("(")).and_then(|_| self.closing(at));
         let Some(closing) = closing.filter(|_| !self.is_word(at + 1, &["select", "with", "values"])) else { return at };
         let names = (at + 1..closing).step_by(2).filter_map(|place| self.name(place));
-        // A column that is not known keeps its place, so that the others keep theirs.
+        // An unknown column is kept as a gap, so that the columns behind it still match their values.
         self.stored = names.map(|name| self.columns.find(&table, &name).unwrap_or(usize::MAX)).collect();
         closing + 1
     }
@@ -236,7 +238,8 @@ impl<'a> Parser<'a, '_> {
         })
     }
 
-    /// Returns the bracket within which a token is, and the number of commas before it there.
+    /// Returns the index of the innermost opening parenthesis around a token, and the number of commas between both at
+    /// the same depth.
     fn opening(&self, at: usize) -> Option<(usize, usize)> {
         let (mut depth, mut commas) = (0, 0);
         for before in (0..at).rev() {
@@ -253,7 +256,7 @@ impl<'a> Parser<'a, '_> {
         None
     }
 
-    /// Returns the column whose name ends here, maybe with a cast behind it.
+    /// Returns the column whose name ends at token `end`. A cast may stand behind the name.
     fn column_before(&self, end: usize) -> Option<usize> {
         let mut at = end;
         if at >= 3 && self.is_symbol(at - 1, ":") && self.is_symbol(at - 2, ":") {
@@ -264,13 +267,13 @@ impl<'a> Parser<'a, '_> {
         self.resolve(qualifier.as_deref(), &name)
     }
 
-    /// Returns the column before an operator that is a word, maybe with NOT.
+    /// Returns the column before an operator that is a word, such as LIKE. NOT may stand between them.
     fn column_of(&self, word: usize) -> Option<usize> {
         let before = word.checked_sub(1)?;
         self.column_before(before.checked_sub(usize::from(self.is_word(before, &["not"])))?)
     }
 
-    /// Returns the column whose name begins here.
+    /// Returns the column whose name begins at token `at`.
     fn column_behind(&self, at: usize) -> Option<usize> {
         let name = self.name(at)?;
         if self.is_symbol(at + 1, ".") {
@@ -289,7 +292,7 @@ impl<'a> Parser<'a, '_> {
     fn meaning(&self, token: &SqlToken<'_>) -> Option<Meaning> {
         let at = self.tokens.iter().position(|other| other.at == token.at)?;
         let mut before = at.checked_sub(1)?;
-        // `date $1`
+        // A type may stand before the parameter, as in `date $1`.
         if self.is_word(before, &["date", "time", "timestamp", "timestamptz"]) {
             before = before.checked_sub(1)?;
         }
@@ -316,12 +319,13 @@ impl<'a> Parser<'a, '_> {
         self.in_brackets(at).or_else(|| self.compared_behind(at))
     }
 
-    /// Returns the index of the token before an operator.
+    /// Returns the index of the token before an operator whose last token is `end`.
     fn before_operator(&self, end: usize) -> Option<usize> {
         (0..end).rev().find(|at| !self.is_symbol(*at, "=<>!"))
     }
 
-    /// Returns the column of `column BETWEEN ... AND`, which ends here.
+    /// Returns the column of a `column BETWEEN ... AND` whose AND is the token `and`; `None` if this AND does not
+    /// belong to a BETWEEN.
     fn end_of_between(&self, and: usize) -> Option<usize> {
         if !self.is_word(and, &["and"]) {
             return None;
@@ -331,7 +335,7 @@ impl<'a> Parser<'a, '_> {
         self.column_of(between)
     }
 
-    /// Returns the meaning of a parameter in `IN (...)`, `= ANY (...)` or the values of an INSERT.
+    /// Returns what a parameter in `IN (...)`, in `= ANY (...)` or among the values of an INSERT stands for.
     fn in_brackets(&self, at: usize) -> Option<Meaning> {
         let (open, commas) = self.opening(at)?;
         let word = open.checked_sub(1)?;
@@ -342,14 +346,14 @@ impl<'a> Parser<'a, '_> {
             return self.column_before(self.before_operator(word)?).map(Meaning::Array);
         }
         let is_alone = self.is_symbol(at - 1, "(,") && (self.is_symbol(at + 1, "),:"));
-        // A further row of VALUES follows a comma behind a bracket.
+        // In a further row of VALUES, the opening parenthesis follows a closing parenthesis and a comma.
         let is_row =
             self.is_word(word, &["values"]) || (word > 0 && self.is_symbol(word, ",") && self.is_symbol(word - 1, ")"));
         let column = self.stored.get(commas).copied().filter(|column| *column != usize::MAX);
         column.filter(|column| is_alone && is_row && self.columns.has_values(*column)).map(Meaning::Stored)
     }
 
-    /// Returns the meaning of a parameter in `$1 = column`.
+    /// Returns what a parameter before an operator, as in `$1 = column`, stands for.
     fn compared_behind(&self, at: usize) -> Option<Meaning> {
         let behind = (at + 1..self.tokens.len()).find(|at| !self.is_symbol(*at, "=<>!"))?;
         if behind == at + 1 {
@@ -358,7 +362,8 @@ impl<'a> Parser<'a, '_> {
         self.column_behind(behind).map(Meaning::Value)
     }
 
-    /// Returns the side on which the column's values are, for `column > $1` and the like.
+    /// Returns the side of the parameter on which a comparison such as `column > $1` selects values; `None` if the
+    /// parameter is not in such a comparison.
     fn side(&self, at: usize) -> Option<Side> {
         let first = self.before_operator(at)? + 1;
         if first == at {

@@ -1,4 +1,4 @@
-//! A CSV file with a header, as `COPY ... CSV HEADER` writes it, in memory.
+//! Reads a CSV file with a header, as `COPY ... CSV HEADER` writes it, into memory.
 
 use ground::output::could_not;
 
@@ -6,7 +6,7 @@ use crate::error::CaptureError;
 use crate::format::Source;
 use crate::log::split_row;
 
-/// A file whose columns have names.
+/// A CSV file whose columns are found by their names.
 pub struct NamedTable {
     name: String,
     bytes: u64,
@@ -24,7 +24,7 @@ pub struct NamedRow<'a> {
 }
 
 impl NamedTable {
-    /// Reads a file that has these columns, and maybe others.
+    /// Reads a file. It must have the `wanted` columns, and may have others.
     pub fn read(name: &str, wanted: &[&str]) -> Result<Self, CaptureError> {
         let content =
             ground::trust::read_file(&ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
@@ -78,7 +78,7 @@ impl NamedTable {
         self.rows.iter().map(|(line, fields)| NamedRow { table: self, line: *line, fields })
     }
 
-    /// Returns the file as a capture names it.
+    /// Returns the description of the file for a capture.
     pub fn source(&self, format: &str) -> Source {
         Source {
             name: self.name.clone(),
@@ -92,12 +92,12 @@ impl NamedTable {
 }
 
 impl<'a> NamedRow<'a> {
-    /// Returns a field; empty if it is NULL or if the file has no such column.
+    /// Returns the text of a field; empty if the field is NULL or the file has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         self.table.place(column).map_or("", |place| &self.fields[place])
     }
 
-    /// Returns a field as a number.
+    /// Returns the number in a field; `None` if the field is empty. Fails if the field has another text.
     pub fn number(&self, column: &str) -> Result<Option<f64>, CaptureError> {
         let text = self.text(column);
         if text.is_empty() {

@@ -1,11 +1,11 @@
-//! Tests of the meanings of parameters, by the words around them.
+//! Checks which column each parameter of a statement is found to belong to.
 
 use super::columns::tests::columns;
 use super::places::{Meaning, normalize};
 use proptest::prelude::*;
 
-/// Returns the meanings of the parameters in a database with `t (id, a, b, at)` and `s.u (id, c)`; columns by their
-/// number.
+/// Returns what the parameters stand for in a database with the tables `t (id, a, b, at)` and `s.u (id, c)`. Columns
+/// are numbers.
 fn meanings(query: &str) -> Option<Vec<Meaning>> {
     let columns = columns(&["t.id", "t.a", "t.b", "t.at", "u.id", "u.c"]);
     normalize(query, &columns).map(|found| found.meanings.into_iter().map(|(_, meaning)| meaning).collect())

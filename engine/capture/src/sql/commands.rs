@@ -1,23 +1,23 @@
-//! What a statement does to its session, by the words that it begins with: it begins or ends a transaction block, drops
-//! prepared statements, or writes.
+//! Finds out from the first words of a statement what it does to its session: it begins or ends a transaction block,
+//! drops prepared statements, or writes rows.
 
 use ground::sql;
 
-/// What a statement does to the transaction block that it is in.
+/// What a statement does to the transaction block of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockStep {
-    /// The statement begins a block, such as BEGIN.
+    /// Begins a block, such as BEGIN.
     Begin,
-    /// The statement ends the block, such as COMMIT.
+    /// Ends the block, such as COMMIT.
     End,
-    /// The statement takes back what was done since a savepoint, and the errors of that time.
+    /// Rolls back to a savepoint, so that errors since the savepoint do not abort the block any more.
     RollBackToSavepoint,
     #[default]
     Stay,
 }
 
-/// Returns what a statement does to the transaction block that it is in. PREPARE TRANSACTION ends one too and is too
-/// rare to matter here.
+/// Returns what a statement does to the transaction block of its session. PREPARE TRANSACTION also ends a block, but is
+/// so rare that it is ignored here.
 pub fn block_step(text: &str) -> BlockStep {
     let [first, second, third] = first_words(text);
     let is = |word: &str, keyword: &str| word.eq_ignore_ascii_case(keyword);
@@ -25,7 +25,7 @@ pub fn block_step(text: &str) -> BlockStep {
     if is_first(&["begin"]) || is_first(&["start"]) && is(second, "transaction") {
         return BlockStep::Begin;
     }
-    // ROLLBACK [WORK | TRANSACTION] TO SAVEPOINT
+    // The command is ROLLBACK [WORK | TRANSACTION] TO SAVEPOINT.
     if is_first(&["rollback", "abort"]) && (is(second, "to") || is(third, "to")) {
         return BlockStep::RollBackToSavepoint;
     }
@@ -35,7 +35,7 @@ pub fn block_step(text: &str) -> BlockStep {
     if is_first(&["commit", "end", "rollback", "abort"]) { BlockStep::End } else { BlockStep::Stay }
 }
 
-/// Returns true if a statement drops all prepared statements.
+/// True if a statement drops all prepared statements of the session.
 pub fn discards(text: &str) -> bool {
     let [first, second, third] = first_words(text).map(str::to_ascii_lowercase);
     match (&*first, &*second) {
@@ -45,14 +45,14 @@ pub fn discards(text: &str) -> bool {
     }
 }
 
-/// Returns true if a statement is one of those that write rows: INSERT, UPDATE, DELETE or MERGE.
+/// True if a statement is an INSERT, UPDATE, DELETE or MERGE.
 pub fn writes(text: &str) -> bool {
     let [first, ..] = first_words(text);
     ["insert", "update", "delete", "merge"].iter().any(|keyword| first.eq_ignore_ascii_case(keyword))
 }
 
-/// Returns the words that a statement begins with, without comments, up to the first character that is in none; empty
-/// where there are fewer.
+/// Returns the first three words of a statement. Comments are skipped, and reading ends at the first character that
+/// does not belong to a word. Missing words are empty.
 fn first_words(text: &str) -> [&str; 3] {
     let mut rest = text.as_bytes();
     let mut words = [""; 3];
@@ -63,7 +63,7 @@ fn first_words(text: &str) -> [&str; 3] {
         }
         let at = text.len() - rest.len();
         let length = rest.iter().take_while(|byte| sql::is_name(**byte)).count();
-        // Letters beyond ASCII are parts of names with all of their bytes.
+        // All bytes of letters outside of ASCII are accepted, because such letters occur in names.
         *word = text.get(at..at + length).unwrap_or_default();
         if length == 0 {
             break;

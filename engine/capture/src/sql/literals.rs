@@ -1,15 +1,16 @@
-//! Splits the text of a statement into a template and its literals, which return to their places with
-//! [`crate::format::Template::write_text`].
+//! Splits the text of a statement into a template and its literals. [`crate::format::Template::write_text`] puts the
+//! literals back.
 //!
-//! Literals are strings, numbers, and what comments say. These stay in the template, because they are part of the
-//! statement's shape:
+//! Literals are strings, numbers, and the text of comments. The following stay in the template, because they belong to
+//! the form of the statement and not to its values:
 //!
 //! - a span of time behind the word `interval`
 //! - numbers in the parentheses of a type: `numeric(10, 2)`, `x::vector(3)`
 //! - numbers of columns: `ORDER BY 1, 2`
 //! - hints: comments that begin with `/*+`
 //!
-//! A list of literals behind `IN (` or `ARRAY[` is one literal, so that lists of different lengths share a template.
+//! A list of literals behind `IN (` or `ARRAY[` counts as one literal, so that lists of different lengths share a
+//! template.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,21 +18,21 @@ use std::ops::Range;
 use super::tokens::{Backslashes, SqlToken, TokenKind, Tokens};
 use super::units::UNITS;
 
-/// A template and its literals. It is filled again for each text, so that its memory is used again.
+/// A template and its literals. The same object can be filled for one text after another, so that its memory is reused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Split {
-    /// The text with a placeholder for each literal.
+    /// The text with a placeholder in place of each literal.
     pub template: String,
-    /// The bytes at which the placeholders begin in the template.
+    /// The byte offsets at which the placeholders begin in the template.
     pub places: Vec<u32>,
-    /// The number of the first placeholder, which is behind the text's own `$n`.
+    /// The number of the first placeholder. It follows the highest `$n` of the original text.
     pub first: u32,
-    /// The places of the literals in the text, in bytes.
+    /// The ranges of bytes that the literals have in the original text.
     pub literals: Vec<Range<usize>>,
 }
 
 impl Split {
-    /// Splits `text`, in which backslashes have this meaning, into a template and its literals.
+    /// Splits `text` into a template and its literals. `backslashes` says what a backslash means in the text's strings.
     pub fn fill(&mut self, text: &str, backslashes: Backslashes) {
         self.first = highest_parameter(text) + 1;
         self.literals.clear();
@@ -60,7 +61,7 @@ impl Split {
         self.write_template(text);
     }
 
-    /// Takes the whole `text` for one literal.
+    /// Treats the whole `text` as one literal.
     pub fn fill_whole(&mut self, text: &str) {
         *self = Self { first: 1, ..Self::default() };
         self.literals.push(0..text.len());
@@ -80,13 +81,14 @@ impl Split {
     }
 }
 
-/// Returns true if the words of a quoted text are units of time, or parts of an ISO 8601 interval such as `P1DT2H`.
+/// True if a quoted text is a span of time: its words are units of time, or it is an ISO 8601 interval such as
+/// `P1DT2H`.
 fn is_span(quoted: &str) -> bool {
     let mut words = quoted.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     words.all(|word| word.len() <= 2 || UNITS.iter().any(|unit| word.eq_ignore_ascii_case(unit)))
 }
 
-/// Returns the highest `$n` of a text, or 0.
+/// Returns the highest number n of all `$n` in a text, or 0.
 pub fn highest_parameter(text: &str) -> u32 {
     if !text.contains('$') {
         return 0;
@@ -94,7 +96,8 @@ pub fn highest_parameter(text: &str) -> u32 {
     Tokens::of(text).filter_map(|token| token.parameter()).max().unwrap_or(0)
 }
 
-/// Returns the text without comments except hints: libraries write identifiers of requests into them.
+/// Returns the text without comments, because libraries write a different identifier of each request into them. Hints
+/// stay.
 pub fn without_comments(text: &str) -> Cow<'_, str> {
     if !text.contains("/*") && !text.contains("--") {
         return Cow::Borrowed(text);
@@ -103,7 +106,7 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept.collect())
 }
 
-/// Returns the place of the text of a comment, without its delimiters. Hints and empty comments have none.
+/// Returns the range of a comment's text without its delimiters. Returns `None` for hints and empty comments.
 fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     let is_hint = token.text.starts_with("/*+");
     if token.kind != TokenKind::Comment || is_hint {
@@ -114,8 +117,8 @@ fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads a list of literals with commas between them up to the closing bracket. Returns the range of the whole list,
-/// which becomes one literal, and the tokens from the bracket on.
+/// Reads a list of literals, with commas between them, up to the closing bracket. Returns the range of the whole list,
+/// which becomes one literal, and the tokens from the bracket on. Returns `None` if the list contains something else.
 fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     let mut range: Option<Range<usize>> = None;
     let mut is_complete = false;
@@ -137,20 +140,19 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     }
 }
 
-/// The context of a token: the facts about the tokens before it that decide whether it is a literal and how it is
-/// replaced.
+/// What was read before the current token, as far as it decides whether the token is a literal.
 #[derive(Default)]
 struct Scope<'a> {
     depth: u32,
-    /// The last token that is not blank, and the two before that.
+    /// The last three tokens that are neither spaces nor comments, the last one first.
     last: [Option<SqlToken<'a>>; 3],
-    /// The depth of a list behind `BY`.
+    /// The depth of parentheses at which a list behind `BY` stands; `None` outside of such a list.
     by: Option<u32>,
-    /// The depth within the parentheses of a type.
+    /// The depth of a type's parentheses; `None` outside of them.
     in_type: Option<u32>,
 }
 
-/// Types that may have numbers in parentheses without a cast before them.
+/// Types that may have numbers in parentheses, and that are recognized without a cast before them.
 const TYPES: [&str; 14] = [
     "bit",
     "char",
@@ -211,7 +213,7 @@ impl<'a> Scope<'a> {
         self.last[0].as_ref().is_some_and(is_it)
     }
 
-    /// Returns true if a type's name stands before: a known one, or any behind `::`.
+    /// True if the last token is the name of a type: one of [`TYPES`], or any name behind `::`.
     fn is_behind_type(&self) -> bool {
         let is_colon = |token: &Option<SqlToken<'a>>| token.is_some_and(|token| token.is_symbol(":"));
         let is_cast = is_colon(&self.last[1]) && is_colon(&self.last[2]);
@@ -228,7 +230,7 @@ impl<'a> Scope<'a> {
         self.in_type.is_some() || is_column
     }
 
-    /// Returns true if the tokens before, `IN (` or `ARRAY[`, begin a list of values.
+    /// True if the last tokens are `IN (` or `ARRAY[`, which begin a list of values.
     fn begins_list(&self) -> bool {
         let [Some(bracket), Some(word), _] = &self.last else { return false };
         (bracket.is_symbol("(") && word.is_word("in")) || (bracket.is_symbol("[") && word.is_word("array"))

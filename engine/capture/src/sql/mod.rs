@@ -1,12 +1,12 @@
-//! The text of statements: its tokens, and the parts of it that are values.
+//! Examines SQL texts: splits them into tokens, and finds the values in them.
 //!
 //! - `commands`: what a statement does to its session
 //! - `literals`: splits a text into a template and its literals
-//! - `reading`: how the quotes of a text pair
+//! - `reading`: finds out what a backslash means in a text
 //! - `settings`: the setting that a statement changes
-//! - `tokens`: the tokens of a text
-//! - `units`: the words of intervals
-//! - `untyped`: parameters whose types decide what a statement does
+//! - `tokens`: splits a text into tokens
+//! - `units`: the units of time in intervals
+//! - `untyped`: finds parameters whose types decide what a statement does
 
 pub mod commands;
 pub mod literals;

@@ -1,11 +1,14 @@
-//! Finds out how the quotes of a statement pair, which the log does not say: `standard_conforming_strings` decides it,
-//! and a statement that failed may have an apostrophe too many.
+//! Finds out where the strings of a statement end. A log does not say this: it depends on
+//! `standard_conforming_strings`, which decides what a backslash means, and a statement that failed may have one quote
+//! too many.
 
 use super::settings::SettingChange;
 use super::tokens::{Backslashes, Tokens};
 
-/// Returns the meaning of backslashes with which the quotes of a text pair as in valid SQL. `known` is the meaning that
-/// the session has chosen, if it has. Returns nothing if the quotes pair with no meaning, or with both and differently.
+/// Returns the meaning of backslashes with which every quote of a text has its partner, as valid SQL requires. `known`
+/// is the meaning that the session has set, if it has set one.
+///
+/// Returns `None` if quotes are unpaired with either meaning, or paired with both meanings but at different places.
 pub fn backslashes_of(text: &str, known: Option<Backslashes>) -> Option<Backslashes> {
     let pairs = |backslashes: &Backslashes| has_paired_quotes(text, *backslashes);
     if let Some(known) = known {
@@ -22,9 +25,9 @@ pub fn backslashes_of(text: &str, known: Option<Backslashes>) -> Option<Backslas
     }
 }
 
-/// Returns true if every quoted text and every comment ends, and no backslash stands outside of them.
+/// True if every quoted text and every comment ends, and there is no backslash outside of them.
 fn has_paired_quotes(text: &str, backslashes: Backslashes) -> bool {
-    // Where a literal or a comment does not end, the symbol is a part of it.
+    // If a literal or a comment does not end, the appended semicolon becomes a part of it.
     let longer = format!("{text}\n;");
     let mut last_is_symbol = false;
     for token in Tokens::with(&longer, backslashes) {
@@ -36,8 +39,8 @@ fn has_paired_quotes(text: &str, backslashes: Backslashes) -> bool {
     last_is_symbol
 }
 
-/// Returns the meaning that backslashes have after a statement that sets `standard_conforming_strings`: `Some(None)` if
-/// the statement resets it. Returns nothing if the statement does not set it.
+/// Returns the meaning of backslashes that a statement sets with `standard_conforming_strings`. Returns `Some(None)` if
+/// the statement resets the setting to its default, and `None` if it does not change the setting.
 pub fn chosen_backslashes(text: &str) -> Option<Option<Backslashes>> {
     if !may_choose(text) {
         return None;
@@ -50,7 +53,7 @@ pub fn chosen_backslashes(text: &str) -> Option<Option<Backslashes>> {
     }
 }
 
-/// Returns false for nearly all texts that do not choose, at little cost.
+/// A quick check that is false for nearly all statements that do not change `standard_conforming_strings`.
 fn may_choose(text: &str) -> bool {
     let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
     let is_short = text.len() < 100;
@@ -59,7 +62,8 @@ fn may_choose(text: &str) -> bool {
 
 const SETTING: &str = "standard_conforming_strings";
 
-/// Returns the meaning of backslashes with this value of the setting; nothing for its default, which is not known.
+/// Returns the meaning of backslashes for a value of `standard_conforming_strings`. Returns `None` for the word
+/// DEFAULT, because the log does not show the server's default.
 fn meaning(value: &str) -> Option<Backslashes> {
     match value {
         "on" | "true" | "yes" | "1" => Some(Backslashes::Plain),

@@ -1,9 +1,9 @@
-//! The setting that a statement chooses for its session: `SET name TO value`, `SET NAMES value`, `RESET name` and
+//! Finds the setting that a statement changes for its session: `SET name TO value`, `SET NAMES value`, `RESET name` or
 //! `set_config('name', value, ...)`.
 
 use super::tokens::Tokens;
 
-/// A change of a session's settings. Names and values are in lower case and without quotes.
+/// A change of a setting of the session. Names and values are in lower case and without quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingChange {
     Set { name: String, value: String },
@@ -12,7 +12,7 @@ pub enum SettingChange {
 }
 
 impl SettingChange {
-    /// Returns the change that a statement makes; nothing if it changes no setting.
+    /// Returns the change that a statement makes, or `None` if it changes no setting.
     pub fn of(text: &str) -> Option<Self> {
         let tokens = Tokens::of(text).filter(|token| !token.is_blank());
         let words: Vec<String> =

@@ -1,13 +1,13 @@
-//! Splits SQL into tokens, as far as that is needed to tell literals from the rest. Every text can be split: a token
-//! that PostgreSQL would reject, such as a string without an end, ends somewhere too.
+//! Splits SQL into tokens, as far as this is needed to tell literals from other text. Every text can be split: even a
+//! token that PostgreSQL would reject, such as a string without an end, ends at the latest with the text.
 
 use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, quoted_end};
 
-/// A token of a text.
+/// A token of an SQL text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SqlToken<'a> {
     pub kind: TokenKind,
-    /// The byte of the text at which the token begins.
+    /// The byte offset at which the token begins in the text.
     pub at: usize,
     pub text: &'a str,
 }
@@ -19,12 +19,12 @@ pub enum TokenKind {
     /// A keyword or an unquoted name.
     Word,
     QuotedName,
-    /// A string, however quoted, with its prefix and quotes.
+    /// A string with its prefix and quotes, however it is quoted.
     Text,
     Number,
-    /// The parameter `$1`, or with another number.
+    /// A parameter such as `$1`.
     Parameter,
-    /// Any other character of a text.
+    /// A single other character.
     Symbol,
 }
 
@@ -33,7 +33,7 @@ impl SqlToken<'_> {
         self.at + self.text.len()
     }
 
-    /// Returns true if the token is this keyword, in lower case.
+    /// True if the token is the keyword `word`, which is given in lower case.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
@@ -42,12 +42,12 @@ impl SqlToken<'_> {
         self.kind == TokenKind::Symbol && self.text == symbol
     }
 
-    /// Returns true if the token separates others and means nothing else.
+    /// True if the token is a space or a comment.
     pub fn is_blank(&self) -> bool {
         matches!(self.kind, TokenKind::Space | TokenKind::Comment)
     }
 
-    /// Returns the number of a parameter.
+    /// Returns the number of a parameter; `None` for other tokens.
     pub fn parameter(&self) -> Option<u32> {
         if self.kind == TokenKind::Parameter { self.text[1..].parse().ok() } else { None }
     }
@@ -56,35 +56,35 @@ impl SqlToken<'_> {
 /// The meaning of a backslash in a string without a prefix: `'it\'s'`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backslashes {
-    /// A backslash is a character like others, as `standard_conforming_strings = on` has it.
+    /// A backslash is an ordinary character, as with `standard_conforming_strings = on`.
     #[default]
     Plain,
     /// A backslash escapes the next character, as in strings with the prefix `E`.
     Escape,
 }
 
-/// The tokens of a text, which they cover without a gap.
+/// An iterator over the tokens of a text. The tokens cover the text without gaps.
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {
     text: &'a str,
     at: usize,
     backslashes: Backslashes,
-    /// The kind of the token before.
+    /// The kind of the previous token.
     before: TokenKind,
 }
 
 impl<'a> Tokens<'a> {
-    /// Splits a text whose backslashes are plain characters.
+    /// Splits a text in whose strings backslashes are ordinary characters.
     pub fn of(text: &'a str) -> Self {
         Self::with(text, Backslashes::Plain)
     }
 
-    /// Splits a text whose backslashes have this meaning.
+    /// Splits a text. `backslashes` says what a backslash means in its strings.
     pub fn with(text: &'a str, backslashes: Backslashes) -> Self {
         Self { text, at: 0, backslashes, before: TokenKind::Space }
     }
 
-    /// Returns the kind and the end of the token that begins here.
+    /// Returns the kind of the next token, and the byte offset at which it ends.
     fn scan_token(&self) -> (TokenKind, usize) {
         let (text, at) = (self.text.as_bytes(), self.at);
         let next = text.get(at + 1).copied().unwrap_or(0);
@@ -105,7 +105,7 @@ impl<'a> Tokens<'a> {
                 (TokenKind::QuotedName, doubled_end(text, at + 2))
             }
             c if c.is_ascii_digit() => (TokenKind::Number, number_end(text, at)),
-            // Behind a name a point separates it from a column.
+            // Behind a name, a point does not begin a number, but separates a table from its column.
             b'.' if next.is_ascii_digit() && !matches!(self.before, TokenKind::Word | TokenKind::QuotedName) => {
                 (TokenKind::Number, number_end(text, at))
             }
@@ -119,7 +119,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Returns the end of the string without a prefix that begins at `at`.
+    /// Returns the byte offset at which a string without a prefix ends that begins at `at`.
     fn string_end(&self, at: usize) -> usize {
         match self.backslashes {
             Backslashes::Plain => doubled_end(self.text.as_bytes(), at),
@@ -146,7 +146,7 @@ fn run(text: &[u8], at: usize, is_its: impl Fn(u8) -> bool) -> usize {
     text[at..].iter().position(|c| !is_its(*c)).map_or(text.len(), |length| at + length)
 }
 
-/// Returns the end of a quoted text in which a doubled quote is part of it.
+/// Returns the byte offset at which a quoted text ends. A doubled quote stands for a quote within the text.
 fn doubled_end(text: &[u8], at: usize) -> usize {
     let mut end = quoted_end(text, at);
     while text.get(end) == Some(&text[at]) {
@@ -155,8 +155,8 @@ fn doubled_end(text: &[u8], at: usize) -> usize {
     end
 }
 
-/// Returns the end of a number: digits with `_`, a fraction, an exponent, or digits of another base behind `0x`, `0o`,
-/// `0b`.
+/// Returns the byte offset at which a number ends. It consists of digits with `_`, a fraction and an exponent, or of
+/// digits of another base behind `0x`, `0o` or `0b`.
 fn number_end(text: &[u8], at: usize) -> usize {
     let is_digit = |c: u8| c.is_ascii_digit() || c == b'_';
     if text[at] == b'0' && matches!(text.get(at + 1), Some(b'x' | b'X' | b'o' | b'O' | b'b' | b'B')) {

@@ -1,6 +1,6 @@
-//! The words of intervals.
+//! The units of time that intervals contain.
 
-/// The units of time that an interval may have, and `ago`, in lower case.
+/// The units of time that an interval may contain, and the word `ago`, in lower case.
 pub const UNITS: &[&str] = &[
     "ago",
     "d",

@@ -1,10 +1,12 @@
-//! Finds the parameters whose types decide which function or operator a statement calls. Clients may send the types of
-//! parameters, and logs do not have them: a replay leaves the choice to the server, which may choose otherwise or fail.
+//! Finds parameters whose types decide which function or operator a statement calls. Clients may send the types of
+//! parameters, but logs do not contain them. In a replay the server chooses the types, so it may call another function,
+//! or fail.
 
 use super::tokens::{SqlToken, TokenKind, Tokens};
 
-/// Returns true if a parameter without a cast is an operand of arithmetic, is compared with another such parameter, or
-/// is an argument of a function. Compared with a column or stored in one, a parameter gets the column's type.
+/// True if a statement has a parameter without a cast that is an operand of arithmetic, is compared with another
+/// parameter without a cast, or is an argument of a function. In other positions the type is certain: a parameter that
+/// is compared with a column or stored in it gets the column's type.
 pub fn has_untyped_parameter(text: &str) -> bool {
     let tokens: Vec<SqlToken<'_>> = Tokens::of(text).filter(|token| !token.is_blank()).collect();
     let mut calls = Vec::new();
@@ -24,15 +26,15 @@ pub fn has_untyped_parameter(text: &str) -> bool {
     false
 }
 
-/// What a parenthesis opens.
+/// What stands in a pair of parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opened {
-    /// The arguments of a function whose choice depends on their types.
+    /// The arguments of a function. Their types decide which function of this name is called.
     Call,
     Other,
 }
 
-/// Words before a parenthesis that are no function, or whose function does not depend on the types of its arguments.
+/// Words before a parenthesis that are not functions, or functions that do not depend on the types of their arguments.
 #[rustfmt::skip]
 const NO_CALLS: [&str; 42] = [
     "all", "and", "any", "array", "as", "between", "by", "case", "cast", "distinct", "else", "except", "exists", "filter", "from",
@@ -40,16 +42,17 @@ const NO_CALLS: [&str; 42] = [
     "over", "returning", "row", "select", "set", "some", "then", "union", "upper", "values", "when", "where",
 ];
 
-/// Functions that take the type of any other argument.
+/// Functions whose parameters get the type of the other arguments.
 const COMMON_TYPE: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 impl Opened {
-    /// Returns what the parenthesis opens that stands here.
+    /// Returns what stands in the parentheses that open at token `at`.
     fn at(tokens: &[SqlToken<'_>], at: usize) -> Self {
         let Some(before) = at.checked_sub(1).map(|before| tokens[before]) else { return Self::Other };
         let is_one_of = |words: &[&str]| words.iter().any(|word| before.is_word(word));
         let is_name = matches!(before.kind, TokenKind::Word | TokenKind::QuotedName);
-        // `INSERT INTO name (...)`, `WITH name (...)` and `AS name (...)` list columns, among which no parameter stands.
+        // `INSERT INTO name (...)`, `WITH name (...)` and `AS name (...)` look like calls, but their lists of columns
+        // contain no parameters.
         if !is_name || is_one_of(&NO_CALLS) {
             return Self::Other;
         }
@@ -61,7 +64,7 @@ impl Opened {
     }
 }
 
-/// Returns true if a cast gives the parameter its type: `$1::date` or `CAST($1 AS date)`.
+/// True if a cast gives the parameter its type, as in `$1::date` or `CAST($1 AS date)`.
 fn has_cast(tokens: &[SqlToken<'_>], at: usize) -> bool {
     let is = |at: Option<usize>, what: &str| {
         at.and_then(|at| tokens.get(at)).is_some_and(|token| token.is_symbol(what) || token.is_word(what))
@@ -70,7 +73,7 @@ fn has_cast(tokens: &[SqlToken<'_>], at: usize) -> bool {
     colons || is(at.checked_sub(2), "cast") && is(Some(at + 1), "as")
 }
 
-/// Returns true if the parameter is all that stands between two commas or parentheses.
+/// True if nothing else stands with the parameter between two commas or parentheses.
 fn is_whole(tokens: &[SqlToken<'_>], at: usize) -> bool {
     let is_one_of = |token: Option<&SqlToken<'_>>, symbols: [&str; 2]| {
         token.is_some_and(|token| symbols.iter().any(|symbol| token.is_symbol(symbol)))
@@ -79,12 +82,12 @@ fn is_whole(tokens: &[SqlToken<'_>], at: usize) -> bool {
     is_one_of(before, ["(", ","]) && is_one_of(tokens.get(at + 1), [")", ","])
 }
 
-/// Returns true if the parameter is an operand of arithmetic, or of a comparison with another parameter.
+/// True if the parameter is an operand of arithmetic, or of a comparison with another parameter.
 fn is_operand(tokens: &[SqlToken<'_>], at: usize) -> bool {
     let before = tokens[..at].iter().rposition(|token| !is_operator(token)).map_or(0, |last| last + 1);
     let after = tokens[at + 1..].iter().position(|token| !is_operator(token)).map_or(tokens.len(), |end| at + 1 + end);
     let is_arithmetic = |operator: &str| matches!(operator, "+" | "-" | "*" | "/" | "%" | "^");
-    // An operator ends where a space does: the minus of `= -$1` is one.
+    // An operator ends at a space. So in `= -$1` the equals sign and the minus are two operators.
     let last = tokens[before..at].chunk_by(are_adjacent).last().map(text_of).unwrap_or_default();
     let first = tokens[at + 1..after].chunk_by(are_adjacent).next().map(text_of).unwrap_or_default();
     let is_comparison = matches!(first.as_str(), "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=");

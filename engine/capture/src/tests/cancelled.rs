@@ -4,7 +4,7 @@ use super::{left_out, sessions};
 
 #[test]
 fn a_cancelled_statement_has_the_time_until_then() {
-    // The log has no SQLSTATE; the message says it.
+    // The log has no SQLSTATE, so the text of the message shows the cancellation.
     let found = sessions(&[
         (0, 1, "LOG:  statement: select pg_sleep(20)"),
         (1000, 1, "ERROR:  canceling statement due to user request"),

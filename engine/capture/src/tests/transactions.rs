@@ -2,8 +2,8 @@
 
 use super::{Line, made};
 
-/// Makes a csvlog of one session: each line has the transaction's number, the severity with the SQLSTATE, the message
-/// and, after an error, the statement.
+/// Makes a csvlog of one session. Each line has the number of the transaction, the severity with the SQLSTATE, the
+/// message and, after an error, the statement.
 fn csv(lines: &[(u32, &str, &str, &str)]) -> Vec<u8> {
     let row = |(at, (transaction, severity, message, statement)): (usize, &(u32, &str, &str, &str))| {
         format!(
@@ -14,7 +14,8 @@ fn csv(lines: &[(u32, &str, &str, &str)]) -> Vec<u8> {
     lines.iter().enumerate().map(row).collect::<String>().into_bytes()
 }
 
-/// Returns the statements of a log's session without their times, and what is counted as added or doubtful.
+/// Captures a log of one session. Returns its statements without their times, and the counts of added BEGINs and of
+/// doubts.
 fn replayed(log: &[u8]) -> (Vec<Line>, Vec<(String, u64)>) {
     let made = made(log, false).unwrap();
     let text = |line: &Line| line.split_once(' ').unwrap().1.replace(" -", "");
@@ -63,7 +64,8 @@ fn a_batch_that_failed_is_undone() {
 
 #[test]
 fn a_transaction_whose_begin_is_in_the_log_stays_as_it_is() {
-    // In the simple protocol the durations are logged after the end: outside of a block there is no transaction then.
+    // In the simple protocol the duration is logged after the end of a statement. Outside of a block there is no
+    // transaction at that time.
     let timed = |number: u32, text: &'static str| (number, LOG, text, "");
     let lines = [
         timed(4, "duration: 0.1 ms  statement: BEGIN"),

@@ -222,7 +222,7 @@ mod tests {
                 &["a", "-o", "b", "--to=2026-11-23 08:00:00 XYZ"],
                 "--to \"2026-11-23 08:00:00 XYZ\" is in XYZ, which no time zone has",
             ),
-            (&["a", "-o", "b", "--timezone=Mars"], "\"Mars\" is no time zone. Give a name such as Europe/Berlin"),
+            (&["a", "-o", "b", "--timezone=Mars"], "\"Mars\" is not a time zone. Give a name such as Europe/Berlin"),
             (&["a", "-o", "b", "--prefix=%m"], "the prefix \"%m\" does not say which session"),
             (&["--bogus"], "unrecognized option '--bogus'; try \"pgtrial-engine capture --help\""),
         ] {
