@@ -342,7 +342,7 @@ def test_half_of_trials_that_ran_together_is_refused(ran_together):
 
 
 OBSTACLES: list[tuple[dict[str, Any], str]] = [
-    ({"load": {"on_server_loss": "wait 60s"}}, "server that is lost"),
+    ({"load": {"on_server_loss": "wait 60s"}}, "a lost server"),
     ({"arms": {"a": {"thp": "never"}, "b": {}}}, "the arm a changes the state of the whole machine"),
     ({"arms": {"a": {"storage": {"fs": "ext4", "size": "1GB"}}, "b": {}}}, "the arm a has volumes"),
     ({"arms": {name: {"connect": "tcp", "settings": {"port": "5544"}} for name in "ab"}}, "arms a and b listen on one"),

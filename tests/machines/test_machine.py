@@ -105,7 +105,7 @@ def test_commands_run_at_the_same_time_and_each_says_how_it_ended(tmp_path):
 
 def test_where_one_of_several_commands_cannot_start_none_goes_on(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(HostError, match="no-such-program is not installed here"):
+    with pytest.raises(HostError, match="no-such-program is not installed on this machine"):
         LOCAL.run_at_once([["cat", tmp_path / "pipe"], ["no-such-program"]])
     with pytest.raises(OSError, match="No such device"):  # nobody reads from it
         os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK)

@@ -104,7 +104,7 @@ def test_a_number_of_blocks_needs_no_block_before_them(folder):
         ({"duration": "5s"}, ARMS, "job.limit ends a job that takes too long; remove it"),
         ({"rate": 100}, ARMS, "rate is not for a job: the job runs once; remove it"),
         ({"protocol": "extended"}, ARMS, "protocol is not for a job"),
-        ({"workload": ["job:index.sql", "select-only"]}, ARMS, "give it a study of its own"),
+        ({"workload": ["job:index.sql", "select-only"]}, ARMS, "give the job a study of its own"),
         ({"workload": "job:"}, ARMS, 'job: names no file; write "job:index.sql", or the program to run as command'),
         ({"job": {"command": "pg_dump"}}, ARMS, 'a job is either a file or a command; write workload = "job:"'),
         ({"job": {"command": "psql 'a"}}, ARMS, "the command cannot be parsed (No closing quotation)"),

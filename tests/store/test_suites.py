@@ -98,7 +98,7 @@ def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
         ({"workload": "suite:nothing"}, "suite:nothing is neither a folder of queries (*.sql) nor a suite of pgtrial"),
         ({"workload": "suite:queries/q01.sql"}, "suite:queries/q01.sql is a file; a suite is a folder"),
         ({"workload": "suite:"}, "is neither a folder"),
-        ({"workload": ["suite:queries", "select-only"]}, "give it a study of its own"),
+        ({"workload": ["suite:queries", "select-only"]}, "give the suite a study of its own"),
         ({"clients": 4}, "clients is not for a suite: its queries run one after the other"),
         ({"duration": "10s"}, "duration is not for a suite"),
         ({"scale": 5}, "[load] scale has no effect for the suite queries, whose data pgtrial does not make"),
