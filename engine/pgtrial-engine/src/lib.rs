@@ -1,4 +1,5 @@
-//! pgtrial-engine: makes a load on PostgreSQL and measures it. Linked as `pgbench` or `sysbench` it is that tool.
+//! pgtrial-engine: makes a load on PostgreSQL and measures it. If the program is called by a link with the name
+//! `pgbench` or `sysbench`, it behaves as that tool.
 
 mod event;
 mod frontend;

@@ -1,4 +1,4 @@
-//! The program; everything is in the library, where benchmarks and fuzzers reach it too.
+//! The program. All its code is in the library, so that benchmarks and fuzz tests can call it, too.
 
 use std::process::ExitCode;
 

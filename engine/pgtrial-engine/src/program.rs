@@ -1,4 +1,4 @@
-//! The program: its front ends by name, its help, and both as data.
+//! The entry point of the program: finds the front end that the command line names, and prints the help and the manual.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -18,20 +18,20 @@ const NAME: &str = "pgtrial-engine";
 const ABOUT: &str = "pgtrial-engine makes a load on PostgreSQL and measures it.";
 const NOTES: &str = "A link named pgbench or sysbench to this program is that tool.";
 
-/// A front end of the program.
+/// A front end (command) of the program.
 struct FrontEndRow {
     name: &'static str,
     /// The arguments of the front end, as the help shows them.
     arguments: &'static str,
     summary: &'static str,
-    /// True if the program runs this front end when it is called by a link of this name.
+    /// True if a link with the front end's name also runs the front end. If false, the name must be the first argument.
     is_link: bool,
     /// The function that runs the front end. It is called with the arguments after the front end's name.
     main: fn(Vec<String>) -> ExitCode,
     manual: fn() -> Manual,
 }
 
-/// All front ends, in the order of the help.
+/// All front ends, in the order in which the help lists them.
 #[rustfmt::skip]
 const FRONT_ENDS: [FrontEndRow; 10] = [
     FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
@@ -60,7 +60,7 @@ const FRONT_ENDS: [FrontEndRow; 10] = [
         is_link: false, main: null_server::main, manual: null_server::manual },
 ];
 
-/// The program as data.
+/// The description of the program and all its front ends, which the hidden command `manual` prints as JSON.
 #[derive(Serialize)]
 struct ProgramManual {
     name: &'static str,
@@ -70,7 +70,7 @@ struct ProgramManual {
     front_ends: Vec<FrontEndManual>,
 }
 
-/// A front end as data.
+/// The description of a front end with its options, as a part of [`ProgramManual`].
 #[derive(Serialize)]
 struct FrontEndManual {
     name: &'static str,
@@ -79,7 +79,8 @@ struct FrontEndManual {
     manual: Manual,
 }
 
-/// Runs the program with the process's arguments: its name or the first word picks a front end.
+/// Runs the program with the arguments of the process. The front end is named by the link by which the program was
+/// called, or by the first argument.
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|arg| ground::text::of(arg.as_bytes()));
     let program = args.next().unwrap_or_default();
@@ -100,7 +101,7 @@ pub fn main() -> ExitCode {
             let version = env!("CARGO_PKG_VERSION");
             print_stdout(format_args!("{NAME} {version} (events protocol {})\n", event::PROTOCOL));
         }
-        // For those who make manual pages and completions; the help does not list it.
+        // This command is for the scripts that make manual pages and shell completions. The help does not list it.
         "manual" => print_stdout(format_args!("{}\n", manual())),
         _ => {
             let names = FRONT_ENDS.map(|row| row.name).join(", ");
@@ -111,7 +112,7 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the lines of the help that list how each front end is called and what it does.
+/// Returns the lines of the help that show, for each front end, how to call it and what it does.
 fn usage() -> Vec<String> {
     let of_front_end = |row: &FrontEndRow| {
         let FrontEndRow { name, arguments, summary, is_link, .. } = row;
@@ -131,7 +132,7 @@ fn help() -> String {
     text + "\n" + NOTES + "\n"
 }
 
-/// Returns the program with its front ends and their options, as JSON.
+/// Returns the description of the program, its front ends, and their options, as JSON.
 fn manual() -> String {
     let front_ends = FRONT_ENDS
         .iter()

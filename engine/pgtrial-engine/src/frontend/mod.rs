@@ -1,5 +1,5 @@
-//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. Code that front ends share
-//! is in `common`, and no front end depends on another one.
+//! The front ends, which are the commands of the program. Each front end reads a command line, makes the plan of a run,
+//! and writes the output. Code that front ends share is in `common`; no front end depends on another.
 
 pub mod capture;
 pub mod common;
@@ -18,7 +18,7 @@ mod lines {
 
     use super::common::failure::Failure;
 
-    /// Parses a line of options, and returns the parsed options or the error.
+    /// Parses a command line with the function `parse`. Returns the parsed options or the error.
     pub fn parsed<O>(line: &str, parse: fn(Vec<String>) -> Result<O, Stop<Failure>>) -> Result<O, Failure> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
             Stop::Error(mistake) => mistake,
@@ -32,7 +32,7 @@ mod never_run {
     use ground::random::Random;
     use workload::{Actions, Program, ScriptInfo, Workload};
 
-    /// A workload for plans of which only the numbers count.
+    /// A workload without scripts, for tests of plans and reports that run no load.
     pub struct Nothing;
 
     impl<A: Actions> Workload<A> for Nothing {

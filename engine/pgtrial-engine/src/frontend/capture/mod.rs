@@ -1,4 +1,5 @@
-//! Makes a capture of a server's logs, for a replay.
+//! The front end `capture`: makes a capture (the recorded sessions of clients) from the logs of a server. The front end
+//! `replay` runs these sessions on another server.
 
 mod options;
 mod progress;
@@ -15,7 +16,8 @@ pub use options::manual;
 use options::{CAPTURE, CaptureOptions};
 use progress::Display;
 
-/// Captures with `args` (without the program's name). The exit status is 3 if nothing could be captured.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is 0, 3 if the options
+/// are rejected or the capture could not be made, and 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     CAPTURE.exit_status(options::parse(args).and_then(|mut options| {
         options.order.interrupt = interrupt::catch().map_err(Failure::from)?;
@@ -29,7 +31,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     }))
 }
 
-/// Returns the exit status.
+/// Makes the capture and prints its summary. Returns the exit status.
 fn capture(options: &CaptureOptions) -> Result<u8, CaptureError> {
     let mut display = Display::start(options.quiet);
     let about = make(&options.order, &options.directory, &mut |progress| display.show(progress))?;

@@ -1,4 +1,4 @@
-//! The command line of `capture`.
+//! The command line of the front end `capture`.
 
 use std::path::PathBuf;
 
@@ -16,18 +16,18 @@ use ground::options::{Argument, OptionRow, Stop, set};
 
 const NAME: &str = "pgtrial-engine capture";
 
-/// The front end `capture` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
-/// The options of a capture: what is captured and where it goes.
+/// The options of a capture: what is captured, and to which directory it is written.
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,
-    /// The files and settings from which a synthetic mix of statements is made, from counts of pg_stat_statements in
-    /// place of logs. Used only if these files are named.
+    /// The files and settings of a synthetic mix of statements, which is made from the counts of pg_stat_statements
+    /// instead of logs. Used only if the command line names these files.
     pub mix: Mix,
     pub directory: PathBuf,
-    /// True if the summary is printed as `capture.json` without its list of files, and not as text.
+    /// True if the summary is printed as JSON in the form of `capture.json`. If false, it is printed as text.
     pub json: bool,
     pub quiet: bool,
 }
@@ -84,7 +84,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// The greatest number of sessions of a mix.
+/// The greatest number of sessions that a mix may have.
 const MOST_SESSIONS: u64 = 100_000;
 
 /// Returns the description of the front end and its options.
@@ -110,7 +110,7 @@ be logged by log_statement = 'all' or log_min_duration_statement = 0, and in Eng
 pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     let mut options = CaptureOptions { mix: Mix { sessions: 10, ..Mix::default() }, ..CaptureOptions::default() };
     options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| {
-        // Every mistake in an option is told with the help.
+        // After every mistake in an option the message advises to read `--help`.
         stop.map(|failure| Failure { is_misuse: true, ..failure })
     })?;
     options.order.made_by = format!("pgtrial-engine {}", env!("CARGO_PKG_VERSION"));
@@ -126,7 +126,7 @@ pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     Ok(options)
 }
 
-/// Returns the mix, if its options fit together.
+/// Returns the mix, or an error if its options do not fit together.
 fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     let CaptureOptions { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
@@ -139,7 +139,7 @@ fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     Err(Stop::Error(Failure::misuse(wrong)))
 }
 
-/// Reads a whole number within bounds.
+/// Reads a whole number from `least` to `most`.
 fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, Failure> {
     let found = value.text.parse().ok().filter(|number| (least..=most).contains(number));
     found.ok_or_else(|| {
@@ -147,18 +147,19 @@ fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, Failure> {
     })
 }
 
-/// Reads seconds as microseconds, up to ten years.
+/// Reads a whole number of seconds, at most ten years, and converts it to microseconds.
 fn span(value: &Argument<'_>) -> Result<Micros, Failure> {
     number(value, 1, 315_360_000).map(|seconds| seconds * 1_000_000)
 }
 
-/// Reads a time with a zone or without.
+/// Reads the value of `--from` or `--to`: a date and a time of day, with or without a time zone. Seconds and the time
+/// of day may be left out.
 fn moment(value: &Argument<'_>) -> Result<GivenMoment, Failure> {
     let (option, text) = (value.option(), value.text);
     let wrong = || Failure::error(format!("{option} \"{text}\" is not a time such as '2026-11-23 08:00:00'"));
     let padded = match value.text.split_at_checked(16) {
         None if value.text.len() == 10 => format!("{} 00:00:00", value.text),
-        // Up to the minute.
+        // The text ends with the minute, so the seconds are added.
         Some((minute, rest)) if !rest.starts_with(':') => format!("{minute}:00{rest}"),
         _ => value.text.to_owned(),
     };

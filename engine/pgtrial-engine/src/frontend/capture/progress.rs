@@ -1,16 +1,16 @@
-//! The progress of the reading, on standard error.
+//! Prints on standard error how much of the logs has been read.
 
 use capture::make::ReadProgress;
 use ground::clock::{Clock, Nanos, SECOND, seconds};
 
 use super::options::CAPTURE;
 
-/// The time between two lines.
+/// The time between two progress lines.
 const INTERVAL: Nanos = 5 * SECOND;
 
 const MEGABYTE: f64 = 1e6;
 
-/// The display, which prints a line every five seconds.
+/// The progress display. It prints a line every five seconds.
 pub struct Display {
     clock: Clock,
     next: Nanos,
@@ -32,10 +32,11 @@ impl Display {
     }
 }
 
-/// Returns the line about what has been read in this time since the start.
+/// Returns the progress line. `time` is the time since the start, from which the remaining time is estimated.
 fn line(ReadProgress { read, total }: ReadProgress, time: Nanos) -> String {
     let megabytes = read as f64 / MEGABYTE;
-    // A log that is being written has more than it had at the start.
+    // If a log grows while it is read, more bytes may have been read than there were at the start. The remaining time
+    // is then unknown.
     match total.filter(|total| *total >= read && read > 0) {
         None => format!("{megabytes:.0} MB read"),
         Some(total) => {

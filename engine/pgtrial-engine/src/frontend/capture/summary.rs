@@ -1,4 +1,4 @@
-//! The summary of a capture, for people and for programs.
+//! The summary of a capture, as text for people and as JSON for programs.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use capture::format::{About, Capture, Error, Template};
 use capture::time::iso;
 
-/// The number of the commonest templates that are listed.
+/// The number of templates that the summary lists: those with the most statements.
 const LISTED: usize = 10;
 
-/// The greatest length of a template's text in the list, in characters.
+/// The number of characters after which the text of a template is cut off in the list.
 const LONGEST: usize = 100;
 
-/// Returns `capture.json` on one line, with the commonest templates that the text lists too.
+/// Returns the summary in the form of `capture.json`, on one line. It lists only as many templates as the text does.
 pub fn json(about: &About) -> String {
     let mut short = about.clone();
     short.commonest.truncate(LISTED);
@@ -20,7 +20,7 @@ pub fn json(about: &About) -> String {
     text + "\n"
 }
 
-/// Returns the commonest templates of a capture and how many statements each has.
+/// Returns the templates of a capture that have the most statements, each with the number of its statements.
 pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, Error> {
     let capture = Capture::open(directory)?;
     let listed = capture.about().commonest.iter().take(LISTED);
@@ -68,7 +68,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
 }
 
-/// Returns a text on one line, with its end cut off if it is long.
+/// Returns a text on one line. If it is longer than `LONGEST`, its end is cut off.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

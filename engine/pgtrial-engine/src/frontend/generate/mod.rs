@@ -1,4 +1,4 @@
-//! The generate front end: makes the tables of the suites that come along.
+//! The front end `generate`: makes the tables of the two query suites that come with pgtrial, `reports` and `joins`.
 
 mod options;
 
@@ -13,11 +13,11 @@ use tables::suites::generate;
 
 pub use options::manual;
 
-/// The purpose of the connections, for messages.
+/// What the connections are needed for. Error messages contain this word.
 const PURPOSE: &str = "loading";
 
-/// Makes the tables that the command line `args` (without the program's name) describes. The exit status is 0, 3 if the
-/// options are rejected or the tables cannot be made, and 130 after an interrupt.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is 0, 3 if the options
+/// are rejected or the tables cannot be made, and 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| Ok(run(&options)?));
     GENERATE.exit_status(status)

@@ -1,4 +1,4 @@
-//! The command line: the name of a suite, its size and its server.
+//! The command line of the front end `generate`: the name of a suite, the size of its tables, and the server.
 
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
@@ -11,23 +11,23 @@ use ground::options::{OptionRow, Stop, set};
 use tables::suites::{NAME, SUITES, Scale, SuiteTables};
 use wire::params::Given;
 
-/// The greatest number of connections.
+/// The greatest number of connections that may load rows.
 const MOST_JOBS: u32 = 1000;
 
-/// The default seed of the rows. It is fixed, so that making the tables twice gives the same rows.
+/// The default seed of the rows. It is the same in every run, so that making the tables again gives the same rows.
 const DEFAULT_SEED: u64 = 1;
 
-/// The front end `generate` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const GENERATE: FrontEnd = FrontEnd::new(NAME);
 
-/// The options of the tables that are made.
+/// The complete options: which tables are made, on which server, and how.
 pub struct GenerateOptions {
     pub server: Given,
     pub suite: &'static SuiteTables,
     pub scale: Scale,
     /// The seed of the rows.
     pub seed: u64,
-    /// The number of connections that load rows; `None`: one for each processor, up to a small maximum.
+    /// The number of connections that load rows. `None` means one connection for each processor, but at most four.
     pub jobs: Option<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! The reasons for which events cannot be merged.
+//! The errors for which events cannot be merged.
 
 use events::EventError;
 use ground::output::CouldNot;
 use thiserror::Error;
 
-/// The error in a line of a machine's events. Each message is the end of a sentence whose subject is the machine and
-/// the number of the line.
+/// The error in one line of a machine's events. [`MergeError::Line`] writes the machine and the number of the line
+/// before the message.
 #[derive(Debug, PartialEq, Error)]
 pub enum LineError {
     #[error(transparent)]
@@ -24,8 +24,8 @@ pub enum LineError {
     MissingEvents { reported: u64, counted: u64, phase: &'static str },
 }
 
-/// The reason for which the machines' events are not those of one run, or cannot be read or written. Each message is a
-/// sentence.
+/// The reason why the events cannot be merged: they are not from one run, or a file cannot be read or written. Each
+/// message is a whole sentence.
 #[derive(Debug, Error)]
 pub enum MergeError {
     #[error(transparent)]

@@ -1,4 +1,5 @@
-//! The merged `hello`: the plans of all machines added, if they are shards of one run.
+//! Merges the first events (`hello`) of all machines. Checks that the machines ran shards of one load, and adds up
+//! their plans.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +8,20 @@ use events::{Hello, PROTOCOL, ShardRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Keys of the plan that are added. All other keys must be equal on all machines.
+/// The keys of the plan whose values are added up, and those of the plan's part `pools`. All other keys must have the
+/// same value on all machines.
 const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
 const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 
-/// The key of the shard in the plan; see [`ShardRecord`].
+/// The key of the plan that says which shard the machine ran. Its value is a [`ShardRecord`].
 const SHARD: &str = "shard";
 
-/// The greatest number of characters of a value that error messages show.
+/// The number of characters after which a value is cut off in error messages.
 const SHOWN: usize = 60;
 
-/// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any.
-/// Machines that did not run shards of one load are an error.
+/// Merges the first events of the machines. `parts` has the name and the event of each machine that has sent one.
+/// `fleet` is the number of all machines, including lost machines that never sent an event. Returns `None` if `parts`
+/// is empty, and an error if the machines did not run shards of one load.
 pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, MergeError> {
     let Some(((first, whole), others)) = parts.split_first() else { return Ok(None) };
     let mut plan = whole.plan.clone();
@@ -55,7 +58,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Adds another machine's plan. `differ` is the error for a key whose values differ.
+/// Adds another machine's plan to `plan`. The values of the keys in `summed` are added up. `differ` makes the error for
+/// any other key whose values differ.
 fn add_plan(
     plan: &mut Map<String, Value>,
     other: &Map<String, Value>,
@@ -82,7 +86,8 @@ fn add_plan(
     Ok(())
 }
 
-/// Checks that each shard of the run is there once, unless no machine had a shard.
+/// Checks that the machines ran different shards of one run of `fleet` shards. Runs in which no machine had a shard are
+/// accepted, too.
 fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError> {
     let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
     let shards = shards.collect::<Result<Vec<_>, MergeError>>()?;

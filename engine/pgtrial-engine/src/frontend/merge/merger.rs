@@ -1,4 +1,5 @@
-//! Reads the machines' lines in whatever order they arrive, and makes the events of the whole run from them.
+//! Makes the events of the whole run from the events of its machines. The lines of different machines may arrive in any
+//! order.
 
 use events::{Connected, Count, Event, EventLine, Lost, Other, PhaseStart};
 
@@ -8,24 +9,24 @@ use super::report::{self, Totals};
 use super::seconds::{Merged, Seconds};
 use super::stream::{FailedTask, MachineStream, Position, StreamState};
 
-/// Exit status of a run in which a machine was lost.
+/// The exit status of a run in which a machine was lost: its events ended before the run did.
 const LOST_STATUS: u8 = 2;
 
-/// The merger of the streams of several machines.
+/// Merges the streams of events of several machines.
 #[derive(Default)]
 pub struct Merger {
     streams: Vec<MachineStream>,
     seconds: Seconds,
     totals: Totals,
-    /// Lines that are complete and not yet written.
+    /// The merged events that are complete and have not been written yet.
     lines: Vec<EventLine>,
-    /// Lines that wait for the merged `hello`; `None` once it is there.
+    /// Events that can be written only after the merged `hello`. `None` once the merged `hello` has been made.
     early: Option<Vec<EventLine>>,
     has_connected: bool,
     has_ready: bool,
-    /// The time of the merged events at which the load began; `None` before the first phase.
+    /// The time on the clock of the merged events at which the load began. `None` before the first phase.
     began: Option<f64>,
-    /// The time of the last line. The clock of the merged events never goes back.
+    /// The time of the last merged event. No later event gets an earlier time.
     now: f64,
     status: Option<u8>,
 }
@@ -37,7 +38,7 @@ impl Merger {
         Self { streams, early: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Adds a line of a machine, without its line end.
+    /// Adds one line from a machine, without the line feed at its end.
     pub fn add_line(&mut self, machine: usize, line: &[u8]) -> Result<(), MergeError> {
         self.streams[machine].lines += 1;
         let added = EventLine::read(line).map_err(LineError::from).and_then(|line| self.add_event(machine, line));
@@ -48,7 +49,7 @@ impl Merger {
         self.push_complete()
     }
 
-    /// Notes that the lines of a machine have ended. The machine is lost if its `done` is missing.
+    /// Records that a machine sends no more lines. If its last event was not `done`, the machine counts as lost.
     pub fn end_stream(&mut self, machine: usize) -> Result<(), MergeError> {
         if self.streams[machine].is_running() {
             self.lose(machine);
@@ -56,7 +57,8 @@ impl Merger {
         self.push_complete()
     }
 
-    /// Returns the running machine that is the furthest behind.
+    /// Returns the machine whose events have reached the earliest second of the run, among the machines that are still
+    /// running. `None` if no machine is running.
     pub fn last(&self) -> Option<usize> {
         self.frontier().map(|(_, machine)| machine)
     }
@@ -66,23 +68,23 @@ impl Merger {
         self.streams.len()
     }
 
-    /// Returns true if more lines are expected from a machine.
+    /// Returns true if more lines are expected from a machine. Returns false once it has sent `done` or is lost.
     pub fn is_running(&self, machine: usize) -> bool {
         self.streams[machine].is_running()
     }
 
-    /// Returns the lines that can be written, and forgets them.
+    /// Returns the merged events that can be written now, and removes them from the merger.
     pub fn take_lines(&mut self) -> Vec<EventLine> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the exit status, once all machines have ended.
+    /// Returns the exit status of the whole run, or `None` while a machine is still running.
     pub fn status(&self) -> Option<u8> {
         self.status
     }
 
-    /// Returns the position (phase and second) that all running machines have reached, and the machine that is the
-    /// furthest behind.
+    /// Returns the position (phase and second) that all running machines have reached, and the machine that has reached
+    /// no more than this position.
     fn frontier(&self) -> Option<(Position, usize)> {
         let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
         running.map(|(machine, stream)| (stream.next, machine)).min()
@@ -119,7 +121,7 @@ impl Merger {
         Ok(())
     }
 
-    /// Passes on an event of one machine with the machine's name.
+    /// Passes on an event of one machine unmerged, and adds the machine's name to it.
     fn pass_on(&mut self, machine: usize, t: f64, mut other: Other) {
         let stream = &self.streams[machine];
         other.keys.insert("machine".to_owned(), stream.name.clone().into());
@@ -137,7 +139,7 @@ impl Merger {
         self.push_tasks(tasks);
     }
 
-    /// Makes the events for which no machine is missing any more.
+    /// Makes all merged events for which every running machine has sent its part.
     fn push_complete(&mut self) -> Result<(), MergeError> {
         if self.early.is_some() && !self.push_hello()? {
             return Ok(());
@@ -185,7 +187,9 @@ impl Merger {
         Ok(true)
     }
 
-    /// Returns the clients of all machines, if each running machine has reported its own.
+    /// Merges an event about connected clients over all machines that are not lost: adds the numbers of clients, and
+    /// takes the latest time. `of` returns this event of a machine. Returns `None` if a running machine has not sent it
+    /// yet.
     fn common(&self, of: impl Fn(&MachineStream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
         if self.streams.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
             return None;

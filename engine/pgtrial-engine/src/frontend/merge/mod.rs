@@ -1,4 +1,5 @@
-//! Merges the events of several engines, each of which ran one shard of a load, into the events of the whole run.
+//! The front end `merge`: merges the events of several engines, each of which ran one shard of a load on its own
+//! machine, into the events of the whole run.
 
 mod error;
 mod hello;
@@ -23,13 +24,13 @@ pub use options::manual;
 use options::{Inputs, MERGE};
 use stream::phase_name;
 
-/// Merges the events of the machines that the command line `args` (without the program's name) names. The exit status
-/// is the highest exit status of the engines, 2 if a machine was lost, or 3 if the input is rejected.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is the highest exit
+/// status of the engines, 2 if a machine was lost, or 3 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
     MERGE.exit_status(options::parse(args).and_then(|inputs| Ok(merge(inputs).map_err(Failure::error)?)))
 }
 
-/// Returns the exit status.
+/// Reads the events and writes the merged events to standard output. Returns the exit status.
 fn merge(Inputs { machines, files }: Inputs) -> Result<u8, MergeError> {
     let mut merger = Merger::new(machines);
     let mut out = OutputFile::stdout("events");
@@ -41,7 +42,7 @@ fn merge(Inputs { machines, files }: Inputs) -> Result<u8, MergeError> {
     } else {
         source::merge_files(&mut merger, &files, &mut write)
     };
-    // The events that were complete before an error are written.
+    // After an error in reading, the merged events that are already complete are still written.
     let written = write(&mut merger);
     read.and(written)?;
     merger.status().ok_or(MergeError::NoEnd)

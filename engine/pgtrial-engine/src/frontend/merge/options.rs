@@ -1,4 +1,4 @@
-//! The command line of the merger.
+//! The command line of the front end `merge`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,15 @@ use ground::options::{OptionRow, Stop};
 
 const NAME: &str = "pgtrial-engine merge";
 
-/// The front end `merge` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const MERGE: FrontEnd = FrontEnd::new(NAME);
 
-/// The inputs of the merger: the machines and their files.
+/// The names of the machines, and the files with their events.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
     pub machines: Vec<String>,
-    /// A file for each machine; none if the lines of all come from standard input, each with its machine's number.
+    /// The file of each machine. Empty if the events of all machines are read from standard input, where each line
+    /// begins with the number of its machine.
     pub files: Vec<PathBuf>,
 }
 
@@ -83,7 +84,8 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<Failure>> {
     Ok(inputs)
 }
 
-/// Returns names of machines after their files: without directory and extension, if the names differ without them.
+/// Returns names for the machines, made from the names of their files. Directory and extension are left out if the
+/// names still differ without them.
 fn names_of(paths: &[PathBuf]) -> Vec<String> {
     let short = |path: &Path| path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let stems: Vec<_> = paths.iter().map(|path| short(path)).collect();

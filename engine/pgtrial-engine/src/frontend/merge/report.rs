@@ -1,4 +1,5 @@
-//! The merged `done`: phases from the sums of their seconds, the rest from the machines' own `done`.
+//! Makes the merged last event, `done`. The measurements of its phases are the sums of the merged seconds; all other
+//! values come from the `done` of each machine.
 
 use super::error::MergeError;
 use events::{
@@ -11,7 +12,7 @@ use drive::ledger::tasks::POOL_TIMEOUT;
 use ground::clock::Phase;
 use latency::{Decoder, Latencies, Moments};
 
-/// The sums of all seconds, by phase.
+/// The sum of all merged seconds of each phase: the measurements, and the length in seconds.
 #[derive(Default)]
 pub struct Totals {
     phases: [Measurement; 3],
@@ -19,7 +20,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a second of this length.
+    /// Adds a merged second to its phase. `seconds` is the length of this second, which may be less than 1.
     pub fn add(&mut self, phase: Phase, seconds: f64, sum: &Measurement) {
         self.phases[phase as usize].merge(sum);
         self.seconds[phase as usize] += seconds;
@@ -30,12 +31,13 @@ impl Totals {
     }
 }
 
-/// Merges the last events. Of lost machines only the seconds are included. The error is a sentence.
+/// Makes the merged `done` with this exit status. Of a lost machine, which sent no `done`, only the seconds are
+/// included.
 pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Done, MergeError> {
     let parts: Vec<_> =
         streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
     let longest = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
-    // If no machine finished, the length of a phase is that of its seconds.
+    // If no machine has sent `done`, the length of a phase is the sum of its seconds.
     let summary = |phase, of: fn(&Done) -> Option<&Summary>| {
         let seconds = totals.seconds[phase as usize];
         let so_far = Some(seconds).filter(|_| parts.is_empty() && seconds > 0.0);
@@ -66,7 +68,8 @@ pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Do
 
 type Parts<'a> = [(&'a MachineStream, &'a Done)];
 
-/// A script of all machines. The histogram is known if each machine has one.
+/// The sum of one script's measurements over all machines. The histogram is `None` if the record of a machine has no
+/// histogram.
 struct ScriptSum {
     counts: CountsRecord,
     moments: Moments,
@@ -80,7 +83,7 @@ impl Default for ScriptSum {
 }
 
 impl ScriptSum {
-    /// Adds a machine's part.
+    /// Adds the record of the script on one machine.
     fn add(&mut self, script: &ScriptRecord, decoder: &mut Decoder) -> Result<(), EventError> {
         let count = script.counts.transactions;
         self.moments.merge(&moments_of(count, script.latency_us.map(|latency| latency.moments(count)))?);
@@ -128,8 +131,8 @@ fn scripts(parts: &Parts<'_>) -> Result<Vec<ScriptRecord>, MergeError> {
     Ok(sums.into_iter().map(ScriptSum::into_script).collect())
 }
 
-/// Merges the CPU times and the warnings of the load generators on all machines: CPU times are added, and each warning
-/// begins with the machine's name.
+/// Merges the CPU times and the warnings of the load generators on all machines. CPU times are added up. Each warning
+/// begins with the name of its machine.
 fn client(parts: &Parts<'_>) -> ClientUsage {
     let sum = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).sum::<f64>();
     let (cpu_user_s, cpu_system_s) = (sum(|done| done.client.cpu_user_s), sum(|done| done.client.cpu_system_s));
@@ -149,8 +152,8 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
     }
 }
 
-/// Merges the totals of the machines' tasks. All figures are exact, except that the median over several machines is
-/// taken from the histogram `responses`. Returns `None` for a run without connection pools.
+/// Merges the totals of the machines' tasks. All figures are exact except the median over several machines, which is
+/// computed from the histogram of all response times, `responses`. Returns `None` for a run without connection pools.
 fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {
@@ -196,8 +199,8 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>
     }))
 }
 
-/// Returns the share of one machine. If the machine was lost, its seconds are counted and the keys of its `done` are
-/// null.
+/// Returns the record of what one machine contributed to the run. For a lost machine, the transactions of its seconds
+/// are counted, and values that only its `done` would have are missing.
 fn machine_share(stream: &MachineStream) -> MachineShare {
     let sums = stream.sums(Phase::Measure);
     let done = stream.done.as_ref().map(|(_, done)| done);

@@ -1,6 +1,6 @@
-//! The sums over all machines for each phase and second. A second is open until every machine has reported it. Memory
-//! does not grow with the number of machines, since each open second has a single sum. If many seconds are open,
-//! because one machine is far behind, their histograms are compressed.
+//! Adds up the events of all machines for each second of the run. A second is open until every machine has reported it.
+//! Each open second has a single sum, so that memory does not grow with the number of machines. If many seconds are
+//! open because one machine is far behind, their histograms are compressed.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use events::{EventError, FloatSums, Measurement, PhaseStart, TickRecord};
 use super::stream::{FailedTask, Position};
 use latency::{Decoder, Latencies, Packed};
 
-/// The number of open seconds and phases above which histograms are compressed after each addition, to some kilobytes
-/// for each second.
+/// The number of open seconds and phases above which histograms are compressed whenever a machine's second has been
+/// added. A compressed second takes a few kilobytes.
 const UNPACKED: usize = 32;
 
-/// The beginning of a phase or a second, merged over the machines that have reported it.
+/// One second of the run, or the beginning of a phase, merged over the machines that have reported it so far.
 #[derive(Default)]
 pub struct Merged {
-    /// The latest time, in seconds since the load began.
+    /// The latest time at which a machine reported it, in seconds since the load began on that machine.
     pub since: f64,
-    /// The earliest `at` of a phase.
+    /// The earliest time at which the phase began on a machine, in Unix seconds. `None` for a second.
     pub at: Option<f64>,
-    /// The longest length of a second.
+    /// The greatest length that this second had on any machine, in seconds.
     pub seconds: f64,
     pub sum: Measurement,
     pub tasks: Vec<FailedTask>,
-    /// The histograms, if they are not in the sum.
+    /// The compressed histograms of `sum`. If it is empty, `sum` itself contains the histograms.
     packed: Vec<Packed>,
-    /// The sums of floating-point numbers by machine. They are added in the order of the machines, so that the result
-    /// does not depend on which machine reports first.
+    /// The sums of floating-point numbers of each machine. They are added up at the end, in the order of the machines,
+    /// so that the result does not depend on which machine reports first.
     float_sums: BTreeMap<usize, FloatSums>,
 }
 
-/// The phases and seconds that some machine has not yet reported.
+/// The open phases and seconds: at least one machine has not reported them yet.
 #[derive(Default)]
 pub struct Seconds {
     open: BTreeMap<Position, Merged>,
@@ -39,14 +39,15 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// Notes that a phase begins on a machine, `since` seconds after its load began.
+    /// Records that a phase began on a machine, `since` seconds after the load began there.
     pub fn begin_phase(&mut self, start: &PhaseStart, since: f64) {
         let merged = self.open.entry(Position::beginning(start.phase)).or_default();
         merged.since = merged.since.max(since);
         merged.at = [merged.at, start.at].into_iter().flatten().reduce(f64::min);
     }
 
-    /// Adds a machine's second, which ended `since` seconds after its load began.
+    /// Adds one second of a machine, which ended `since` seconds after the load began there. `failed` are the tasks
+    /// that failed in this second.
     pub fn add(
         &mut self,
         machine: usize,
@@ -68,7 +69,8 @@ impl Seconds {
         Ok(())
     }
 
-    /// Removes the first position before `frontier`; without a frontier any position.
+    /// Removes and returns the first second or phase before `frontier`, which is the position that all running machines
+    /// have reached. If `frontier` is `None`, because no machine is running any more, every second is complete.
     pub fn next_complete(&mut self, frontier: Option<Position>) -> Option<(Position, Merged)> {
         let first = self.open.first_entry()?;
         if frontier.is_some_and(|frontier| *first.key() >= frontier) {

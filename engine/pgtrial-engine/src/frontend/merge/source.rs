@@ -1,4 +1,5 @@
-//! Reads the machines' lines: from a file for each machine, or from standard input while the run goes on.
+//! Reads the events of the machines: from one file for each machine, or from standard input while the run is still
+//! going on.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -9,16 +10,17 @@ use super::error::MergeError;
 use super::merger::Merger;
 use ground::output::could_not;
 
-/// The greatest length of a line, bytes. The histograms of a second are below a megabyte.
+/// The greatest length of a line, in bytes. Real lines are much shorter: the histograms of a second take less than a
+/// megabyte.
 const LONGEST_LINE: usize = 1 << 26;
 
-/// The capacity of the buffer for standard input, bytes.
+/// The capacity of the buffer for standard input, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// A reader of lines, one after the other.
+/// Reads a file or stream line by line.
 struct Lines<R> {
     from: R,
-    /// The name of the file or stream, for messages.
+    /// The name of the file or stream in error messages.
     name: String,
     line: Vec<u8>,
 }
@@ -28,8 +30,8 @@ impl<R: BufRead> Lines<R> {
         Self { from, name, line: Vec::new() }
     }
 
-    /// Returns the next line without its line end. A last line without a line end is dropped, unless it is a whole
-    /// event.
+    /// Returns the next line without the line feed at its end, or `None` at the end of the input. If the last line has
+    /// no line feed, it is returned only if it is valid JSON; otherwise the engine was stopped while it wrote the line.
     fn next(&mut self) -> Result<Option<&[u8]>, MergeError> {
         self.line.clear();
         let mut from = (&mut self.from).take(LONGEST_LINE as u64);
@@ -44,14 +46,15 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Returns true if a line is valid JSON, with or without its machine's number.
+/// Returns true if a line is valid JSON. The number of a machine and a tab may come before the JSON.
 fn is_whole(line: &[u8]) -> bool {
     let event = line.splitn(2, |byte| *byte == b'\t').last().unwrap_or_default();
     serde_json::from_slice::<IgnoredAny>(event).is_ok()
 }
 
-/// Merges a file of each machine. The next line is always read from the machine that is the furthest behind, so that
-/// few seconds have to be kept in memory.
+/// Merges the events of all machines from one file for each machine. The next line is always read from the machine
+/// whose events have reached the earliest second, so that few seconds are kept in memory. `write` writes the events
+/// that are complete.
 pub fn merge_files(
     merger: &mut Merger,
     paths: &[PathBuf],
@@ -69,7 +72,7 @@ pub fn merge_files(
             None => merger.end_stream(machine)?,
         }
         if !merger.is_running(machine) {
-            // The merger rejects a line after the last event.
+            // If the file has another line after the last event, the merger rejects it.
             if let Some(line) = files[machine].next()? {
                 merger.add_line(machine, line)?;
             }
@@ -79,7 +82,8 @@ pub fn merge_files(
     Ok(())
 }
 
-/// Merges lines `MACHINE<TAB>EVENT` until all machines have ended, or the input has.
+/// Merges lines of the form `MACHINE<TAB>EVENT`, where MACHINE is a number, until all machines have ended or the input
+/// ends. `write` writes the events that are complete.
 pub fn merge_live(
     merger: &mut Merger,
     from: impl Read,

@@ -9,7 +9,7 @@ use ground::clock::Phase;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub phase: Phase,
-    /// The number of the second; `None` is the beginning of the phase.
+    /// The number of the second, counted from 0. `None` means the beginning of the phase.
     pub second: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Position {
         Self { phase, second: Some(second.into()) }
     }
 
-    /// Returns the position that follows in the same phase.
+    /// Returns the next position in the same phase.
     fn next(self) -> Self {
         Self { second: Some(self.second.map_or(0, |second| second + 1)), ..self }
     }
@@ -42,7 +42,7 @@ pub enum StreamState {
     #[default]
     Running,
     Done,
-    /// The events ended before `done`.
+    /// The events ended, but the last one was not `done`.
     Lost,
 }
 
@@ -53,12 +53,12 @@ pub struct PhaseSums {
     pub seconds: f64,
 }
 
-/// The time at which the load began.
+/// The time at which the load began on a machine, on two clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadStart {
-    /// The time on the clock of the engine's events, seconds.
+    /// The time on the clock of the engine's events, in seconds.
     pub t: f64,
-    /// The time in Unix seconds of the machine's clock.
+    /// The time on the machine's wall clock, in Unix seconds.
     pub at: Option<f64>,
 }
 
@@ -69,12 +69,13 @@ pub struct FailedTask {
     pub task: TaskRecord,
 }
 
-/// The stream of one machine's events. An event that is kept for later is stored in a pair with its time `t`.
+/// The events of one machine. Fields with an event that is needed later are pairs of the event's time `t` and the
+/// event.
 #[derive(Default)]
 pub struct MachineStream {
     pub name: String,
     pub state: StreamState,
-    /// The position (phase and second) up to which the machine's events have been read.
+    /// The position (phase and second) that the machine's events reach next.
     pub next: Position,
     pub lines: u64,
     pub hello: Option<(f64, Hello)>,
@@ -82,13 +83,13 @@ pub struct MachineStream {
     pub connected: Option<(f64, Connected)>,
     pub began: Option<LoadStart>,
     pub done: Option<(f64, Box<Done>)>,
-    /// Failed tasks of the second that is not yet over.
+    /// The tasks that failed in the current second, whose tick has not been read yet.
     tasks: Vec<FailedTask>,
     sums: [PhaseSums; 3],
 }
 
 impl MachineStream {
-    /// Makes a stream before its first line.
+    /// Makes the stream of a machine from which no line has been read.
     pub fn new(name: String) -> Self {
         Self { name, ..Self::default() }
     }
@@ -98,7 +99,8 @@ impl MachineStream {
         self.state == StreamState::Running
     }
 
-    /// Returns the number of clients, if the machine has reported it.
+    /// Returns the number of clients that connected on the machine or, before they have connected, the planned number.
+    /// `None` if the machine has reported neither.
     pub fn clients(&self) -> Option<u64> {
         let planned = || self.hello.as_ref()?.1.plan.get("clients")?.as_u64();
         self.connected.map(|(_, connected)| connected.clients.0).or_else(planned)
@@ -115,7 +117,7 @@ impl MachineStream {
         self.began.map_or(t, |began| t - began.t)
     }
 
-    /// Notes that a phase begins.
+    /// Records that a phase begins at the time `t`.
     pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), LineError> {
         let position = Position::beginning(start.phase);
         if position < self.next {
@@ -126,7 +128,7 @@ impl MachineStream {
         Ok(())
     }
 
-    /// Notes that a second is over. Returns the tasks that failed in it.
+    /// Records that a second is over. Returns the tasks that failed in this second.
     pub fn end_second(&mut self, tick: &TickRecord) -> Result<Vec<FailedTask>, LineError> {
         let position = Position::of_second(tick.phase, tick.second);
         if tick.phase != self.next.phase || self.began.is_none() || position < self.next {
@@ -139,7 +141,7 @@ impl MachineStream {
         Ok(self.take_tasks())
     }
 
-    /// Adds a task that has failed in the second that is not yet over.
+    /// Adds a task that failed in the current second.
     pub fn add_task(&mut self, mut task: TaskRecord) {
         let arrived = self.since_start(task.arrived_s);
         let ended = arrived + task.waited_s + task.served_s;
@@ -147,13 +149,13 @@ impl MachineStream {
         self.tasks.push(FailedTask { arrived, ended, task });
     }
 
-    /// Returns the tasks of the second that is not yet over, and forgets them.
+    /// Returns the tasks that failed in the current second, and removes them from the stream.
     pub fn take_tasks(&mut self) -> Vec<FailedTask> {
         std::mem::take(&mut self.tasks)
     }
 
-    /// Records that the run is over on this machine. Fails if the totals in its last event differ from the sums over
-    /// its seconds.
+    /// Records that the run is over on this machine. Fails if the numbers of transactions in its last event differ from
+    /// the sums over its seconds, since events are then missing.
     pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), LineError> {
         let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.counts.transactions.0);
         for (phase, reported) in [

@@ -1,4 +1,5 @@
-//! The command `check`, which finds out whether the consistency conditions hold.
+//! The command `order-entry check`: checks whether the consistency conditions of the TPC-C specification hold in the
+//! tables.
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::connection::{session, target};
@@ -9,13 +10,13 @@ use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
 use tables::order_entry::find;
 use wire::params::Given;
 
-/// The exit status if a condition does not hold.
+/// The exit status if at least one condition does not hold.
 const VIOLATED: u8 = 2;
 
-/// The purpose of the connection, for messages.
+/// What the connection is needed for. Error messages contain this word.
 const PURPOSE: &str = "checking";
 
-/// Checks all conditions and prints a line for each. Returns the exit status.
+/// Checks all conditions and prints a line about each condition. Returns the exit status.
 pub fn run(server: &Given) -> Result<u8, Failure> {
     let target = target(server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
@@ -38,8 +39,8 @@ pub fn run(server: &Given) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Returns a sentence about a violated condition: the number of the condition, the place where it does not hold, and
-/// the two values that differ.
+/// Returns a sentence about a violated condition: the number of the condition, the first warehouse, district, order or
+/// customer for which it does not hold, and the two values that differ.
 fn sentence(condition: &Condition, violation: &Violation) -> String {
     let Violation { place, left, right, places } = violation;
     format!(

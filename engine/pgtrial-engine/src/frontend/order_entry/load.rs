@@ -1,4 +1,4 @@
-//! The command `load`, which makes the tables.
+//! The command `order-entry load`, which makes the tables and their rows.
 
 use super::options::TableOptions;
 use crate::frontend::common::connection::{session, target};
@@ -7,10 +7,10 @@ use ground::interrupt;
 use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
 
-/// The purpose of the connections, for messages.
+/// What the connections are needed for. Error messages contain this word.
 const PURPOSE: &str = "loading";
 
-/// Makes the tables as the options say. Returns the exit status.
+/// Makes the tables according to the options. Returns the exit status.
 pub fn run(options: &TableOptions) -> Result<u8, Failure> {
     let target = target(&options.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;

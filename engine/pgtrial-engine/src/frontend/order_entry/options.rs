@@ -1,4 +1,5 @@
-//! The command line: a command, options of its own, and those that pgbench has too.
+//! The command line of the front end `order-entry`: one of three commands, options that only this front end has, and
+//! options that pgbench has, too.
 
 use crate::frontend::common::arguments::{RunArguments, Seed};
 use crate::frontend::common::connection::with_database;
@@ -16,16 +17,16 @@ use wire::statement::QueryMode;
 use workload::order_entry::sizes::MOST_WAREHOUSES;
 use workload::order_entry::{TransactionMix, TransactionStyle};
 
-/// The greatest number of clients, threads or connections.
+/// The greatest number of clients, threads or connections that the options accept.
 const MOST: u32 = 1_000_000;
 
-/// The length of a run if neither a time nor a number of transactions is given, seconds.
+/// The length of a run in seconds if the options give neither a time nor a number of transactions.
 const DEFAULT_TIME_S: u32 = 60;
 
-/// The default seed of the rows. It is fixed, so that making the tables twice gives the same rows.
+/// The default seed of the rows. It is the same in every run, so that making the tables again gives the same rows.
 const DEFAULT_SEED_OF_LOAD: u64 = 1;
 
-/// The front end `order-entry` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 
 /// The command of the command line, with its options.
@@ -33,36 +34,36 @@ pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 pub enum OrderEntryCommand {
     Load(TableOptions),
     Run(Box<OrderEntryRun>),
-    /// Check the consistency conditions of the tables on this server.
+    /// Checks the consistency conditions of the tables on this server.
     Check(Given),
 }
 
-/// The tables that `load` makes.
+/// The options of the command `load`, which makes the tables.
 #[derive(Debug)]
 pub struct TableOptions {
     pub server: Given,
     pub warehouses: u32,
-    /// The fillfactor of the tables, percent.
+    /// The storage parameter `fillfactor` of the tables, in percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
     /// The seed of the rows.
     pub seed: u64,
-    /// The number of connections that load rows; `None`: one for each processor, up to a small maximum.
+    /// The number of connections that load rows. `None` means one connection for each processor, but at most four.
     pub jobs: Option<usize>,
-    /// True if the stored procedures are made, too.
+    /// True if the stored procedures are created, too.
     pub procedures: bool,
 }
 
-/// The load that `run` makes.
+/// The options of the command `run`, which runs the load.
 #[derive(Debug)]
 pub struct OrderEntryRun {
     pub run: RunOptions,
     pub mix: TransactionMix,
-    /// The way in which transactions are sent.
+    /// How transactions are sent: as single statements, or as calls of stored procedures.
     pub style: TransactionStyle,
 }
 
-/// The commands of the command line.
+/// The names of the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandWord {
     Load,
@@ -129,7 +130,7 @@ impl Section {
         }
     }
 
-    /// Returns the commands, as a message names them.
+    /// Returns the commands that take the options of this section, as error messages name them.
     fn commands(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -258,7 +259,7 @@ pub fn parse(args: Vec<String>) -> Result<OrderEntryCommand, Stop<Failure>> {
     })
 }
 
-/// Takes the command off the words.
+/// Removes the first word and returns the command that it names.
 fn command(words: &mut Vec<String>) -> Result<CommandWord, Failure> {
     let names = "load, run or check";
     if words.is_empty() {
@@ -306,7 +307,7 @@ impl Arguments {
     }
 }
 
-/// Reads the five weights of a mix.
+/// Reads the five weights of a mix of transactions, separated by commas. Returns `None` if the text is invalid.
 fn mix(text: &str) -> Option<TransactionMix> {
     let weights: Vec<u32> = text
         .split(',')

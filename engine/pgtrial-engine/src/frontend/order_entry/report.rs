@@ -1,4 +1,5 @@
-//! The report at the end of a run: each transaction's count and response times, and new-order transactions a minute.
+//! The report at the end of a run: the number and the response times of each kind of transaction, and the number of
+//! new-order transactions per minute.
 
 use std::fmt::{Result, Write};
 
@@ -10,18 +11,18 @@ use latency::Latencies;
 use tables::order_entry::{Made, Space};
 use workload::order_entry::{MOST_NEW_ORDERS_PER_WAREHOUSE, TransactionKind, TransactionMix, TransactionStyle};
 
-/// The results that a report is about.
+/// The results of a run, from which the report is made.
 pub struct Results<'a> {
     pub plan: &'a Plan,
     pub made: Made,
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub outcome: &'a Outcome,
-    /// The space that the tables take after the run, if that is known.
+    /// The disk space that the tables take after the run, or `None` if it is not known.
     pub space: Option<Space>,
 }
 
-/// Returns the whole report.
+/// Returns the text of the report.
 pub fn report(results: &Results<'_>) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -34,7 +35,8 @@ impl Results<'_> {
         let Self { plan, outcome, .. } = self;
         let mut total = outcome.measure.clone();
         total.merge(&outcome.drain);
-        // With slices the time in which a client took part.
+        // If engines take turns in slices of time, rates are computed from the time for which a client took part on
+        // average.
         let seconds = total.turn_s(plan.clients).unwrap_or(outcome.elapsed_s);
         self.write_settings(out, seconds)?;
         if total.counts.transactions() == 0 {
@@ -68,7 +70,7 @@ impl Results<'_> {
         self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.thinks)
     }
 
-    /// Writes a row for each kind, and one for all.
+    /// Writes the table: a row for each kind of transaction, and a row for all transactions together.
     fn write_table(&self, out: &mut String, total: &Tally) -> Result {
         writeln!(out)?;
         writeln!(
@@ -177,7 +179,8 @@ mod tests {
         Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::new(Arc::new(workload), load)) }
     }
 
-    /// Returns an outcome of 99 new-orders and one that is rolled back, and of 90 payments, of which one failed.
+    /// Returns the outcome of a run with 99 committed new-order transactions, one that was rolled back as specified,
+    /// and 90 payments, one of which failed.
     fn outcome() -> Outcome {
         let mut scripts = vec![ScriptAccount::default(); 6];
         let mut outcome = Outcome { elapsed_s: 30.0, warmup_s: 2.0, ..Outcome::default() };

@@ -1,4 +1,4 @@
-//! The command `run`, from the options to the exit status.
+//! The command `order-entry run`, which runs the load and reports the results.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,10 +21,10 @@ use wire::session::Session;
 use wire::target::Target;
 use workload::order_entry::{OrderEntry, TransactionStyle};
 
-/// The exit status of a run in which clients were given up.
+/// The exit status of a run in which clients were aborted.
 const ABORTED: u8 = 2;
 
-/// The purpose of the first connection, for messages.
+/// What the connection before the run is needed for. Error messages contain this word.
 const PURPOSE: &str = "setup";
 
 /// Runs the load. Returns the exit status.
@@ -62,7 +62,7 @@ pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     Ok(finish(command, &plan, made, &outcome, &mut events, &target))
 }
 
-/// Writes everything that is known at the end. Returns the exit status.
+/// Writes the last event, the report, and the warnings. Returns the exit status.
 fn finish(
     command: &OrderEntryRun,
     plan: &Plan,
@@ -74,7 +74,8 @@ fn finish(
     let warnings = self_check::warnings(outcome, "-j");
     let status = events.done(outcome, exit_status(outcome), &warnings);
     if !command.run.output.has_only_events() {
-        // A server that does not answer would keep an interrupted program from ending.
+        // After an interrupt the server is not asked, since an interrupted program must end soon even if the server
+        // does not answer.
         let space = if outcome.interrupted { None } else { space_now(target) };
         let (mix, style) = (command.mix, command.style);
         print_stdout(report(&Results { plan, made, mix, style, outcome, space }));
@@ -89,7 +90,8 @@ fn finish(
     status
 }
 
-/// Returns the space that the tables take now. A server that is gone is no reason to lose the report.
+/// Returns the disk space that the tables take now. Returns `None` if the server cannot be reached, so that the report
+/// is printed nevertheless.
 fn space_now(target: &Arc<Target>) -> Option<Space> {
     let mut session = Session::connect(target).ok()?;
     space(&mut session).ok()?

@@ -1,4 +1,4 @@
-//! The lines that are printed while a run goes on: progress, clients that are given up, notes.
+//! Prints lines while the run is in progress: progress lines, aborted clients, and notes.
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::elapsed::Elapsed;
@@ -9,19 +9,20 @@ use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use workload::order_entry::TransactionKind;
 
-/// The observer of a run, which prints the lines.
+/// The observer that prints lines while the run is in progress.
 pub struct OrderEntryObserver {
-    /// The time between progress lines, seconds.
+    /// The time between progress lines, in seconds. `None` if no progress lines are printed.
     every: Option<u64>,
     clients: usize,
     elapsed: Elapsed,
-    /// The counts since the last progress line, and the time for which they were counted.
+    /// The counts since the last progress line, and the length of the time in which they were counted, in seconds.
     since: Tally,
     since_s: f64,
 }
 
 impl OrderEntryObserver {
-    /// Makes an observer that prints a progress line every `every` seconds of the measured part.
+    /// Makes the observer for a run with this plan. It prints a progress line every `every` seconds of the measured
+    /// part.
     pub fn new(every: Option<u32>, plan: &Plan) -> Self {
         let elapsed = Elapsed::new(plan);
         Self { every: every.map(u64::from), clients: plan.clients, elapsed, since: Tally::default(), since_s: 0.0 }
@@ -38,7 +39,7 @@ impl Observer for OrderEntryObserver {
         self.since.merge(&tick.tally);
         self.since_s += tick.seconds;
         if self.elapsed.add(tick).any(|second| second % every == 0) {
-            // With slices by the time of the clients in them.
+            // If engines take turns in slices of time, rates are computed from the time for which clients took part.
             let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
             (self.since, self.since_s) = (Tally::default(), 0.0);
@@ -49,7 +50,7 @@ impl Observer for OrderEntryObserver {
         let Abortion { client, script, cause, .. } = abortion;
         let name = TransactionKind::all().get(*script).map_or("a transaction", |kind| kind.name());
         let reason = cause.to_string();
-        // The server's lines after the first are about the statement.
+        // The server's message has more lines, about the statement. Only the first line is printed.
         let reason = reason.lines().next().unwrap_or_default();
         ORDER_ENTRY.error(format_args!("client {client} was given up in {name}: {reason}"));
     }
@@ -59,7 +60,8 @@ impl Observer for OrderEntryObserver {
     }
 }
 
-/// Returns a progress line.
+/// Returns a progress line. `time` is the elapsed time of the measured part in seconds, and `seconds` is the time in
+/// which the counts of `tally` were counted.
 fn line(time: f64, seconds: f64, tally: &Tally) -> String {
     let counts = &tally.counts;
     let tps = if seconds > 0.0 { counts.transactions() as f64 / seconds } else { 0.0 };

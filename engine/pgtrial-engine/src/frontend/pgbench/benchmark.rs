@@ -1,4 +1,4 @@
-//! A benchmark run: from the options to the exit status.
+//! Runs a benchmark with the options of the command line, and reports its results.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,17 +21,18 @@ use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
 
-/// The exit status of a run in which clients were given up.
+/// The exit status of a run in which clients were aborted.
 const ABORTED: u8 = 2;
 
-/// The purpose of the first connection, for messages.
+/// What the connection before the run is needed for. Error messages contain this word.
 const PURPOSE: Purpose = "setup";
 
 /// Runs the benchmark. Returns pgbench's exit status.
 pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     let clock = Clock::start();
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Errors of the scripts are reported before the server is asked for its scale.
+    // As in pgbench, errors in the scripts are reported before the first connection is made. The scale is not known
+    // yet, so 0 stands in for it.
     benchmark.sources.link(&benchmark.run, &automatic(&benchmark, 0), 0)?;
     if benchmark.lists_commands {
         let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
@@ -58,7 +59,7 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     let workload = benchmark.sources.link(&benchmark.run, &automatic(&benchmark, facts.scale), seeds.hashes)?;
     let mut plan = benchmark.run.plan(PGBENCH, target, Arc::new(workload), seeds, origin)?;
     benchmark.sources.scripts = Vec::new();
-    // Made before the run, so that a wrong name is refused in time.
+    // The file is created before the run, so that a wrong path is an error before the load begins.
     let histogram = benchmark.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
     let histogram = histogram.transpose()?;
     let hello = RunDescription {
@@ -85,12 +86,12 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
 }
 
-/// Returns the variables that pgbench sets itself, unless the command line defines them.
+/// Returns the variables that pgbench sets by itself. The command line can replace their values.
 fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
     [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
 }
 
-/// Writes everything that is known at the end. Returns the exit status.
+/// Writes the histogram file, the last event, the report, and the warnings. Returns the exit status.
 fn finish(
     benchmark: &Benchmark,
     plan: &Plan,
@@ -140,7 +141,7 @@ fn exit_status(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Returns the line that `pgbench --debug` prints before a run, with the server and the size of the run.
+/// Returns the line with the server and the size of the run that `pgbench --debug` prints before the run.
 fn describe_run(benchmark: &Benchmark, target: &Target) -> String {
     let (host, port) = target
         .params

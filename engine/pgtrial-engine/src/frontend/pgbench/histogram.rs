@@ -1,9 +1,9 @@
-//! The file of `--histogram`: one line for each histogram of the measured part, `NAME BASE64`.
+//! The file of the option `--histogram`. It has one line `NAME BASE64` for each histogram of the measured part.
 
 use drive::ledger::Tally;
 use drive::ledger::tasks::PooledTasks;
 
-/// Returns the lines of the file.
+/// Returns the content of the file.
 pub fn text(measured: &Tally) -> String {
     let mut text = format!("latency {}\n", measured.latencies.encode());
     if let Some(pace) = &measured.pace {

@@ -16,16 +16,18 @@ use ground::interrupt::{self, SignalError};
 use tables::{Backends, InitStep, LoadError};
 use wire::session::CopyError;
 
-/// The exit status when an interrupt finds nothing to cancel.
+/// The exit status if the program ends at once, because a cancel request could not be sent or because of a second
+/// interrupt.
 const INTERRUPTED: i32 = 1;
 
-/// The purpose of the connections, for messages.
+/// What the connections are needed for. Error messages contain this word.
 const PURPOSE: Purpose = "initialization";
 
-/// The pause between two cancel requests: a session that was between two statements was not cancelled by the first one.
+/// The time between two cancel requests. The request is repeated because it has no effect on a session that is between
+/// two statements.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
-/// Makes the tables. Returns the exit status.
+/// Makes the tables with the options of the command line. Returns the exit status.
 pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
     let target = target(&initialization.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
@@ -38,7 +40,8 @@ pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Keeps two messages in order: that a cancel request was sent, and then the server's error because of it.
+/// The lock that keeps two messages in order: the message that a cancel request was sent comes before the server's
+/// error that the request causes.
 type MessageOrder = Arc<Mutex<()>>;
 
 fn describe(error: LoadError) -> Failure {
@@ -56,10 +59,11 @@ fn describe(error: LoadError) -> Failure {
     }
 }
 
-/// Sends a cancel request for each session at SIGINT and SIGTERM; the server's error then ends the loading. A second
-/// interrupt ends the program at once.
+/// Starts a thread that waits for SIGINT and SIGTERM. At the first signal it sends a cancel request for each session;
+/// the server then reports an error, which ends the loading. A second signal ends the program at once.
 fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), SignalError> {
-    // As the original does here, SIGINT is handled even if it was ignored at the start.
+    // SIGINT is handled even if the program was started with SIGINT ignored, because `pgbench -i` of PostgreSQL does
+    // so, too.
     let others = interrupt::interrupts().filter(|signal| *signal == SIGTERM);
     let mut signals = interrupt::set_handlers(|| Signals::new(others.chain([SIGINT])))?;
     let (backends, order) = (backends.clone(), order.clone());
@@ -79,7 +83,8 @@ fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), 
                 drop(held);
                 loop {
                     thread::sleep(REPEAT_AFTER);
-                    // The request has been reported; this repeats it until the program ends.
+                    // Repeats the cancel request until the program ends. An error is ignored, since the first request
+                    // has been reported already.
                     let _ = backends.cancel();
                 }
             });

@@ -1,4 +1,5 @@
-//! The pgbench front end. It takes the options of pgbench and prints the same lines as pgbench. An option adds events.
+//! The front end `pgbench`, which behaves as PostgreSQL's pgbench: it has the same options and prints the same lines. A
+//! few more options are pgtrial's own.
 
 mod benchmark;
 mod histogram;
@@ -17,8 +18,9 @@ pub use options::reader::manual;
 use options::reader::parse;
 use program::PGBENCH;
 
-/// Runs pgbench with `args` (without the program's name); the exit status is that of pgbench: 0, 1 if options or
-/// scripts are rejected, 2 if clients were given up during the run.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is the same as
+/// pgbench's: 0, 1 if the options or scripts are rejected, 2 if clients were aborted during the run. After an interrupt
+/// it is 130.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = parse(args).and_then(|command| {
         Ok(match command {

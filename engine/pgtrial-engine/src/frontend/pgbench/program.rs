@@ -1,9 +1,9 @@
-//! The name and the version of pgbench, which this front end imitates.
+//! The name of this front end, and the version of PostgreSQL's pgbench that it imitates.
 
 use crate::frontend::common::messages::FrontEnd;
 
-/// The name of pgbench, the form of its messages, and its exit status for rejected options and for output that could
-/// not be written.
+/// The name of this front end in messages, the form of its messages, and its exit status if options are rejected or an
+/// output could not be written.
 pub const PGBENCH: FrontEnd = FrontEnd::as_client("pgbench", 1);
 
 /// The version of pgbench whose behaviour this front end has.

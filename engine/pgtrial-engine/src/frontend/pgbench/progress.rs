@@ -1,4 +1,4 @@
-//! The lines that pgbench writes while a run goes on: progress lines, clients that are given up, and the events.
+//! Prints the lines that pgbench prints while a run is in progress: progress lines, aborted clients, and notes.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use ground::clock::{Clock, Phase};
 use wire::error::ConnectionError;
 use workload::AbortReason;
 
-/// The observer of a run, which prints what pgbench prints.
+/// The observer that prints the same lines as pgbench while the run is in progress.
 pub struct PgbenchObserver {
     clock: Clock,
-    /// True if only the first client that is given up is reported. With `--exit-on-abort` the run ends with that
-    /// client.
+    /// True if only the first aborted client is reported, because the run then ends (`--exit-on-abort`).
     only_first_abortion: bool,
     abortions: usize,
-    /// The time between progress lines, seconds.
+    /// The time between progress lines, in seconds. `None` if no progress lines are printed.
     every: Option<u64>,
     columns: Columns,
-    /// The origin of the run's clock since 1970, if lines name the time of day.
+    /// The time since 1970 at which the run's clock shows 0. `None` unless progress lines contain the Unix time
+    /// (`--progress-timestamp`).
     timestamps: Option<Duration>,
-    /// The counts since the last progress line, and the time for which they were counted.
+    /// The counts since the last progress line, and the length of the time in which they were counted, in seconds.
     since: Tally,
     since_s: f64,
     elapsed: Elapsed,
     clients: usize,
 }
 
-/// The optional parts of a progress line.
+/// The optional parts of a progress line. Each field is true if the line has the part.
 #[derive(Debug, Clone, Copy, Default)]
 struct Columns {
     lag: bool,
@@ -43,8 +43,7 @@ struct Columns {
 }
 
 impl PgbenchObserver {
-    /// Makes an observer that prints the lines that the options enable. `origin` is the time since 1970 at which the
-    /// run's clock shows 0.
+    /// Makes the observer for a run with this plan. `origin` is the time since 1970 at which the run's clock shows 0.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval_ns().is_some();
         let ScriptOptions { latency_limit, tries, .. } = plan.options();
@@ -76,7 +75,8 @@ impl Observer for PgbenchObserver {
         }
     }
 
-    /// Prints a progress line when an interval is full. An incomplete interval at the end of a run has no line.
+    /// Prints a progress line when an interval is complete. There is no line for an incomplete interval at the end of a
+    /// run.
     fn tick(&mut self, tick: &Tick) {
         let Some(every) = self.every else { return };
         if tick.phase == Phase::Warmup {
@@ -89,7 +89,7 @@ impl Observer for PgbenchObserver {
                 Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
                 None => format!("{:.1}", self.elapsed.seconds()),
             };
-            // With slices by the time of the clients in them.
+            // If engines take turns in slices of time, rates are computed from the time for which clients took part.
             let since_s = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             let line = progress_line(&time, since_s, &self.since, self.columns);
             (USER.tell)(&line);
@@ -109,9 +109,11 @@ impl Observer for PgbenchObserver {
     }
 }
 
-/// Returns pgbench's progress line.
+/// Returns a progress line as pgbench prints it. `time` is the first value on the line, and `since_s` is the length of
+/// the time in which the counts of `tally` were counted, in seconds.
 fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> String {
-    // The clients of one slice may all be at the transactions of an earlier one.
+    // The time may be 0: if engines take turns in slices, all clients may still run transactions that they began in an
+    // earlier slice.
     let tps = if since_s > 0.0 { tally.counts.transactions() as f64 / since_s } else { 0.0 };
     let (latency, stddev) = (tally.counts.moments.mean() / 1000.0, tally.counts.moments.stddev() / 1000.0);
     let failed = tally.counts.failed();
@@ -130,13 +132,15 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
     line
 }
 
-/// Returns pgbench's message for a client that is given up. It does not say why a connection broke; the events do.
+/// Returns pgbench's message about an aborted client. As in pgbench, it does not say why a connection was lost; the
+/// events contain the reason.
 fn describe(abortion: &Abortion) -> Failure {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
     let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
         Cause::Statement { error, query } => (Some(error), *query),
-        // The thread has written why it could not be prepared.
+        // The client's thread has already printed the error of preparing the statement, so only the error of its
+        // execution is reported here.
         Cause::Unprepared { execution, .. } => (Some(&execution.error), execution.query),
         Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0),
         Cause::Connection(error @ ConnectionError::Violation { query, .. }) => (Some(error), *query),
@@ -166,7 +170,7 @@ fn describe(abortion: &Abortion) -> Failure {
     }
 }
 
-/// Returns the message about an error that the client's script met, with the number of the client.
+/// Returns pgbench's message about a client that was aborted by an error in its script.
 fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Failure {
     match trouble {
         AbortReason::Command { command, word, reason, detail } => {
@@ -183,7 +187,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Fail
     }
 }
 
-/// Returns a failure that consists of the error and, before it, an error with the cause, if `detail` gives one.
+/// Returns a failure with one or two errors: `detail`, which is the cause, if there is one, and then `error`.
 fn after(detail: Option<&str>, error: String) -> Failure {
     match detail {
         Some(detail) => Failure::error(detail).and(error),

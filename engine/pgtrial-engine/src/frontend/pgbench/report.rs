@@ -1,4 +1,4 @@
-//! The report at the end of a run, line for line as pgbench 18 prints it.
+//! The report at the end of a run, with the same lines as the report of pgbench 18.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
 
-/// Returns the whole report.
+/// Returns the text of the report.
 pub fn report(output: &OutputOptions, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
@@ -34,12 +34,12 @@ struct Report<'a> {
     plan: &'a Plan,
     facts: &'a Facts,
     outcome: &'a Outcome,
-    /// The measured part and what was finished after it.
+    /// The counts of the measured part, and of the transactions that were finished after it.
     total: Tally,
     scripts: Vec<ScriptInfo>,
 }
 
-/// Returns the number of transactions that were executed or skipped.
+/// Returns the number of all transactions: committed, failed, and skipped.
 fn all(counts: &Counts) -> u64 {
     counts.transactions() + counts.skipped + counts.failed()
 }
@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
         writeln!(out, "number of transactions actually processed: {committed}")
     }
 
-    /// Writes the times that tasks spent waiting for the pool, and with their connections.
+    /// Writes how long tasks waited for a connection of their pool, and how long they used the connection.
     fn write_waits(&mut self, tasks: &Tasks) -> Result {
         let out = &mut self.out;
         let all = tasks.completed() + tasks.failed();
@@ -122,7 +122,7 @@ impl<'a> Report<'a> {
 
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
-        // A run may be interrupted before its load begins.
+        // The time is 0 if the run was interrupted before its load began.
         let loaded = self.outcome.warmup.turn_s(self.plan.clients).unwrap_or(seconds);
         let tps = if loaded > 0.0 { transactions as f64 / loaded } else { 0.0 };
         writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")
@@ -164,8 +164,8 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// Returns the time, in seconds, by which counts are divided for rates: the average time for which a client took
-    /// part in the slices, or without slices the length of the run.
+    /// Returns the time in seconds by which counts are divided for rates. It is the length of the run or, if engines
+    /// take turns in slices of time, the average time for which a client took part.
     fn seconds(&self) -> f64 {
         self.total.turn_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
     }
@@ -179,7 +179,8 @@ impl<'a> Report<'a> {
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
-            // Without measurements pgbench computes the average from the run time, and prints no deviation.
+            // If no option makes pgbench measure latencies, it computes the average latency from the run time, and
+            // prints no standard deviation.
             let spent = self.seconds() * 1000.0 * self.plan.clients as f64;
             let average = spent / all(&self.total.counts) as f64;
             let note = if self.total.counts.failed() > 0 { " (including failures)" } else { "" };
@@ -284,7 +285,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Writes the lines about connection pools, which take the place of the number of transactions for each client.
+/// Writes the lines about connection pools. They replace the line with the number of transactions per client.
 fn write_pools(out: &mut String, pools: &PoolPlan, committed: u64) -> Result {
     let PoolPlan { tasks, arrival, size, timeout, lifetime, .. } = pools;
     writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;

@@ -1,4 +1,4 @@
-//! The scripts that `-b`, `-S`, `-N` and `-f` name: found, read and parsed when the option is read.
+//! The scripts that the options `-b`, `-S`, `-N` and `-f` name. They are read and parsed as soon as the option is read.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ use workload::pgbench::{Parsed, Scripts, drawn, is_variable_name, listed, parse}
 /// The greatest number of scripts of a run.
 const MAX_SCRIPTS: usize = 128;
 
-/// Returns the built-in script whose name starts with `name`.
+/// Returns the built-in script whose name begins with `name`. The error lists all built-in scripts.
 pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
     builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
 }
@@ -29,7 +29,7 @@ pub fn add_builtin(arguments: &mut Arguments, text: &str) -> Result<(), Failure>
     add(arguments, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
 }
 
-/// The commands that run a program.
+/// The meta-commands of scripts that run programs of the operating system.
 const SHELL: [&[u8]; 2] = [b"\\shell", b"\\setshell"];
 
 /// Adds a script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
@@ -50,7 +50,8 @@ pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     add(arguments, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
-/// Adds a list of values, `VARNAME=FILE` with one value a line; the lines of a file are its values as they stand.
+/// Adds the list of values that the option `--values=VARNAME=FILE` names. Each line of the file is one value, including
+/// white space.
 pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
         return Err(Failure::error(format!("invalid list of values \"{text}\": it is VARNAME=FILE")));
@@ -66,7 +67,8 @@ pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Returns the value of a text: a number if it is written as numbers are, else the text itself.
+/// Converts a line of a file to a value: an integer if the line is exactly how that integer is written, and otherwise a
+/// text.
 fn value(text: &[u8]) -> Value {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
     match number {
@@ -75,12 +77,13 @@ fn value(text: &[u8]) -> Value {
     }
 }
 
-/// The number of transactions of each script for which values are listed. PostgreSQL makes a custom plan for the first
-/// five executions of a prepared statement, and decides at the sixth whether to use a generic plan.
+/// The number of transactions of each script for which parameter values are listed. Six are enough to see which plans
+/// PostgreSQL uses: it makes a custom plan for each of the first five executions of a prepared statement, and decides
+/// at the sixth whether to use a generic plan.
 const LISTED_TRANSACTIONS: usize = 6;
 
-/// Returns the commands of all scripts as JSON, one on each line. Each command has examples of its parameter values, as
-/// drawn by a client whose random generator is `random`.
+/// Returns the commands of all scripts as JSON, one command on each line. Each SQL command has examples of its
+/// parameter values, as a client would draw them whose random generator is `random`.
 pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<String, Failure> {
     let mut lines = String::new();
     for (place, script) in scripts.iter().enumerate() {
@@ -111,7 +114,7 @@ fn add(arguments: &mut Arguments, script: Parsed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Splits a name from the weight after its last `@`, which is 1 without one.
+/// Splits `NAME@WEIGHT` at the last `@`. The weight is 1 if there is no `@`.
 fn split_weight(text: &str) -> Result<(&str, u64), Failure> {
     match text.rsplit_once('@') {
         Some((name, digits)) => Ok((name, weight(digits)?)),
@@ -119,7 +122,7 @@ fn split_weight(text: &str) -> Result<(&str, u64), Failure> {
     }
 }
 
-/// Reads a weight after `@` as C's `strtol` does.
+/// Reads the weight after `@`, as C's `strtol` does.
 fn weight(text: &str) -> Result<u64, Failure> {
     let number = c_numbers::integer(text.as_bytes())
         .map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;

@@ -1,4 +1,4 @@
-//! The server: what pgbench asks of the database and does to it before a run.
+//! Prepares the server for a run: reads the scale from pgbench's tables, and vacuums the tables.
 
 use super::options::arguments::Benchmark;
 use super::program::{PGBENCH, VERSION};
@@ -9,15 +9,17 @@ use wire::error::ConnectionError;
 use wire::session::Session;
 use wire::target::Target;
 
-/// Facts of the database that a run depends on.
+/// Properties of the database that a run needs to know.
 #[derive(Debug, Default)]
 pub struct Facts {
     pub scale: u32,
-    /// The partitioning of pgbench_accounts: the method, and the number of partitions.
+    /// The partition method of pgbench_accounts and the number of its partitions. `None` if the table is not
+    /// partitioned.
     pub partitions: Option<(String, u32)>,
 }
 
-/// Prints the line that names the versions: one version if client and server are of the same major.
+/// Prints pgbench's line with the versions. It has only one version if pgbench and the server have the same major
+/// version.
 pub fn print_version(server: &str) {
     let same = server.split('.').next() == Some(VERSION);
     if same {
@@ -27,8 +29,8 @@ pub fn print_version(server: &str) {
     }
 }
 
-/// Reads the scale and the partitioning from pgbench's tables. If no built-in script needs these tables, the scale is
-/// that of the option `-s` and the tables are not read.
+/// Reads the scale and the partitioning from pgbench's tables. If the run has no built-in script, the tables are not
+/// read, and the scale is the value of the option `-s` (default 1).
 pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
     if !benchmark.needs_tables {
         return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });

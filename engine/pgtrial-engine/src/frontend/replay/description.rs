@@ -1,4 +1,4 @@
-//! The names that messages, events and the report have for a replay and its templates.
+//! Describes a replay and its templates of statements, for messages, events and the report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,13 @@ use crate::event::{ReplayDescription, TemplateName};
 use drive::ReplayPace;
 use workload::replay::Replay;
 
-/// Texts of templates are cut to this length in events, and to the shorter one in messages, characters.
+/// The number of characters after which the text of a template is cut off: `LONGEST_TEXT` in events, `LONGEST_NAME` in
+/// messages.
 const LONGEST_TEXT: usize = 200;
 const LONGEST_NAME: usize = 60;
 
-/// Returns the names that messages have for the statements of each account.
+/// Returns phrases by which messages name a statement: one phrase for each template that is counted separately, and one
+/// for all other templates.
 pub fn names(replay: &Replay) -> Arc<[String]> {
     let named = replay.templates().map(|template| {
         format!("a statement of template {} ({})", template.id, shortened(&template.text, LONGEST_NAME))
@@ -20,7 +22,7 @@ pub fn names(replay: &Replay) -> Arc<[String]> {
     named.chain([format!("a statement of one of {} other templates", replay.other_templates())]).collect()
 }
 
-/// Returns the facts about the replay that are known before it begins.
+/// Returns the description of the replay that is known before the replay begins.
 pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     let survey = replay.survey();
     let speed = match options.pace() {
@@ -48,7 +50,8 @@ pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     }
 }
 
-/// Returns a text in one line, without the blanks of its layout, cut to `most` characters.
+/// Returns a text on one line: each run of white space becomes one space, and the text is cut off after `most`
+/// characters.
 pub fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {

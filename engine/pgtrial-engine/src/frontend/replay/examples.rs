@@ -1,4 +1,5 @@
-//! Examples of templates: of each the first recorded statement that did not fail, as it was sent, for EXPLAIN.
+//! Prints an example of each template of statements, which can be used for EXPLAIN. The example is the first recorded
+//! statement of the template that did not fail.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use capture::format::{Capture, Error, Parameters, Template};
 use ground::output::print_stdout;
 
-/// A statement as its client sent it.
+/// A recorded statement, as its client sent it.
 #[derive(Serialize)]
 struct Example {
     template: u32,
@@ -18,7 +19,8 @@ struct Example {
     values: Vec<Option<String>>,
 }
 
-/// Prints an example of each of these templates as a JSON line, in the order of the capture. The error is a sentence.
+/// Prints an example statement of each of `templates` as one line of JSON, in the order in which the capture contains
+/// the examples.
 pub fn print(directory: &Path, templates: &BTreeSet<u32>) -> Result<(), Error> {
     let capture = Capture::open(directory)?;
     let mut wanted = templates.clone();

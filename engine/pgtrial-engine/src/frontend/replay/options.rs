@@ -1,4 +1,4 @@
-//! The command line of the replay front end.
+//! The command line of the front end `replay`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ use workload::replay::Choice;
 
 const NAME: &str = "pgtrial-engine replay";
 
-/// The front end `replay` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const REPLAY: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_CONNECTIONS: u32 = 1_000_000;
 const MOST_COPIES: u32 = 10_000;
 const MOST_LINES: u32 = 100_000;
 
-/// The highest speed: a day in less than a tenth of a second.
+/// The greatest factor for the speed. At this speed a recorded day takes less than a tenth of a second.
 const HIGHEST_SPEED: f64 = 1e6;
 
-/// The options of a replay: what is replayed where, and what is written about it.
+/// The options of a replay: what is replayed, on which server and how fast, and which results are written.
 #[derive(Debug)]
 pub struct ReplayOptions {
     /// The directory of the capture.
@@ -38,7 +38,7 @@ pub struct ReplayOptions {
     pub server: Given,
     speed: Option<f64>,
     is_back_to_back: bool,
-    /// The share of the sessions, in percent.
+    /// The percentage of the recorded sessions that is replayed.
     pub sample: f64,
     pub copies: u32,
     seed: u64,
@@ -50,7 +50,7 @@ pub struct ReplayOptions {
     /// The number of templates that the report lists.
     pub listed: usize,
     pub hashes_results: bool,
-    /// The templates for which an example statement is printed. If there are any, nothing is replayed.
+    /// The templates for which an example statement is printed. If this set is not empty, nothing is replayed.
     pub examples: BTreeSet<u32>,
 }
 
@@ -75,7 +75,7 @@ impl ReplayOptions {
         }
     }
 
-    /// Returns the times at which statements start.
+    /// Returns the pace of the replay: at the recorded times, divided by the speed, or as fast as possible.
     pub fn pace(&self) -> ReplayPace {
         if self.is_back_to_back {
             return ReplayPace::BackToBack;
@@ -83,17 +83,18 @@ impl ReplayOptions {
         ReplayPace::Recorded { speed: self.speed.unwrap_or(1.0) }
     }
 
-    /// Returns the choice of the sessions that are replayed.
+    /// Returns which sessions are replayed: the share, the seed of its random choice, and the number of copies of each
+    /// session.
     pub fn choice(&self) -> Choice {
         Choice { share: self.sample / 100.0, seed: self.seed, copies: self.copies }
     }
 
-    /// Returns true if standard output belongs to the events.
+    /// Returns true if the events are written to standard output. The report must then not be written there.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }
 
-    /// Returns the seed of the draw of sessions.
+    /// Returns the seed of the random choice of sessions.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -105,7 +106,8 @@ impl AsMut<Given> for ReplayOptions {
     }
 }
 
-/// A row of the table of options. Its third type is the heading under which the help lists the option.
+/// A row of the table of options. The third type parameter is the type of the headings under which the help lists
+/// options.
 type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 
 const SESSIONS: &str = "Replay:";
@@ -205,8 +207,8 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
 }
 
-/// Returns the error for an option that replays do not have. The options for shards and slices, which other front ends
-/// have, get an explanation.
+/// Converts an error in the command line. The options for shards and slices, which other front ends have, get a message
+/// that says why replays do not have them.
 fn refusal(error: GetoptError) -> Failure {
     let written = match &error {
         GetoptError::Unrecognized(written) => written.as_str(),
@@ -222,7 +224,7 @@ fn refusal(error: GetoptError) -> Failure {
     }
 }
 
-/// Reads a share above 0 up to 100 percent, with or without the sign.
+/// Reads a percentage above 0 and up to 100. The percent sign may be left out.
 fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     let digits = value.text.trim();
     let number = digits.strip_suffix('%').unwrap_or(digits).trim_end().parse::<f64>().ok();
@@ -230,7 +232,7 @@ fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     number.ok_or_else(|| ValueError::unexpected(value, "a share above 0% and up to 100%"))
 }
 
-/// Reads numbers with commas between them.
+/// Reads the numbers of templates, separated by commas.
 fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, ValueError> {
     let numbers: Option<_> = value.text.split(',').map(|word| word.trim().parse::<u32>().ok()).collect();
     numbers.ok_or_else(|| ValueError::unexpected(value, "numbers of templates with commas between them"))

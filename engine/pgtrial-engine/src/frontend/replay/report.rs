@@ -11,10 +11,10 @@ use drive::ledger::{Failures, Tally};
 use drive::plan::Plan;
 use latency::{Latencies, Moments};
 
-/// The greatest length of a template's text in the table, characters.
+/// The number of characters after which the text of a template is cut off in the tables.
 const LONGEST_TEXT: usize = 80;
 
-/// Returns the whole report, with `listed` templates.
+/// Returns the text of the report. Its tables have at most `listed` rows.
 pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, listed: usize) -> String {
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
@@ -31,19 +31,19 @@ struct Report<'a> {
     plan: &'a Plan,
     described: &'a ReplayDescription,
     outcome: &'a Outcome,
-    /// The measured part and what was finished after it.
+    /// The counts of the measured part, and of the transactions that were finished after it.
     total: Tally,
     totals: &'a ReplayTotals,
 }
 
-/// A template, or all others together.
+/// The counts of one template, or of all other templates together.
 struct Row<'a> {
     name: String,
     account: &'a ReplayAccount,
 }
 
-/// The number of times that statements of a template failed with an SQLSTATE. The order of these values is the reverse
-/// of the order of the report's table.
+/// How often statements of one template failed with one SQLSTATE. Values are compared field by field; the report lists
+/// the greatest first, so errors that were not recorded come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StatementErrors {
     new: u64,
@@ -53,8 +53,9 @@ struct StatementErrors {
 }
 
 impl Row<'_> {
-    /// Returns the numbers of the template's errors for each SQLSTATE, with the SQLSTATE and the statement as text.
-    /// Errors that follow from other errors have no entries of their own.
+    /// Returns an entry for each SQLSTATE with which statements of the template failed: the numbers of errors, and a
+    /// text with the SQLSTATE and the statement. The SQLSTATE 25P02 has no entry, since such an error only follows from
+    /// an earlier error of its transaction.
     fn errors(&self) -> Vec<(StatementErrors, String)> {
         let ReplayAccount { expected, unexpected, missing, consequences, .. } = self.account;
         let kinds: BTreeSet<&String> = [expected, unexpected, missing].into_iter().flat_map(Failures::keys).collect();
@@ -157,8 +158,8 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Writes errors by statement and SQLSTATE, new ones first. An error that follows from another is counted with that
-    /// one.
+    /// Writes the table of errors by statement and SQLSTATE. Errors that the capture did not record come first. An
+    /// error with SQLSTATE 25P02 is counted with the earlier error that aborted its transaction.
     fn write_errors(&mut self, listed: usize) -> Result {
         let mut errors: Vec<(StatementErrors, String)> = self.rows().iter().flat_map(Row::errors).collect();
         errors.sort_by(|(one, _), (other, _)| other.cmp(one));
@@ -179,7 +180,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Writes the templates that took the most time in total.
+    /// Writes the table of the templates whose statements took the most time in total.
     fn write_templates(&mut self, listed: usize) -> Result {
         let mut rows = self.rows();
         let all = rows.len();
@@ -216,7 +217,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Returns the rows of templates with statements.
+    /// Returns a row for each template of which at least one statement ran.
     fn rows(&self) -> Vec<Row<'_>> {
         let names = self.described.templates.iter().map(|template| {
             let text = shortened(&template.text, LONGEST_TEXT);
@@ -228,7 +229,7 @@ impl Report<'_> {
     }
 }
 
-/// Returns the number of failures of each kind, as a text.
+/// Returns a text with the number of failures of each kind, or an empty text if nothing failed.
 fn kinds(failures: &Failures) -> String {
     let kinds: Vec<_> = failures.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
     if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }

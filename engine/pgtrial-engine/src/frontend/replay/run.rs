@@ -1,4 +1,4 @@
-//! The run: from the options to the exit status.
+//! Runs a replay with the options of the command line, and reports its results.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -26,7 +26,8 @@ use wire::target::Target;
 use workload::replay::{Replay, Survey};
 use workload::seeds::Seeds;
 
-/// The encoding of captures. Captures are always in UTF-8, whatever the encoding of the recorded database was.
+/// The client encoding of the replay's connections. Captures are always in UTF-8, whatever the encoding of the recorded
+/// database was.
 const ENCODING: &str = "UTF8";
 
 /// The exit status of a replay that could not read its capture to the end.
@@ -68,7 +69,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     Ok(finish(options, &plan, &described, &outcome, &mut events))
 }
 
-/// Writes everything that is known at the end. Returns the exit status.
+/// Writes the last event, the report, and the warnings. Returns the exit status.
 fn finish(
     options: &ReplayOptions,
     plan: &Plan,
@@ -93,7 +94,7 @@ fn finish(
     status
 }
 
-/// Rejects a replay of nothing.
+/// Checks that the capture contains statements.
 fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
     if replay.survey().statements > 0 {
         return Ok(());
@@ -118,12 +119,12 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
                  so that sessions wait for one another, or raise that limit"
             )))
         }
-        // No session needs more connections than there are sessions.
+        // More connections than sessions would never be used.
         _ => Ok(wanted.min(usize::try_from(survey.sessions).unwrap_or(usize::MAX))),
     }
 }
 
-/// Warns of properties of the capture that make its replay differ from the recorded load.
+/// Warns if the capture has properties that make its replay differ from the recorded load.
 fn warn_of_differences(replay: &Replay, target: &Target) {
     let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
     if databases.len() > 1 {
@@ -152,8 +153,8 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
     }
 }
 
-/// The observer that prints what happens while the replay goes on. A message that several threads report is printed
-/// once.
+/// The observer that prints messages while the replay is in progress. If several threads report the same message, it is
+/// printed only once.
 #[derive(Default)]
 struct Messages {
     printed: HashSet<String>,

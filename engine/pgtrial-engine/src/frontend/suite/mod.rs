@@ -1,6 +1,8 @@
-//! The suite front end: queries that run one after the other in one session, in random order, each timed by itself.
+//! The front end `suite`: runs queries one after the other in one session, in random order, and measures the time of
+//! each query.
 //!
-//! It has an event for each query in place of seconds, and blocking sessions in place of the event loop.
+//! Unlike the other front ends that run a load, it writes an event for each query instead of one for each second, and
+//! uses a session with blocking calls instead of the event loop.
 
 mod options;
 mod output;
@@ -11,9 +13,9 @@ use std::process::ExitCode;
 use options::SUITE;
 pub use options::manual;
 
-/// Runs the queries with `args` (without the program's name). The exit status is 0 if the run is complete, even if
-/// queries failed; 2 if the connection is lost; 3 if the options are rejected or an output could not be written; 130
-/// after an interrupt.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is 0 if the run is
+/// complete, even if queries failed; 2 if the connection is lost; 3 if the options are rejected or an output could not
+/// be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     SUITE.exit_status(options::parse(args).and_then(|options| Ok(run::run(&options)?)))
 }

@@ -1,4 +1,4 @@
-//! The command line of the suite front end, and the queries that it names.
+//! The command line of the front end `suite`, and the query files that it names.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use wire::params::Given;
 
 const NAME: &str = "pgtrial-engine suite";
 
-/// The front end `suite` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const SUITE: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_RUNS: u32 = 1_000_000;
 
-/// The options of a suite: what runs where, and what is written about it.
+/// The options of a run: which queries run, on which server and how often, and which results are written.
 #[derive(Debug)]
 pub struct SuiteOptions {
     files: Vec<PathBuf>,
@@ -34,7 +34,8 @@ pub struct SuiteOptions {
     pub warms_up: bool,
     pub limit: Duration,
     pub seed: u64,
-    /// True if the engine waits before each query for a line on standard input.
+    /// True if the engine closes its connection before each query and waits for a line on standard input, so that the
+    /// caller can restart the server or empty caches.
     pub pauses: bool,
     pub events: Option<Events>,
 }
@@ -53,12 +54,12 @@ impl SuiteOptions {
         }
     }
 
-    /// Returns true if standard output belongs to the events.
+    /// Returns true if the events are written to standard output. Other results must then not be written there.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }
 
-    /// Reads the queries from their files.
+    /// Reads the queries from the files that the options name.
     pub fn queries(&self) -> Result<Vec<Query>, Failure> {
         if self.files.is_empty() {
             return Err(Failure::misuse("name one or more files of queries (-f)"));
@@ -83,7 +84,7 @@ impl SuiteOptions {
 /// A query of the suite.
 #[derive(Debug)]
 pub struct Query {
-    /// The name of the query's file, without the ending.
+    /// The name of the query: the name of its file without directory and extension.
     pub name: String,
     pub text: Vec<u8>,
 }
@@ -94,7 +95,8 @@ impl AsMut<Given> for SuiteOptions {
     }
 }
 
-/// A row of the table of options. Its third type is the heading under which the help lists the option.
+/// A row of the table of options. The third type parameter is the type of the headings under which the help lists
+/// options.
 type Row = OptionRow<SuiteOptions, Failure, &'static str>;
 
 const QUERIES: &str = "Queries:";

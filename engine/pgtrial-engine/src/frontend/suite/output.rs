@@ -1,4 +1,4 @@
-//! The output of a run: the events, or a line for each query.
+//! Writes the results of a run: the events, and a line for each query for people.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,18 +11,18 @@ use events::{
 use ground::clock::{Clock, Phase, seconds};
 use ground::output::{CouldNot, OutputFile, print_stdout};
 
-/// The destination of the reports on the run.
+/// The outputs of a run.
 pub struct Output {
     events: Option<OutputFile>,
     clock: Clock,
     prints: bool,
-    /// True if an event could not be written. It was reported, and no later one is tried.
+    /// True if an event could not be written. The error has been printed, and no further events are written.
     pub is_lost: bool,
     has_begun: bool,
 }
 
 impl Output {
-    /// If an option requests events, opens their file and writes the first event.
+    /// Opens the destination of the events and writes the first event, if the option `--events` was given.
     pub fn open(options: &SuiteOptions, queries: &[Query], server: &str, clock: Clock) -> Result<Self, CouldNot> {
         let file = options.events.as_ref().map(|events| match events {
             Events::Stdout => Ok(OutputFile::stdout("events")),
@@ -44,7 +44,7 @@ impl Output {
         }
     }
 
-    /// Reports that the first connection is there.
+    /// Reports that the first connection has been made.
     pub fn connected(&mut self, connect_s: f64) {
         self.write(Event::Connected(Connected { clients: 1.into(), connect_s }));
     }
@@ -57,7 +57,7 @@ impl Output {
         self.write(Event::Phase(PhaseStart { phase, at, planned_at: None }));
     }
 
-    /// Reports that the engine waits before a query.
+    /// Reports that the engine waits for a line on standard input before a query.
     pub fn pause(&mut self, pause: PauseRecord) {
         self.write(Event::Pause(pause));
     }
@@ -124,7 +124,7 @@ fn hello(options: &SuiteOptions, queries: &[Query], server: &str) -> Hello {
     }
 }
 
-/// Returns the line about a query for people.
+/// Returns the line about a query that is printed for people.
 fn line_of(query: &QueryRecord) -> String {
     let QueryRecord { query: name, phase, rows, .. } = query;
     let unmeasured = if *phase == Phase::Warmup { " (not counted)" } else { "" };

@@ -1,4 +1,4 @@
-//! The run of a suite: the queries of each pass in random order, and the outcome of each.
+//! Runs the queries of a suite. In each pass all queries run once, in random order.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,16 +19,16 @@ use wire::session::Session;
 use wire::target::Target;
 use wire::{QueryKind, Rows};
 
-/// The purpose of the connection, for messages.
+/// What the connection is needed for. Error messages contain this word.
 const PURPOSE: Purpose = "queries";
 
-/// The longest time until an interrupt is noticed while the engine waits for a line.
+/// The longest time until the engine notices an interrupt while it waits for a line on standard input.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The exit status when the connection is lost.
+/// The exit status if the connection is lost.
 const LOST: u8 = 2;
 
-/// The kind of failure of a file without a statement.
+/// The kind of failure if a file contains no statement. Events have it in place of an SQLSTATE.
 const EMPTY: &str = "empty";
 
 /// Runs the queries. Returns the exit status.
@@ -58,17 +58,17 @@ pub fn run(options: &SuiteOptions) -> Result<u8, Failure> {
     Ok(runner.finish(warmup.flatten(), measure.flatten(), connect_s))
 }
 
-/// The measurements of a phase.
+/// The measurements of the warm-up or of the measured part.
 #[derive(Default)]
 struct Measured {
     measurement: Measurement,
-    /// The time of all queries together.
+    /// The sum of the times of all queries.
     spent: Duration,
     /// The CPU time that the engine used during the queries.
     cpu: CpuTime,
 }
 
-/// A run under way.
+/// A run in progress.
 struct Runner<'a> {
     options: &'a SuiteOptions,
     queries: &'a [Query],
@@ -76,18 +76,18 @@ struct Runner<'a> {
     session: Option<Session>,
     output: Output,
     random: Random,
-    /// The measurements of the last phase.
+    /// The measurements of the current phase.
     measured: Measured,
     lost: bool,
 }
 
-/// The outcome of a query.
+/// The outcome of one run of a query.
 struct Ended {
     took: Duration,
     outcome: Result<Answer, QueryFailure>,
     /// True if the query was cancelled at the limit.
     over_limit: bool,
-    /// True if the session can still be used after the query.
+    /// True if the session can be used for the next query. If false, the next query gets a new session.
     is_usable: bool,
 }
 
@@ -97,7 +97,7 @@ struct Answer {
 }
 
 struct QueryFailure {
-    /// The SQLSTATE, or another kind of failure.
+    /// The SQLSTATE, or `empty` if the file contains no statement.
     kind: String,
     message: String,
     is_lost: bool,
@@ -108,8 +108,8 @@ impl Runner<'_> {
         self.lost || self.output.is_lost || self.target.is_interrupted() == Some(true)
     }
 
-    /// Runs all queries `runs` times, each time in a new random order. Returns the summary of the phase; `None` if no
-    /// query was run.
+    /// Runs all queries `runs` times, each time in a new random order. Returns the summary of the phase, or `None` if
+    /// no query ran.
     fn phase(&mut self, phase: Phase, runs: u32) -> Option<Summary> {
         self.output.phase(phase);
         self.measured = Measured::default();
@@ -190,7 +190,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Adds a query to the phase.
+    /// Adds the result of a query to the measurements of the phase. `took` is the time that the query really took, and
+    /// `time_us` is the time in microseconds that counts for it, which is the limit if the query was cancelled.
     fn count(&mut self, time_us: Option<f64>, failure: Option<&QueryFailure>, took: Duration, cpu: CpuTime) {
         let Measured { measurement, spent, cpu: sum } = &mut self.measured;
         *spent += took;
@@ -213,7 +214,7 @@ impl Runner<'_> {
         self.output.error(ClientError { client: 0, script, command: None, kind, sqlstate, message });
     }
 
-    /// Reports the end. Returns the exit status.
+    /// Writes the last event. Returns the exit status.
     fn finish(mut self, warmup: Option<Summary>, measure: Option<Summary>, connect_s: f64) -> u8 {
         let interrupted = self.target.is_interrupted() == Some(true);
         let status = match (interrupted, self.lost) {
@@ -221,7 +222,8 @@ impl Runner<'_> {
             (false, true) => LOST,
             (false, false) => 0,
         };
-        // A run that was interrupted in its warm-up has measured nothing.
+        // If the run was interrupted in its warm-up, the measurements are those of the warm-up and must not be
+        // reported.
         let measured = if measure.is_some() { std::mem::take(&mut self.measured) } else { Measured::default() };
         let Measured { measurement, spent, cpu } = &measured;
         let share = if spent.is_zero() { 0.0 } else { cpu.total().as_secs_f64() / spent.as_secs_f64() };
@@ -251,7 +253,8 @@ impl Runner<'_> {
     }
 }
 
-/// Sends a query and reads its answer, then puts back what the query has changed in its session.
+/// Sends a query and reads its result, and then undoes changes that the query made to its session. The query is
+/// cancelled if it runs longer than `limit`.
 fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
     let began = Instant::now();
     let reply = session.ask_until(began + limit, |connection| connection.send_query(text, Rows::Hashed));
@@ -277,15 +280,16 @@ fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
     Ended { took, outcome, over_limit: was_cancelled, is_usable }
 }
 
-/// Puts back what a query may have changed in its session: an open transaction, settings and the role, temporary tables,
-/// prepared statements, cursors and advisory locks. The next query thus finds what it would find in a new session,
-/// except that it need not read the catalogs again.
+/// Undoes changes that a query may have made to its session: an open transaction, settings and the role, temporary
+/// tables, prepared statements, cursors, and advisory locks. The next query then finds the session as if it were new,
+/// except that the server has already cached entries of the system catalogs.
 fn put_back(session: &mut Session, status: u8) -> Result<(), ConnectionError> {
     if status != b'I' {
         session.query("ROLLBACK")?;
     }
     session.query("DISCARD ALL")?;
-    // DISCARD ALL makes the session's user the current one, also where the session began with another role.
+    // DISCARD ALL makes the session's user the current role, even if the session began with another role (a `role`
+    // setting of the user or the database). RESET ROLE restores the role with which the session began.
     session.query("RESET ROLE").map(drop)
 }
 
@@ -297,7 +301,7 @@ fn lost(error: &ConnectionError) -> QueryFailure {
     QueryFailure { kind: error.sqlstate().to_owned(), message: error.to_string(), is_lost: true }
 }
 
-/// Waits for a line on standard input. Returns false if that has ended, or if the run was interrupted.
+/// Waits for a line on standard input. Returns false if standard input has ended, or if the run was interrupted.
 fn wait_for_line(target: &Target) -> bool {
     while target.is_interrupted() != Some(true) {
         match stdin::read(PATIENCE) {

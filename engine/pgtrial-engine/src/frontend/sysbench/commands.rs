@@ -1,4 +1,4 @@
-//! The commands of tests: prepare, run, cleanup and the others, of built-in tests and of scripts.
+//! Executes the commands of built-in tests and of scripts: `prepare`, `run`, `cleanup`, and others.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use workload::settings::Settings;
 use workload::statistics::Hooks;
 use workload::{AbortReason, StagedActions, Workload, oltp};
 
-/// The data that the commands of a test work with.
+/// The data that a command needs: the test, the values of its options, the log, and the clock.
 pub struct CommandContext<'a> {
     pub test: &'a Test,
     pub settings: Arc<Settings>,
@@ -33,7 +33,7 @@ pub struct CommandContext<'a> {
 }
 
 impl CommandContext<'_> {
-    /// Executes the command. Returns the exit status.
+    /// Executes the command with this name. Returns the exit status.
     pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
         self.check_options(command)?;
         match &self.test.program {
@@ -43,7 +43,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Rejects options that the command does not take: `--shard` is for `run` and `prepare` only, `--start-at` for
+    /// Rejects options that are not valid for the command: `--shard` is for `run` and `prepare` only, `--start-at` for
     /// `run` only, and `--mark-by` for `prepare` only.
     fn check_options(&self, command: &str) -> Result<(), SysbenchError> {
         if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
@@ -136,8 +136,8 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Returns the workload. With `--list-statements` the returned workload writes each statement that its clients send
-    /// to a file.
+    /// Returns the workload. With `--list-statements`, the returned workload also writes the statements that its
+    /// clients send to a file.
     fn listed(
         &self,
         workload: Arc<dyn Workload<StagedActions>>,
@@ -159,18 +159,19 @@ impl CommandContext<'_> {
         SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
     }
 
-    /// Logs the line that sysbench logs when it starts threads for a command.
+    /// Writes the line that sysbench writes before it starts the threads of a command, if there are several threads.
     fn announce_threads(&mut self) {
         if self.settings.int("threads") > 1 {
             self.log.text(Level::Notice, "Initializing worker threads...\n");
         }
     }
 
-    /// Returns the server, if the options name a driver and a mode of prepared statements that the engine has.
+    /// Returns the address of the server. Fails if the options name a database driver, or a mode of prepared
+    /// statements, that this program does not have.
     fn target(&self) -> Result<Arc<Target>, SysbenchError> {
         match self.settings.text("db_driver") {
             None | Some("pgsql") => {}
-            // A script may do without a database. One that connects is refused then.
+            // A script may work without a database. If it connects to MySQL, it fails at that point.
             Some("mysql") if matches!(self.test.program, TestProgram::Script(_)) => {}
             Some("mysql") => return Err(SysbenchError::fatal(NO_MYSQL)),
             Some(other) => return Err(SysbenchError::fatal(format_args!("invalid database driver name: '{other}'"))),
@@ -191,9 +192,9 @@ impl CommandContext<'_> {
         run_test(LoadRun { settings, plan, clock, test, log: &mut *self.log })
     }
 
-    /// Executes a command that is a function of the script, in one client or in parallel in all clients. If several
-    /// engines share the command, a parallel command runs in each engine's own clients, and any other command runs in
-    /// the first engine only.
+    /// Executes a command that is a function of the script, in one client or, if `parallel` is true, in all clients at
+    /// the same time. If several engines share the run (`--shard`), a parallel command runs in the clients of each
+    /// engine, and any other command runs in the first engine only.
     fn perform(&mut self, script: &LuaScript, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
         let target = self.target()?;
         let part = plan::part_of_command(&self.settings, parallel)?;
@@ -205,7 +206,7 @@ impl CommandContext<'_> {
             return Ok(0);
         }
         if !parallel || self.settings.int("threads") <= 1 {
-            // In the state that has loaded the script.
+            // The function runs in the Lua state in which the script was loaded.
             return Ok(script.perform(command).map(|()| 0)?);
         }
         self.announce_threads();
@@ -221,7 +222,7 @@ impl CommandContext<'_> {
     }
 }
 
-/// Sets up the handling of SIGINT and SIGTERM: the statements that a command's sessions are running on the server are
+/// Sets up the handling of SIGINT and SIGTERM: the statements that the command is running on the server are then
 /// cancelled, which ends the command.
 fn end_by_signal(target: &Target) -> Result<(), SysbenchError> {
     target.obey(&interrupt::catch().map_err(SysbenchError::fatal)?);
@@ -232,7 +233,7 @@ fn unknown(command: &str) -> SysbenchError {
     SysbenchError::error(format_args!("Unknown command: {command}"))
 }
 
-/// The observer that logs why clients of a command were given up.
+/// The observer of a command, which logs why clients were aborted.
 struct Failures<'a> {
     log: &'a mut Log,
 }

@@ -1,16 +1,16 @@
-//! The file that `--config-file` names: one option a line, `NAME = VALUE`.
+//! Reads the file of the option `--config-file`. Each line sets one option: `NAME = VALUE`.
 //!
-//! A value is a word, or several with commas or white space between them for a list. A word in single or double quotes
-//! may contain anything but its quote. Empty lines, lines in brackets, and the rest of a line from a `#` at the start
-//! of a word are ignored.
+//! A value is one word. The value of a list may have several words, separated by commas or white space. A word in
+//! single or double quotes may contain any character except this quote. Empty lines and lines in square brackets are
+//! ignored, and so is the rest of a line after a `#` at the beginning of a word.
 //!
-//! sysbench 1.0.20 reads the same lines differently: it takes a space before the equals sign as a part of the name and
-//! any value of a switch as `on`, uses only the first of several words, and ignores unknown options. Here spaces around
-//! the equals sign are allowed, and values and options that cannot be understood are errors.
+//! sysbench 1.0.20 reads some lines differently: a space before the equals sign becomes a part of the name, any value
+//! of a switch means `on`, only the first of several words is used, and unknown options are ignored. Here spaces around
+//! the equals sign are allowed, and unknown options and invalid values are errors.
 
 use thiserror::Error;
 
-/// A line that sets an option.
+/// A line of the file that sets an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigLine {
     /// The number of the line, counted from 1.
@@ -19,7 +19,7 @@ pub struct ConfigLine {
     pub words: Vec<String>,
 }
 
-/// The error in a file.
+/// The error in a line of the file. The messages contain the number of the line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     #[error("unexpected EOL on line {0}")]
@@ -30,7 +30,7 @@ pub enum ConfigError {
     AfterQuote(usize),
 }
 
-/// Reads a whole file.
+/// Reads the text of a whole file.
 pub fn parse(text: &str) -> Result<Vec<ConfigLine>, ConfigError> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {

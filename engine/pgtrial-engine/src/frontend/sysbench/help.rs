@@ -1,4 +1,4 @@
-//! The text of `--help`, and that of a test's `help` command.
+//! Makes the text of `sysbench --help`, and the text of the command `help` of a test.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use workload::host;
 use workload::oltp::{TESTS, TestKind};
 use workload::settings::OptionSpec;
 
-/// The groups of options, each with the lines before it.
+/// The groups of options in the help, each with the text that is printed before it.
 #[rustfmt::skip]
 const GROUPS: [(&str, Group); 7] = [
     ("\nGeneral options:\n", Group::General),
@@ -23,7 +23,7 @@ const GROUPS: [(&str, Group); 7] = [
     ("\npgsql options:\n", Group::Pgsql),
 ];
 
-/// Returns sysbench's help. Options that pgtrial adds are listed separately at the end.
+/// Returns the text of `sysbench --help`. Options that pgtrial adds are listed separately at the end.
 pub fn text() -> String {
     let mut text = String::from(
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",
@@ -36,7 +36,7 @@ pub fn text() -> String {
     for test in host::TESTS {
         let _ = writeln!(text, "  {} - {}", test.name, test.description);
     }
-    // sysbench 1.0 has no test of 0.5.
+    // The help of sysbench 1.0 does not list the tests of sysbench 0.5.
     for test in TESTS.iter().filter(|test| test.kind != TestKind::Legacy) {
         let _ = writeln!(text, "  {} - {}", test.name, test.description);
     }
@@ -52,7 +52,7 @@ pub fn text() -> String {
 pub fn manual() -> Manual {
     let mut options = Vec::new();
     let later = [("Options of later versions of sysbench:", Group::Later), ("Options that pgtrial adds:", Group::Own)];
-    // A group with an empty line before it alone goes on with the group before.
+    // A group without a heading of its own, only an empty line, gets the heading of the group before it.
     let mut title = "";
     for (heading, group) in GROUPS.into_iter().chain(later) {
         title = heading.trim().lines().last().unwrap_or(title);
@@ -88,7 +88,7 @@ fn entry(known: &'static SysbenchOption, title: &'static str) -> OptionEntry {
     }
 }
 
-/// Returns the help on the options of a test.
+/// Returns the text of a test's command `help`, which lists the options of the test.
 pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
     let lines = specs.iter().map(|spec| HelpLine {
         name: &spec.name,
@@ -110,7 +110,7 @@ fn general(group: Group) -> String {
     table(&lines.collect::<Vec<_>>())
 }
 
-/// A line of the table.
+/// A line of the table of options.
 struct HelpLine<'a> {
     name: &'a str,
     kind: OptionKind,
@@ -118,7 +118,7 @@ struct HelpLine<'a> {
     default: Option<String>,
 }
 
-/// Returns the table of options, one on each line, the descriptions below each other.
+/// Returns the table of options: one option on each line, with the descriptions aligned in one column.
 fn table(lines: &[HelpLine<'_>]) -> String {
     let width = |line: &HelpLine<'_>| line.name.len() + line.kind.placeholder().len();
     let widest = lines.iter().map(width).max().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! The tests of the machine: the plan of a run without a server, in which each client has a thread of its own.
+//! Makes the plan of a test that measures the machine (CPU, memory, threads, mutex) and needs no server. Each client
+//! has a thread of its own.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use workload::host;
 use workload::settings::Settings;
 
-/// The number of files that the process needs in addition to those of its threads.
+/// The number of open files that the process needs in addition to the files of its threads.
 const OTHER_FILES: u64 = 32;
 
 /// Returns the plan of a run of `test`.
@@ -32,8 +33,8 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     Ok(plan)
 }
 
-/// Raises the limit of open files as far as the system allows, since each thread needs two files for its event loop. If
-/// the limit is still too low, the run reports an error.
+/// Raises the process's limit of open files, as far as the system allows, because each thread needs two files for its
+/// event loop. If the limit is still too low, the run fails later with an error.
 fn reserve_files(threads: u64) {
     let wanted = 2 * threads + OTHER_FILES;
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
@@ -73,7 +74,7 @@ mod tests {
         };
         assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);
         assert_eq!(limits("mutex"), (Some(9), Some(1)));
-        // 100 GiB of 1 KiB each.
+        // The events write 100 GiB in total, 1 KiB each.
         assert_eq!(limits("memory"), (None, Some(100 * (1 << 20) / 5)));
     }
 

@@ -1,5 +1,5 @@
-//! sysbench's log and errors. The log writes lines to standard output; each line has a level, and lines above the
-//! verbosity are dropped. Errors are written to the log or to standard error.
+//! sysbench's log and errors. The log writes lines to standard output. Each line has a level, and lines whose level is
+//! above the option `--verbosity` are dropped. Errors are written to the log or to standard error.
 
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};
@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
 
-/// The importance of a line. Its number is the lowest verbosity at which the line is shown.
+/// The level (importance) of a line in the log. Its number is the lowest verbosity at which the line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Fatal = 0,
@@ -34,7 +34,7 @@ impl Level {
     }
 }
 
-/// The log. Until it has a verbosity it shows everything.
+/// The log. Until [`Log::limit`] sets a verbosity, all lines are written.
 #[derive(Debug)]
 pub struct Log<W: Write = Stdout> {
     lines: Arc<Mutex<LogState<W>>>,
@@ -45,7 +45,7 @@ impl Log {
         Self::to(io::stdout())
     }
 
-    /// Returns the output to which scripts write, which can be used in any thread.
+    /// Returns a handle through which scripts write to this log from any thread.
     pub fn voice(&self) -> Arc<dyn Voice> {
         Arc::new(self.clone())
     }
@@ -64,20 +64,20 @@ impl<W: Write> Log<W> {
         Self { lines: Arc::new(Mutex::new(lines)) }
     }
 
-    /// Drops lines whose level is above `verbosity` from now on, and counts repetitions of a line instead of writing
-    /// them.
+    /// Sets the verbosity. From now on, lines whose level is above it are dropped. If a line is repeated, the
+    /// repetitions are counted instead of written.
     pub fn limit(&mut self, verbosity: i64) {
         self.lines().verbosity = Some(verbosity);
     }
 
-    /// Reserves standard output for events from now on: warnings and errors go to standard error, and other lines are
-    /// dropped.
+    /// Reserves standard output for events. From now on, warnings and errors are written to standard error, and other
+    /// lines are dropped.
     pub fn stand_aside(&mut self) {
         self.lines().is_aside = true;
     }
 
-    /// Writes a text and a line feed. The same text again is only counted; the count is written before the next other
-    /// text.
+    /// Writes a text and a line feed. If the same text is written several times in a row, it is written once, and the
+    /// number of repetitions is written before the next different text.
     pub fn text(&self, level: Level, text: impl Display) {
         let mut lines = self.lines();
         if !lines.shows(level) {
@@ -98,7 +98,7 @@ impl<W: Write> Log<W> {
         lines.last = Some(text);
     }
 
-    /// Writes a text and a line feed, even if it is the same as before.
+    /// Writes a text and a line feed, even if the text is the same as the last one.
     pub fn always(&self, level: Level, text: impl Display) {
         let mut lines = self.lines();
         if lines.shows(level) {
@@ -106,17 +106,18 @@ impl<W: Write> Log<W> {
         }
     }
 
-    /// Writes why a test or a client could not go on.
+    /// Writes the lines of an error that ended a test or a client.
     pub fn fatal(&self, lines: &[String]) {
         lines.iter().for_each(|line| self.text(Level::Fatal, line));
     }
 
-    /// Writes a notice that begins with the time since the start of the run, even if it is the same as before.
+    /// Writes a notice that begins with the time since the start of the run, in seconds. It is written even if it is
+    /// the same as the last line.
     pub fn timed(&self, seconds: f64, text: impl Display) {
         self.always(Level::Notice, format_args!("[ {seconds:.0}s ] {text}"));
     }
 
-    /// Writes a text as it is, whatever the verbosity.
+    /// Writes a text without any change, at any verbosity.
     pub fn raw(&self, text: &str) {
         self.lines().print(Level::Notice, format_args!("{text}"));
     }
@@ -128,7 +129,7 @@ impl<W: Write> Log<W> {
 
 #[cfg(test)]
 impl Log<Vec<u8>> {
-    /// Returns what has been written.
+    /// Returns everything that has been written to the log.
     pub fn written(self) -> Vec<u8> {
         self.lines().out.clone()
     }
@@ -139,7 +140,7 @@ impl Log<Vec<u8>> {
 struct LogState<W: Write> {
     out: W,
     verbosity: Option<i64>,
-    /// The last line; `None` before the first one.
+    /// The text of the last line; `None` before the first line.
     last: Option<String>,
     /// The number of times that the last line was repeated.
     repeated: u32,
@@ -166,7 +167,7 @@ impl<W: Write> LogState<W> {
         self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
     }
 
-    /// Writes a line. A closed pipe ends the program; other errors of writing are ignored.
+    /// Writes a text. If standard output is a closed pipe, the program ends. Other errors in writing are ignored.
     fn print(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         if !self.is_aside {
             let _ = heed_closed_pipe(self.out.write_fmt(text).and_then(|()| self.out.flush()));
@@ -176,29 +177,29 @@ impl<W: Write> LogState<W> {
     }
 }
 
-/// The reason for which sysbench rejects its options or fails. The exit status is then 1.
+/// The error for which options are rejected or a command fails. The exit status is then 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SysbenchError {
-    /// The text is written to standard error, as it is.
+    /// The text is written to standard error without any change.
     Error(String),
-    /// The text is written to standard output, as it is.
+    /// The text is written to standard output without any change.
     Plain(String),
-    /// The lines are written to the log, each with the level `Fatal`.
+    /// Each line is written to the log with the level `Fatal`.
     Fatal(Vec<String>),
 }
 
 impl SysbenchError {
-    /// Makes an error with one line on standard error.
+    /// Makes an error with one line, which is written to standard error.
     pub fn error(line: impl Display) -> Self {
         Self::Error(line.to_string())
     }
 
-    /// Makes an error with one fatal line.
+    /// Makes an error with one line, which is written to the log with the level `Fatal`.
     pub fn fatal(line: impl Display) -> Self {
         Self::Fatal(vec![line.to_string()])
     }
 
-    /// Writes the error to its destination.
+    /// Writes the error to the log or to standard error.
     pub fn write<W: Write>(&self, log: &mut Log<W>) {
         match self {
             Self::Error(line) => (USER.tell)(line),

@@ -1,4 +1,5 @@
-//! The sysbench front end: sysbench's options in, sysbench's lines out.
+//! The front end `sysbench`, which behaves as sysbench 1.0.20: it has the same options and prints the same lines. A few
+//! more options are pgtrial's own.
 
 mod commands;
 mod config;
@@ -27,11 +28,12 @@ use test::{Test, TestProgram};
 use workload::lua::Invocation;
 use workload::settings::{OptionValue, Settings};
 
-/// The version of sysbench whose behaviour this front end has.
+/// The version of sysbench that this front end imitates.
 pub const SYSBENCH_VERSION: &str = "1.0.20";
 
-/// Runs sysbench with `args` (without the program's name); the exit status is that of sysbench: 0, or 1 if the options
-/// are rejected or the command fails.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is the same as
+/// sysbench's: 0, 1 if the options are rejected or the command fails, and 2 if a run took too long to begin or to end.
+/// After an interrupt it is 130.
 pub fn main(args: Vec<String>) -> ExitCode {
     let mut log = Log::stdout();
     match invoke(&args, &mut log) {
@@ -86,13 +88,14 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     CommandContext { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
 }
 
-/// Returns the line that begins every output: the versions of sysbench and pgtrial.
+/// Returns the first line of every output, with the versions of sysbench and pgtrial.
 fn banner() -> String {
     let ours = env!("CARGO_PKG_VERSION");
     format!("sysbench {SYSBENCH_VERSION} (pgtrial {ours}, using bundled LuaJIT 2.1)\n")
 }
 
-/// Returns the parts of the command line that scripts can read. The test name `-` means a script on standard input.
+/// Returns those values of the command line that Lua scripts can read. If the name of the test is `-`, the script is
+/// read from standard input, and `test` is `None`.
 fn invocation(args: &[String], line: &CommandLine) -> Result<Invocation, SysbenchError> {
     let driver = match line.value("db-driver", OptionKind::Text)? {
         Some(OptionValue::Text(name)) => name,
@@ -106,8 +109,8 @@ fn invocation(args: &[String], line: &CommandLine) -> Result<Invocation, Sysbenc
     })
 }
 
-/// Returns the command to be executed. Scripts may be loaded without a command, and a script from standard input never
-/// has one.
+/// Returns the command to be executed, or `None` if the script only has to be loaded. Built-in tests need a command. A
+/// script from standard input never has a command.
 fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, SysbenchError> {
     match (&test.program, &invocation.command) {
         (TestProgram::Host(test), None) => Err(SysbenchError::error(format_args!(
@@ -123,15 +126,15 @@ fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Sysbe
     }
 }
 
-/// Returns the options for code at a script's top level, which may connect to the server before the script's own
-/// options are known. Invalid options are ignored here, and reported later when the test is known.
+/// Returns the general options for code at the top level of a script. This code may connect to the server before the
+/// options of the script itself are known. Invalid options are ignored here, and reported later when the test is known.
 fn general(line: &CommandLine, checked: &Settings) -> Arc<Settings> {
     let nothing = Declared { options: &[], unknown: Unknown::Ignored, numbers: Numbers::Plain };
     Arc::new(line.settle(checked, nothing).map_or_else(|_| checked.clone(), |chosen| chosen.all))
 }
 
-/// Checks the options against those that the test declares, and returns them. A script that declares no options finds
-/// the test's name among its options.
+/// Checks all options, including the options that the test declares, and returns their values. For a script in the old
+/// style, which declares no options, the option `test` is set to the name of the test.
 fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, SysbenchError> {
     let (options, unknown) = (test.options(), test.unknown_options());
     let declared = Declared { options: &options, unknown, numbers: test.numbers() };

@@ -1,5 +1,5 @@
-//! Builds what the event loop runs from sysbench's options: the server to connect to, and the plan of a load or of
-//! another command.
+//! Makes everything that the event loop needs from sysbench's options: the address of the server, and the plan of a
+//! load or of another command.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -27,44 +27,46 @@ use workload::settings::Settings;
 use workload::{Executors, StagedActions, Workload};
 
 /// The number of clients up to which each client has a thread of its own, as in sysbench. The operating system divides
-/// the processors between threads, so that with few processors a few clients that share threads would get less
-/// processor time than the same clients of sysbench.
+/// processor time among threads. On a machine with few processors, a few clients that share threads would therefore get
+/// less processor time than sysbench's clients.
 const ALONE: usize = 12;
 
-/// The greatest number of events that can wait with `--rate`: sysbench's ring has room for 131,072 and leaves one free.
+/// The greatest number of events that can wait in the queue of `--rate`. sysbench's ring buffer has 131,072 places, one
+/// of which always stays free.
 const LONGEST_QUEUE: u64 = 131_071;
 
-/// Returns the server that the options name. Missing parameters are filled in as libpq does. The password, for example,
-/// comes from `PGPASSWORD` or the password file.
+/// Returns the address of the server that the options name. Missing parameters are filled in as libpq does: the
+/// password, for example, is taken from `PGPASSWORD` or the password file. The error is sysbench's message.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
     let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
     find(settings).map_err(failed)
 }
 
-/// Returns the server that the options name, as [`target`] does, but with the plain error of the connection parameters.
+/// Returns the same address as [`target`]. The error is the plain error in the connection parameters, without
+/// sysbench's words around it.
 fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
         host: text("pgsql_host"),
         port: Some(settings.int("pgsql_port").to_string()),
         user: text("pgsql_user"),
-        // Without a name it is libpq's default and not pgbench's.
+        // If no database is named, the empty name makes libpq's default apply and not pgbench's default.
         dbname: Some(text("pgsql_db").unwrap_or_default()),
         password: settings.text("pgsql_password").map(Password::new),
         sslmode: text("pgsql_sslmode"),
         options_win: true,
-        // sysbench's sessions have no name either.
+        // sysbench's sessions have no application_name.
         fallback_application_name: String::new(),
     };
     Target::of(&given, USER)
 }
 
-/// Returns the number of this engine among several.
+/// Returns which shard this engine runs (`--shard`), if several engines share the run.
 pub fn shard(settings: &Settings) -> Result<Shard, SysbenchError> {
     settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(SysbenchError::fatal)
 }
 
-/// Returns the part of the load that is this engine's.
+/// Returns this engine's share of the clients.
 pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     let shard = shard(settings)?;
     let clients = usize::try_from(settings.int("threads")).unwrap_or(1).max(1);
@@ -75,7 +77,8 @@ pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     Ok(ClientShare::of_clients(shard, clients))
 }
 
-/// Returns the plan of a load. It is the plan `command`, to which the options of loads are added.
+/// Returns the plan of a load: the plan `command` with the limits, the rate, the warm-up, the planned start and the
+/// slices that the options ask for.
 pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
@@ -98,7 +101,8 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     Ok(plan)
 }
 
-/// Returns the engine's slices; warm-up and measured part must be whole rounds of them.
+/// Returns this engine's slices of time, or `None` if the options request no slices. Both the warm-up and the measured
+/// part must consist of whole rounds of slices.
 fn slices(
     settings: &Settings,
     has_start: bool,
@@ -123,14 +127,14 @@ fn slices(
     Ok(slices)
 }
 
-/// Returns this engine's share of the clients of a command. A command that runs in `parallel` has all clients, another
-/// command has one client.
+/// Returns this engine's share of the clients of a command. If `parallel` is true, the command runs in all clients;
+/// otherwise it runs in one client.
 pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, SysbenchError> {
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// Returns the executors for statements that a script sends while no client runs it: at its top level, in `init`, in
-/// `done`, and in the functions that it has for reports.
+/// Returns the function that makes executors for those statements of a script that no client sends: statements at its
+/// top level, in `init`, in `done`, and in its functions for reports.
 pub fn executors(settings: &Arc<Settings>) -> Executors {
     let settings = Arc::clone(settings);
     Box::new(move || {
@@ -148,18 +152,19 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
     })
 }
 
-/// Returns the query protocol for a script's statements: simple, or prepared.
+/// Returns the query mode for a script's statements: simple with `--db-ps-mode=disable`, and otherwise prepared.
 pub fn mode_of_scripts(settings: &Settings) -> QueryMode {
     if settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
 }
 
-/// Returns true if executions of prepared statements send Describe to get the columns of the result.
+/// Returns true if executions of prepared statements also send Describe, to get the columns of the result. Returns
+/// false with `--no-describe`.
 fn describes(settings: &Settings) -> bool {
     !settings.is_on("no_describe")
 }
 
-/// Returns the plan of a command. A client that is given up does not end the other clients. Without `--jobs` the number
-/// of threads is chosen by [`threads_for`].
+/// Returns the plan of a command that uses the server. If a client is aborted, the other clients go on. Without
+/// `--jobs`, the number of threads is chosen by [`threads_for`].
 pub fn command(
     settings: &Settings,
     part: ClientShare,
@@ -180,14 +185,15 @@ pub fn command(
     }
 }
 
-/// Returns the number of threads for this number of clients: one for each client up to [`ALONE`] clients. For more
-/// clients it is two for each processor, but at least four: many clients keep a few threads busy, and fewer threads
-/// cause fewer context switches.
+/// Returns the number of threads for this number of clients: one thread for each client, up to [`ALONE`] clients. For
+/// more clients, there are two threads for each processor, but at least four. So many clients keep even a few threads
+/// busy, and fewer threads cause fewer context switches.
 fn threads_for(clients: usize, processors: usize) -> usize {
     if clients <= ALONE { clients } else { clients.min((2 * processors).max(4)) }
 }
 
-/// Returns a plan without limits, in which clients only execute the actions that come before their first transaction.
+/// Returns the plan of a command whose clients only execute the actions that come before their first transaction. It
+/// has no limits and no rate.
 pub fn staged(
     settings: &Settings,
     part: ClientShare,
@@ -204,7 +210,7 @@ fn count(settings: &Settings, name: &str) -> u64 {
     u64::try_from(settings.int(name)).unwrap_or(0)
 }
 
-/// Returns the value of `--rand-seed`; for 0 it is the time, in nanoseconds.
+/// Returns the value of `--rand-seed`. If it is 0, returns a seed made from the current time, in nanoseconds.
 fn seed(settings: &Settings) -> u64 {
     match settings.int("rand_seed") {
         0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,

@@ -1,4 +1,5 @@
-//! The test that a run names: one of the built-in ones, or a script, which is looked for where sysbench looks.
+//! Finds the test that the command line names: a built-in test, or a Lua script. Scripts are searched for in the same
+//! directories as in sysbench.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use workload::lua::{INSTALLED, Invocation, LuaScript, ScriptOrigin, Voice, modul
 use workload::oltp;
 use workload::settings::OptionSpec;
 
-/// sysbench's test of files, which is not here.
+/// The name of sysbench's test of file access, which this program does not have.
 const FILE_TEST: &str = "fileio";
 
-/// A test, by the name that messages use.
+/// A test, and the name under which messages and the help mention it.
 pub struct Test {
     pub name: String,
     pub program: TestProgram,
@@ -25,16 +26,17 @@ pub struct Test {
 
 /// The program that runs the test.
 pub enum TestProgram {
-    /// The test measures the machine (CPU, memory and the like) and needs no server.
+    /// A built-in test that measures the machine (CPU, memory, threads, mutex) and needs no server.
     Host(host::MachineTest),
     Native(oltp::OltpTest),
     Script(Box<LuaScript>),
 }
 
 impl Test {
-    /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
-    /// The test's output goes to `voice`, and statements that it sends outside of a load are executed by `executors`.
-    /// `warn` is called with a warning if a built-in test takes the place of a file.
+    /// Loads the test that the command line names or, if it names none, the script on standard input. Loading a script
+    /// runs the code at its top level. `voice` receives the output of the script, and `executors` execute statements
+    /// that the script sends outside of a load. `warn` is called with a warning if the named script does not exist and
+    /// a built-in test of the same name is used instead.
     pub fn load(
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
@@ -69,7 +71,7 @@ impl Test {
         Ok(Self { name: base_name(name).to_owned(), program })
     }
 
-    /// Returns the options that the test declares, in the order of its help.
+    /// Returns the options that the test declares, in the order in which its help lists them.
     pub fn options(&self) -> Vec<OptionSpec> {
         let mut options = match &self.program {
             TestProgram::Host(test) => return (test.options)(),
@@ -80,7 +82,7 @@ impl Test {
         options
     }
 
-    /// Returns the ways in which whole numbers may be written in the test's options.
+    /// Returns how whole numbers may be written in the test's options.
     pub fn numbers(&self) -> Numbers {
         match &self.program {
             TestProgram::Host(_) => Numbers::Plain,
@@ -89,7 +91,8 @@ impl Test {
         }
     }
 
-    /// Returns true if the test declares options, which the help then describes.
+    /// Returns true if the test declares options. Its command `help` then describes them; without options, the test has
+    /// no help.
     pub fn declares_options(&self) -> bool {
         match &self.program {
             TestProgram::Host(_) => true,
@@ -98,7 +101,7 @@ impl Test {
         }
     }
 
-    /// Returns the treatment of options that neither the test nor sysbench declares.
+    /// Returns how options are handled that neither the test nor sysbench declares.
     pub fn unknown_options(&self) -> Unknown {
         match &self.program {
             TestProgram::Script(script) if script.options().is_none() => Unknown::Taken,
@@ -107,7 +110,7 @@ impl Test {
         }
     }
 
-    /// Returns the commands of a built-in test of the database.
+    /// Returns the names of the commands that a built-in database test has.
     pub fn commands(test: &oltp::OltpTest) -> &'static [&'static str] {
         if test.is_modern() {
             &["prepare", "prewarm", "run", "cleanup", "help"]
@@ -119,7 +122,7 @@ impl Test {
     }
 }
 
-/// Returns the last part of a path.
+/// Returns the last component of a path.
 fn base_name(name: &str) -> &str {
     let trimmed = name.trim_end_matches('/');
     match trimmed.rsplit('/').next() {
@@ -128,21 +131,22 @@ fn base_name(name: &str) -> &str {
     }
 }
 
-/// The kind of test that was found under a name.
+/// The result of the search for a test.
 enum Found {
     FileTest,
     Host(host::MachineTest),
     Native(oltp::OltpTest),
-    /// The name is that of a script which does not exist as a file, but is built in.
+    /// The name ends with `.lua` and there is no such file, but there is a built-in test of this name, which is used
+    /// instead.
     InPlaceOf(oltp::OltpTest),
     Script(PathBuf),
     Nothing,
 }
 
-/// The files and environment variables on which the search for a test depends.
+/// The files and environment variables on which the search for a test depends. Tests of this module replace them.
 struct Machine<'a> {
     is_file: &'a dyn Fn(&Path) -> bool,
-    /// The values of `HOME` and `LUA_PATH`.
+    /// The values of the environment variables `HOME` and, in the next field, `LUA_PATH`.
     home: Option<String>,
     lua_path: Option<String>,
 }
@@ -154,8 +158,9 @@ impl Machine<'_> {
     }
 }
 
-/// Looks for a test in sysbench's order: the tests of the machine, a file, a module. Built-in tests stand in the place
-/// of sysbench's installed scripts: a script of the same name in the working directory comes before them.
+/// Searches for a test in the same order as sysbench: tests of the machine, then a script with this path, then a Lua
+/// module in the search path. Built-in database tests are found where sysbench would find the scripts that are
+/// installed with it, so a script of the same name in the working directory is found first.
 fn find(name: &str, machine: &Machine<'_>) -> Found {
     if name == FILE_TEST {
         return Found::FileTest;

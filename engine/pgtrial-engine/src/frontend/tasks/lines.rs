@@ -1,4 +1,4 @@
-//! A line for each task: text as the published application wrote it, and CSV with more columns.
+//! Writes a line for each task: as text in the format of the published application, or as CSV with more columns.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,23 +7,23 @@ use drive::ledger::tasks::Task;
 use ground::clock::Nanos;
 use ground::output::{CouldNot, OutputFile};
 
-/// The form of the lines.
+/// The format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFormat {
     Text,
     Csv,
 }
 
-/// A file of lines, or standard output.
+/// An output for the lines of tasks: a file or standard output.
 pub struct TaskLines {
     pub form: LineFormat,
     pub out: OutputFile,
-    /// The origin of the run's clock.
+    /// The time of day at which the run's clock shows 0.
     pub origin: SystemTime,
 }
 
 impl TaskLines {
-    /// Writes the names of the columns.
+    /// Writes the first line, with the names of the columns.
     pub fn begin(&mut self) -> Result<(), CouldNot> {
         let header = match self.form {
             LineFormat::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
@@ -32,7 +32,7 @@ impl TaskLines {
         self.out.write(|out| writeln!(out, "{header}"))
     }
 
-    /// Writes tasks, and hands the lines on.
+    /// Writes a line for each task, and flushes the output.
     pub fn write(&mut self, tasks: &[Task]) -> Result<(), CouldNot> {
         self.out.write(|out| {
             for task in tasks {
@@ -52,8 +52,8 @@ fn seconds(time: Nanos) -> String {
     format!("{:.6}", time as f64 / 1e9)
 }
 
-/// Returns the line of a task. In the place of the duration it has -1 if the task got no connection, and the kind of
-/// failure if the task failed otherwise.
+/// Returns the text line of a task. In place of the duration, it contains -1 if the task got no connection in time, and
+/// the kind of failure if the task failed for another reason.
 fn text(task: &Task, ended: &str) -> String {
     let duration = match &task.failure {
         None => seconds(task.response()),

@@ -1,7 +1,8 @@
-//! The tasks front end: the published application. A few applications share nothing but the server; each has a bounded
-//! pool of connections and thousands of tasks of one SELECT and one UPDATE.
+//! The front end `tasks`, which reproduces a published benchmark: a few applications share a server. Each application
+//! has a bounded pool of connections and thousands of tasks, each of which runs one SELECT and one UPDATE.
 //!
-//! It is the common run of pools with preset values. Its own are the table, a line for each task, and the summary.
+//! The run itself is the same as for pgbench with connection pools, with other defaults. This front end adds the table,
+//! a line for each task, and the summary.
 
 mod lines;
 mod options;
@@ -13,8 +14,9 @@ use std::process::ExitCode;
 pub use options::manual;
 use options::{TASKS, TasksCommand};
 
-/// Runs the tasks with `args` (without the program's name). The exit status is 0 if the run is complete, even if tasks
-/// failed; 3 if the options are rejected or an output could not be written; 130 after an interrupt.
+/// Runs the front end with the command line `args` (without the program's name). The exit status is 0 if the run is
+/// complete, even if tasks failed; 3 if the options are rejected or an output could not be written; 130 after an
+/// interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {

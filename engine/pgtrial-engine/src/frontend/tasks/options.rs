@@ -1,5 +1,5 @@
-//! The command line of the tasks front end: the common options of pools with preset values, and options of its own for
-//! the table and for what is written.
+//! The command line of the front end `tasks`: the options for pools that pgbench has, too, with other defaults, and
+//! options for the table and the output that only this front end has.
 
 use crate::frontend::common::arguments::{RunArguments, Seed};
 use crate::frontend::common::connection::with_database;
@@ -17,21 +17,23 @@ use ground::shard::Shard;
 use tables::tasks::{NAME, STEPS, Shape, are_steps};
 use wire::params::Given;
 
-/// The numbers of the published application: three applications of 5000 tasks, and the default pool size of its driver.
+/// The defaults, which are the numbers of the published benchmark: three applications with 5000 tasks each, and the
+/// default pool size of its database driver.
 const PUBLISHED: PoolArguments =
     PoolArguments { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
-/// The greatest number of rows of a thread in the table, and of threads.
+/// The greatest number of rows for each thread_id in the table, and the greatest number of different values of
+/// thread_id.
 const MAX_ROWS: u32 = 100_000_000;
 const MAX_THREADS: u32 = 10_000;
 
-/// The front end `tasks` in its messages.
+/// The name of this front end in messages, and the form of its messages.
 pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
-/// The task of the command line: to make the table, or to run tasks.
+/// What the command line asks for: to make the table, or to run tasks.
 #[derive(Debug)]
 pub enum TasksCommand {
-    /// The table is made and no task runs.
+    /// Only make the table, on this server.
     Initialize(Box<Given>, TableSteps),
     Run(Box<TasksRun>),
 }
@@ -42,29 +44,29 @@ pub struct TableSteps {
     pub shape: Shape,
     /// The letters of the steps, as in [`STEPS`].
     pub steps: String,
-    /// The shard (this engine's part of the run) whose rows are made.
+    /// The share of the rows that this engine makes.
     pub shard: Shard,
 }
 
-/// The tasks that are run, and the table that they need.
+/// The options for running tasks, including the table that they need.
 #[derive(Debug)]
 pub struct TasksRun {
     pub run: RunOptions,
     /// The steps that make the table before the tasks run; `None` if the table must exist already.
     pub table: Option<TableSteps>,
-    /// The size that the table must have, if options give it: the number of different values of thread_id, and the
-    /// number of rows for each value.
+    /// The size that the table must have, if the options give it: `threads_in_table` is the number of different values
+    /// of thread_id, and `rows` the number of rows for each value.
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub lines: LineOptions,
 }
 
-/// The destination of the lines of the tasks.
+/// The options for the lines that are written about each task.
 #[derive(Debug, Default)]
 pub struct LineOptions {
-    /// A file in place of standard output.
+    /// The file to which the text lines are written. `None`: they are written to standard output.
     pub log: Option<String>,
-    /// True if the lines of the tasks are not written to standard output.
+    /// True if the text lines are not written to standard output.
     pub quiet: bool,
     pub csv: Option<String>,
 }
@@ -73,7 +75,8 @@ pub struct LineOptions {
 #[derive(Debug, Default)]
 struct Arguments {
     run: RunArguments,
-    /// `--initialize` makes the table and runs the tasks, `--initialize-only` does not run them.
+    /// True with `--initialize`, which makes the table and then runs the tasks. The next field is true with
+    /// `--initialize-only`, which makes the table and runs no tasks.
     initialize: bool,
     initialize_only: bool,
     init_steps: String,
@@ -94,7 +97,8 @@ impl AsMut<Given> for Arguments {
     }
 }
 
-/// A row of the table of options. Its third type is the heading under which the help lists the option.
+/// A row of the table of options. The third type parameter is the type of the headings under which the help lists
+/// options.
 type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLE: &str = "Table:";
@@ -190,7 +194,8 @@ pub fn parse(args: Vec<String>) -> Result<TasksCommand, Stop<Failure>> {
     let Arguments { run, initialize, initialize_only, init_steps: steps, threads_in_table, rows, lines } = arguments;
     let shape = Shape::published_but(threads_in_table, rows);
     if initialize_only {
-        // Engines share the making of the table and no load.
+        // With `--initialize-only` several engines may share the rows of the table (`--shard`), but they run no load.
+        // The check of the options of the load is therefore left out.
         return Ok(TasksCommand::Initialize(Box::new(run.server), TableSteps { shape, steps, shard: run.load.shard }));
     }
     let share = run.load.share()?;
@@ -199,8 +204,8 @@ pub fn parse(args: Vec<String>) -> Result<TasksCommand, Stop<Failure>> {
 }
 
 impl Arguments {
-    /// Rejects to run on a table that this very command leaves unfinished, to make a step of nothing, and what several
-    /// engines cannot share.
+    /// Rejects combinations of options for making the table that make no sense: single steps together with a run, and
+    /// steps that several engines cannot share.
     fn check_initialization(&self) -> Result<(), Failure> {
         if self.init_steps != STEPS && !self.initialize_only {
             return Err(Failure::error("--init-steps is for --initialize-only"));

@@ -1,4 +1,4 @@
-//! The run: from the options to the exit status.
+//! Makes the table, runs the tasks, and reports the results.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,8 +27,8 @@ use workload::pgbench::parse;
 /// The name of the script in the report and the events.
 const DESCRIPTION: &str = "<builtin: tasks>";
 
-/// The script of a task. The UPDATE does not change the value of the row, so that every task of every run finds the
-/// same rows; the server writes a new version of the row all the same.
+/// The script of a task. The UPDATE sets the column to the value that it has already, so that every task of every run
+/// finds the same rows. The server nevertheless writes a new version of the row.
 const SCRIPT: &str = "\
 \\set thread_id random(1, :threads)
 \\set a_value random(1, :rows)
@@ -38,7 +38,7 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
 
-/// The purpose of the connection outside the run, for messages.
+/// What the connection before the run is needed for. Error messages contain this word.
 const PURPOSE: Purpose = "setup";
 
 /// Makes the table. Returns the exit status.
@@ -48,7 +48,7 @@ pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Makes the table if asked to, and runs the tasks on it. Returns the exit status.
+/// Makes the table, if the options ask for that, and runs the tasks. Returns the exit status.
 pub fn run(command: TasksRun) -> Result<u8, Failure> {
     let TasksRun { run, table, threads_in_table, rows, .. } = &command;
     let (target, mut session, interrupt) = connect(&run.server)?;
@@ -90,7 +90,8 @@ pub fn run(command: TasksRun) -> Result<u8, Failure> {
     Ok(finish(&outcome, &mut events, writer.has_lost, only_events))
 }
 
-/// Opens a session outside the run on a server that may be written to. Returns also the flag of interrupts.
+/// Opens a session before the run, and checks that the server accepts writes. Also returns the flag that an interrupt
+/// sets.
 fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
     let target = target(server, "pgtrial tasks", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
@@ -104,7 +105,7 @@ fn make(session: &mut Session, table: &TableSteps, target: &Target) -> Result<()
     Ok(tasks::make(session, table.shape, &table.steps, table.shard, target)?)
 }
 
-/// Writes everything that is known at the end. Returns the exit status.
+/// Writes the last event, the summary, and the warnings. Returns the exit status.
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
@@ -134,15 +135,15 @@ fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTim
     Ok(lines)
 }
 
-/// The observer that writes the lines of the tasks while they run.
+/// The observer that writes the lines about tasks while the run is in progress.
 struct TaskWriter {
     lines: Vec<TaskLines>,
-    /// True if some lines could not be written. Writing to that file was not tried again.
+    /// True if lines could not be written to an output. After such an error, nothing more is written to that output.
     has_lost: bool,
 }
 
 impl TaskWriter {
-    /// Writes to all outputs for the lines of tasks. An output that cannot be written to is reported once and not used
+    /// Calls `write` for each output. If writing to an output fails, the error is printed and the output is not used
     /// any more.
     fn each_lines(&mut self, write: impl Fn(&mut TaskLines) -> Result<(), CouldNot>) {
         let before = self.lines.len();

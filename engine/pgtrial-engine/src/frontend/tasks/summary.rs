@@ -1,4 +1,5 @@
-//! The summary at the end of a run: the published table, and where the time went.
+//! The summary at the end of a run: the numbers of tasks, as in the published benchmark, and how the response times
+//! divide into waiting for a connection and work on the server.
 
 use std::fmt::{Result, Write};
 
@@ -6,11 +7,11 @@ use drive::Outcome;
 use drive::ledger::tasks::{PooledTasks, Tasks};
 use latency::{Latencies, Moments};
 
-/// The names of the classes of response times and what they mean.
+/// The names of the classes of response times, each with what such a response time means for a person who waits.
 const CLASSES: [&str; 4] =
     ["up to 0.1 s (instant)", "up to 1 s (flow kept)", "up to 10 s (attention kept)", "longer (attention lost)"];
 
-/// Returns the whole summary; empty for a run without tasks.
+/// Returns the text of the summary. It is empty if the run had no tasks.
 pub fn summary(outcome: &Outcome) -> String {
     let mut out = String::new();
     if let Some(tasks) = outcome.own.get() {
@@ -40,7 +41,7 @@ fn write_all(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
     Ok(())
 }
 
-/// Returns the number of failures of each kind, as a text.
+/// Returns a text with the number of failures of each kind, or an empty text if nothing failed.
 fn kinds(tasks: &Tasks) -> String {
     let kinds: Vec<_> = tasks.failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
     if kinds.is_empty() { String::new() } else { format!("   ({})", kinds.join(", ")) }
@@ -61,7 +62,7 @@ fn write_times(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
     row("mean", moments.map(Moments::mean))?;
     let histograms = [&outcome.measure.latencies, queue, service];
     let at = |percentile: f64| {
-        // A bucket's end may lie above the longest of all.
+        // A percentile is the upper end of a bucket of the histogram, which may lie above the longest time.
         let of = |histogram: &Latencies| histogram.percentile(percentile).unwrap_or_default();
         [0, 1, 2].map(|at| of(histograms[at]).min(moments[at].max))
     };

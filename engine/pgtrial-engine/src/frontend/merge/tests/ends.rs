@@ -1,4 +1,4 @@
-//! Lost machines, planned starts, tasks, scripts, errors, and the last event.
+//! Tests of lost machines, planned starts, tasks, scripts, errors, and the last event.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn some() -> Vec<MergedTransaction> {
         .collect()
 }
 
-/// Returns the stream with `more` events inserted before its last event.
+/// Returns the stream with the events `more` inserted before its last event.
 fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let last = stream.pop().unwrap();
     stream.extend_from_slice(more);

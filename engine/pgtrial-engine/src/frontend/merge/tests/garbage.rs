@@ -1,10 +1,10 @@
-//! Checks that any input is merged, or rejected with a sentence.
+//! Tests with random and damaged input: it must be either merged or rejected with a sentence.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A way in which the test damages a line of events.
+/// The change by which the test damages a line of events.
 #[derive(Debug, Clone)]
 enum Harm {
     Replaced(usize, Vec<u8>),

@@ -1,4 +1,4 @@
-//! Streams as engines write them, made from latencies, and what the merger makes of them.
+//! Tests of the merger. Helper functions make streams of events as engines write them, from lists of transactions.
 
 mod ends;
 mod garbage;
@@ -32,7 +32,7 @@ pub fn transactions(most: usize) -> impl Strategy<Value = Vec<MergedTransaction>
     prop::collection::vec(one, 0..most)
 }
 
-/// An event of the merger, with its keys other than `event` and `t`.
+/// A merged event: the time `t`, the name of the event, and its other keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergedEvent {
     pub t: f64,
@@ -46,7 +46,7 @@ pub fn line(event: &str, t: f64, body: impl Serialize) -> Vec<u8> {
     line.to_string().into_bytes()
 }
 
-/// Adds the keys of another object.
+/// Adds the keys of another JSON object to an object.
 pub fn extend(object: &mut Value, other: Value) {
     let (Value::Object(object), Value::Object(other)) = (object, other) else { panic!("not objects") };
     object.extend(other);
@@ -146,7 +146,7 @@ pub fn merged(
     Ok((events(&mut merger), status))
 }
 
-/// Merges the streams, taking one line of each stream in turn.
+/// Merges the streams, reading one line of each stream in turn.
 pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<MergedEvent>, u8), MergeError> {
     let mut turn = 0;
     merged(streams, |_| {

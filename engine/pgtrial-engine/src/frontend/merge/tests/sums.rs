@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The largest difference of two deviations, microseconds: they come from differences of squares.
+/// The largest allowed difference between two standard deviations, in microseconds. They are not exactly equal, since
+/// they are computed as differences of large squares.
 const DEVIATION: f64 = 0.01;
 
 fn parsed(lines: &[Vec<u8>], kind: &str) -> Vec<Value> {

@@ -1,4 +1,5 @@
-//! pgbench's options: as the command line gives them, and the command that they come to.
+//! pgbench's options as the command line gives them ([`Arguments`]), and the checked options from which pgbench runs
+//! ([`PgbenchCommand`]).
 
 use crate::frontend::common::arguments::RunArguments;
 use crate::frontend::common::options::RunOptions;
@@ -7,7 +8,7 @@ use tables::{InitOptions, PartitionMethod};
 use wire::params::Given;
 
 /// The options of a command line. Each value has been checked on its own, but not whether the options fit together.
-/// [`Arguments::new`] has pgbench's defaults.
+/// [`Arguments::new`] returns pgbench's defaults.
 #[derive(Debug, Default)]
 pub struct Arguments {
     pub run: RunArguments,
@@ -20,57 +21,62 @@ pub struct Arguments {
     pub needs_tables: bool,
     /// True if a script is read from standard input.
     pub reads_stdin: bool,
-    /// True if the commands of the scripts are listed, and nothing is run.
+    /// True with `--list-commands`: the commands of the scripts are printed, and no load is run.
     pub lists_commands: bool,
-    /// True if the time of the load begins when all clients are connected, and not before they connect.
+    /// True with `--time-after-connecting`: the time limit begins when all clients are connected. If false, it begins
+    /// before they connect, as in pgbench.
     pub time_after_connecting: bool,
+    /// True if the command line has an option that pgtrial adds to pgbench. Only then warnings about the load generator
+    /// are printed, since PostgreSQL's pgbench does not print them.
     pub uses_additions: bool,
 }
 
-/// The options of `-i`.
+/// The options for making pgbench's tables (`-i`).
 #[derive(Debug, Default)]
 pub struct InitArguments {
     /// True if pgbench makes its tables (`-i`), false if it runs a benchmark.
     pub is_asked_for: bool,
-    /// The letters of `--init-steps`.
+    /// The value of `--init-steps`, in which each letter is a step.
     pub steps: String,
     pub foreign_keys: bool,
     pub partition_method: Option<PartitionMethod>,
     pub tables: InitOptions,
 }
 
-/// The task that the options give to pgbench: to make its tables or to run a benchmark.
+/// What the options ask pgbench to do: to make its tables or to run a benchmark.
 #[derive(Debug)]
 pub enum PgbenchCommand {
     Initialize(Box<Initialization>),
     Benchmark(Box<Benchmark>),
 }
 
-/// The tables that are made, and how.
+/// The checked options for making pgbench's tables.
 #[derive(Debug)]
 pub struct Initialization {
     pub server: Given,
-    /// The letters of the steps.
+    /// The steps that make the tables, one letter for each step, as in `--init-steps`.
     pub steps: String,
     pub tables: InitOptions,
 }
 
-/// A benchmark to be run.
+/// The checked options for a benchmark run.
 #[derive(Debug)]
 pub struct Benchmark {
     pub run: RunOptions,
     pub sources: ScriptSources,
     pub needs_tables: bool,
-    /// True if the commands of the scripts are listed, and nothing is run.
+    /// True with `--list-commands`: the commands of the scripts are printed, and no load is run.
     pub lists_commands: bool,
     pub scale: Option<u32>,
     pub no_vacuum: bool,
     pub vacuum_all: bool,
+    /// True if the command line has an option that pgtrial adds to pgbench. Only then warnings about the load generator
+    /// are printed, since PostgreSQL's pgbench does not print them.
     pub uses_additions: bool,
 }
 
 impl Arguments {
-    /// Returns the arguments of a command line without options.
+    /// Returns the arguments of a command line without options. `seed` is the random seed.
     pub fn new(seed: u64) -> Self {
         let init = InitArguments { steps: "dtgvp".to_owned(), ..InitArguments::default() };
         Self { init, run: RunArguments::new(seed), ..Self::default() }

@@ -1,4 +1,4 @@
-//! pgbench's command line. To add an option: a field in `arguments.rs` and a row in `table.rs`.
+//! pgbench's command line. A new option needs a field in `arguments.rs` and a row in `table.rs`.
 
 pub mod arguments;
 pub mod reader;

@@ -1,4 +1,5 @@
-//! Reads pgbench's command line, and has its manual. The first mistake is reported, in the order of the options.
+//! Reads pgbench's command line, and describes its options for the help and the manual page. Options are checked in the
+//! order in which they are given, and only the first mistake is reported.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -55,7 +56,7 @@ pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
 /// Returns the description of pgbench and its options. Options that pgtrial adds are in a section of their own.
 pub fn manual() -> Manual {
     let mut options = entries(OPTIONS, |group| group.title());
-    // pgbench takes these two as the first argument only.
+    // pgbench accepts these two options only as the first argument, so they are not in the table of options.
     let first = [
         PgbenchOption::action(
             "-V, --version",

@@ -1,5 +1,5 @@
-//! The sections of pgbench's help, and the modes of pgbench (making tables or running a benchmark) for which their
-//! options are valid.
+//! The sections of pgbench's help. pgbench has two modes, making tables and running a benchmark; a section also says in
+//! which modes its options are valid.
 
 /// The section of the help that lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum HelpSection {
     Initialization,
     Scripts,
     Benchmarking,
-    /// The section of options that pgtrial adds and PostgreSQL's pgbench does not have.
+    /// Options that pgtrial adds, which PostgreSQL's pgbench does not have. They are valid in this mode.
     Added(OptionMode),
     Common,
 }

@@ -1,5 +1,5 @@
-//! Checks pgbench's options together: sets defaults that depend on other options, and rejects options that contradict
-//! each other, in the same order as pgbench.
+//! Checks whether pgbench's options fit together: sets defaults that depend on other options, and rejects options that
+//! contradict each other, in the same order as pgbench.
 
 use super::arguments::{Arguments, Benchmark, InitArguments, Initialization, PgbenchCommand};
 use super::sections::OptionMode;
@@ -11,7 +11,7 @@ use drive::start_at::StartAt;
 use ground::options::Argument;
 use tables::{InitOptions, PartitionMethod};
 
-/// Options that have no meaning where tasks share pools, and why.
+/// The options that cannot be combined with connection pools (`--pool`), each with the reason.
 const EXCLUDED: [(&str, &str); 10] = [
     ("client", "the pools say how many connections there are"),
     ("connect", "a pool keeps its connections"),
@@ -25,8 +25,8 @@ const EXCLUDED: [(&str, &str); 10] = [
     ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
 ];
 
-/// Returns the task that the arguments give to pgbench, or an error if they contradict each other. `given` are the
-/// options that the command line contains.
+/// Returns what the arguments ask pgbench to do, or an error if they contradict each other. `given` are the options
+/// that the command line contains, and `positional` are its other arguments.
 pub fn settle(
     arguments: Arguments,
     given: &[&PgbenchOption],
@@ -62,14 +62,15 @@ fn benchmark(
     }
     run.server = with_database(run.server, positional)?;
     check_mode(given, OptionMode::Benchmarking, "benchmarking")?;
-    // A warm-up and a planned start, which slices have too, say when the measured time begins.
+    // With a warm-up or a planned start, the measured time begins after the warm-up or at the planned start, so it
+    // cannot include the time for connecting. Slices of time also have a planned start.
     let settings = &mut run.load.settings;
     settings.time_includes_connecting = !time_after_connecting && settings.warmup.is_zero() && settings.start.is_none();
     let run = run.settle(share)?;
     Ok(Benchmark { run, sources, needs_tables, lists_commands, scale, no_vacuum, vacuum_all, uses_additions })
 }
 
-/// Rejects options that have no meaning for pools.
+/// Rejects options that cannot be combined with connection pools.
 fn check_excluded(given: &[&PgbenchOption]) -> Result<(), Failure> {
     for (long, reason) in EXCLUDED {
         if let Some(row) = given.iter().find(|row| row.long() == long) {
@@ -80,7 +81,7 @@ fn check_excluded(given: &[&PgbenchOption]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rejects options of the other mode.
+/// Rejects options that are not valid in this mode. `called` is the mode's name in pgbench's error message.
 fn check_mode(given: &[&PgbenchOption], mode: OptionMode, called: &str) -> Result<(), Failure> {
     let is_for =
         |option: &PgbenchOption| OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode));

@@ -1,4 +1,4 @@
-//! pgbench's options, one row each, which checks the value and stores it.
+//! The table of pgbench's options. Each row is one option, with a function that checks its value and stores it.
 
 use super::arguments::Arguments;
 use super::sections::HelpSection::{self, Added, Benchmarking, Common, Initialization as Init, Scripts};
@@ -22,7 +22,7 @@ const fn scale(group: HelpSection, help: &'static str) -> PgbenchOption {
     PgbenchOption::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
 }
 
-/// The rows in the order of the help. `-n` and `-s` are listed twice there, so they have two rows.
+/// The rows, in the order of the help. `-n` and `-s` have two rows each, since the help lists them in two sections.
 #[rustfmt::skip]
 pub const OPTIONS: &[PgbenchOption] = &[
     PgbenchOption::switch("-i, --initialize", Init, "invokes initialization mode",

@@ -1,4 +1,4 @@
-//! The values of options that pgbench alone has, and its messages for others.
+//! Reads the values of options that only pgbench has, and of options for which pgbench has error messages of its own.
 
 use crate::frontend::common::arguments::Seed;
 use crate::frontend::common::failure::Failure;
@@ -10,12 +10,12 @@ use tables::{InitStep, PartitionMethod};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
 
-/// Reads `simple`, `extended` or `prepared`.
+/// Reads the query mode `simple`, `extended` or `prepared`.
 pub fn query_mode(text: &str) -> Result<QueryMode, Failure> {
     named_mode(text).ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
 }
 
-/// Reads the letters of `--init-steps`, between which spaces are allowed.
+/// Reads the value of `--init-steps`: letters, between which spaces are allowed.
 pub fn init_steps(steps: &str) -> Result<String, Failure> {
     if steps.is_empty() {
         return Err(Failure::error("no initialization steps specified"));
@@ -27,7 +27,7 @@ pub fn init_steps(steps: &str) -> Result<String, Failure> {
     }
 }
 
-/// Reads `range` or `hash`, in any case of letters.
+/// Reads the partition method `range` or `hash`, in upper or lower case.
 pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
     match text.to_ascii_lowercase().as_str() {
         "range" => Ok(PartitionMethod::Range),
@@ -48,8 +48,8 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Reads the seed from an option or the environment: a number, `time` or `rand`. The seed is printed at once, as
-/// pgbench does.
+/// Reads the random seed from an option or an environment variable: a number, `time` for the current time, or `rand`
+/// for a random number. Prints the seed at once, as pgbench does.
 pub fn random_seed(text: &str) -> Result<Seed, Failure> {
     let (number, is_given) = match text {
         "time" => (seed_of_time(), false),

@@ -1,4 +1,4 @@
-//! Reports of made-up outcomes, line for line.
+//! Tests of the report: the reports of invented outcomes are compared line by line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn plan_of(scripts: &[(&str, u64)], closed: ClosedPlan) -> Plan {
     }
 }
 
-/// Returns counts of four committed transactions, and one of everything else.
+/// Returns counts with four committed transactions, and with the value 1 for every other count.
 fn counts() -> Counts {
     let mut counts = Counts { other_failures: 1, skipped: 1, late: 1, retried: 2, retries: 3, ..Counts::default() };
     [1000.0, 3000.0, 1000.0, 3000.0].into_iter().for_each(|us| counts.moments.add(us));

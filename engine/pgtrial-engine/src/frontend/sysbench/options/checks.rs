@@ -1,25 +1,25 @@
-//! The options of sysbench as a type, and the checks of their values.
+//! The type of sysbench's general options, and functions that check their values.
 
 use super::command_line::CommandLine;
 use super::values::{OptionKind, Written, evaluate};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionValue, Settings};
 
-/// An option that is known without a test.
+/// A general option: one that does not belong to a test.
 #[derive(Debug, Clone, Copy)]
 pub struct SysbenchOption {
     pub group: Group,
-    /// The name of the option, with dashes.
+    /// The name of the option, in which words are separated by dashes.
     pub name: &'static str,
     pub kind: OptionKind,
-    /// The default, written as on a command line; `None` if the option has no default.
+    /// The default value, as it would be written on a command line; `None` if the option has no default.
     pub default: Option<&'static str>,
     pub description: &'static str,
     /// The function that checks the value and stores it in the settings.
     pub check: Check,
 }
 
-/// The section of the help that lists an option.
+/// The section of the help in which an option is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     General,
@@ -35,24 +35,25 @@ pub enum Group {
     Own,
 }
 
-/// The function that checks the value of an option.
+/// A function that checks the value of an option and stores it in the settings.
 pub type Check = fn(&mut Checks<'_>, &SysbenchOption) -> Result<(), SysbenchError>;
 
 impl SysbenchOption {
-    /// Returns the value that the setting has if the option is not given: the default, or an absent text if there is no
-    /// default.
+    /// Returns the value that the setting has if the option is not given: the default value, or
+    /// `OptionValue::Text(None)` if there is no default.
     pub fn default(&self) -> OptionValue {
         let written = self.default.map_or_else(|| Written::Words(Vec::new()), |text| Written::Text(text.to_owned()));
         evaluate(self.kind, &written).unwrap_or(OptionValue::Text(None))
     }
 }
 
-/// The options that have been checked so far.
+/// The state of checking the general options: the command line, and the values of the options that have been checked so
+/// far.
 pub struct Checks<'a> {
     pub line: &'a CommandLine,
     pub settings: Settings,
-    /// The function that is called with each warning about a deprecated or dubious option, before any error is
-    /// returned.
+    /// The function that is called with each warning about a deprecated or dubious option. It is called at once, also
+    /// if a later option causes an error.
     pub warn: &'a mut dyn FnMut(&str),
 }
 
@@ -69,7 +70,7 @@ impl Checks<'_> {
         Ok(value)
     }
 
-    /// Keeps a text, or the name of a file.
+    /// Stores the value of an option that is a text or the name of a file, and returns the text.
     pub fn text(&mut self, option: &SysbenchOption) -> Result<Option<String>, SysbenchError> {
         self.keep(option)?;
         Ok(self.settings.text(&option.name.replace('-', "_")).map(str::to_owned))
@@ -87,7 +88,9 @@ impl Checks<'_> {
         if number < min { Err(invalid_number(option.name, number)) } else { Ok(number) }
     }
 
-    /// Keeps a number that has a deprecated name too. The value of that one counts if it is above `unset`.
+    /// Stores the value of an option that is a number and that can also be given by a `deprecated` name, and returns
+    /// the number. A value under the deprecated name is used if it is greater than `unset`; otherwise the value under
+    /// the new name is used.
     pub fn renamed(&mut self, option: &SysbenchOption, deprecated: &str, unset: i64) -> Result<i64, SysbenchError> {
         match self.line.value(deprecated, OptionKind::Int)? {
             Some(OptionValue::Int(number)) if number < 0 => Err(invalid_number(deprecated, number)),
@@ -101,12 +104,12 @@ impl Checks<'_> {
     }
 }
 
-/// Returns sysbench's error for a number out of range.
+/// Returns sysbench's error for an option whose number is out of range.
 pub fn invalid_number(name: &str, number: i64) -> SysbenchError {
     SysbenchError::fatal(format_args!("Invalid value for --{name}: {number}.\n"))
 }
 
-/// Returns sysbench's error for a text that an option does not take.
+/// Returns sysbench's error for an option whose text is not valid.
 pub fn invalid_text(name: &str, text: &str) -> SysbenchError {
     SysbenchError::fatal(format_args!("Invalid value for --{name}: '{text}'"))
 }

@@ -1,8 +1,9 @@
-//! sysbench's command line: what was given, in its order.
+//! Reads sysbench's command line without checking the values. All options are stored in the order in which they are
+//! given.
 //!
-//! Options begin with two dashes and have their value after an equals sign; dashes and underscores in names are the
-//! same. The other words are the test and the command. The last of several values counts, whether it came from the
-//! command line or from a file.
+//! An option begins with two dashes, and its value comes after an equals sign. A dash and an underscore in a name mean
+//! the same. The other two words are the name of the test and the command. If an option is given several times, the
+//! last value counts, whether it comes from the command line or from a file.
 
 use std::io;
 
@@ -12,23 +13,24 @@ use crate::frontend::sysbench::log::SysbenchError;
 use ground::output::plain_io_message;
 use workload::settings::OptionValue;
 
-/// The option that names a file with options.
+/// The name of the option that names a file with more options.
 pub const CONFIG_FILE: &str = "config-file";
 
-/// The warning for `--test=`.
+/// sysbench's warning about the option `--test=`.
 pub const TEST_IS_DEPRECATED: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
                                       the command line without any options.";
 
-/// An option as it was given.
+/// An option as it was written on the command line or in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenOption {
     pub name: String,
     pub written: Written,
-    /// The option as it was written, for messages. For an option from a file it includes the file and the line.
+    /// The option as messages show it. For an option from a file, it includes the name of the file and the number of
+    /// the line.
     pub shown: String,
 }
 
-/// A command line, with the files of options that it names.
+/// A command line that has been read, including the files of options that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine {
     pub test: Option<String>,
@@ -36,11 +38,12 @@ pub struct CommandLine {
     pub given: Vec<GivenOption>,
 }
 
-/// The function that reads files by their names.
+/// A function that reads the file with this name.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
 impl CommandLine {
-    /// Reads the arguments (without the program's name); `warn` gets the warning for `--test=` as soon as it is met.
+    /// Reads the arguments (without the program's name). `warn` is called with the warning about `--test=` as soon as
+    /// this option is read.
     pub fn read(args: &[String], read_file: ReadFile<'_>, warn: &mut dyn FnMut(&str)) -> Result<Self, SysbenchError> {
         let mut line = Self::default();
         for arg in args {
@@ -65,7 +68,7 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// Stores a word that is no option: the first one names the test, the second one the command.
+    /// Stores a word that is not an option. The first such word is the name of the test, and the second is the command.
     fn word(&mut self, word: &str) -> Result<(), SysbenchError> {
         let place = match (&self.test, &self.command) {
             (None, _) => &mut self.test,
@@ -76,7 +79,8 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Inserts the options of a file in the place of the option that names the file.
+    /// Reads the file that `option` names, and stores its options as if they were written on the command line before
+    /// this option.
     fn file(&mut self, option: &GivenOption, read_file: ReadFile<'_>) -> Result<(), SysbenchError> {
         let Written::Text(file) = &option.written else { return Err(wrong(OptionKind::File, option)) };
         if file.is_empty() {
@@ -96,37 +100,38 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Returns the last occurrence of an option, which is the one that counts.
+    /// Returns the last occurrence of an option, whose value counts; `None` if the option was not given.
     pub fn last(&self, name: &str) -> Option<&GivenOption> {
         self.given.iter().rfind(|given| same_name(&given.name, name))
     }
 
-    /// Returns true if a general option that is a switch is on. An invalid value counts as off here, and is rejected
-    /// later when the test is known.
+    /// Returns true if this switch, which is a general option, is on. An invalid value counts as off here, and is
+    /// rejected later when the test is known.
     pub fn is_on(&self, name: &str) -> bool {
         let value = self.last(name).and_then(|given| evaluate(OptionKind::Bool, &given.written));
         value == Some(OptionValue::Bool(true))
     }
 
-    /// Returns true if a general option was given with this text.
+    /// Returns true if this general option was given with exactly the value `text`.
     pub fn is_text(&self, name: &str, text: &str) -> bool {
         self.last(name).is_some_and(|given| given.written.shown() == text)
     }
 
-    /// Returns the value of a general option; `None` if it was not given.
+    /// Returns the value of a general option, or `None` if the option was not given. Fails if the value is not valid
+    /// for `kind`.
     pub fn value(&self, name: &str, kind: OptionKind) -> Result<Option<OptionValue>, SysbenchError> {
         let evaluated = |given: &GivenOption| evaluate(kind, &given.written).ok_or_else(|| wrong(kind, given));
         self.last(name).map(evaluated).transpose()
     }
 }
 
-/// Returns true if two names differ at most in dashes and underscores.
+/// Returns true if two names of options are the same, where a dash and an underscore count as the same character.
 pub fn same_name(one: &str, other: &str) -> bool {
     let folded = |byte: u8| if byte == b'-' { b'_' } else { byte };
     one.bytes().map(folded).eq(other.bytes().map(folded))
 }
 
-/// Returns the error for a value that is not of the option's kind.
+/// Returns the error for a value that is not valid for the kind of the option.
 pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
     if kind == OptionKind::Bool {
         return SysbenchError::error(format_args!("invalid option: {}", given.shown));
@@ -138,7 +143,7 @@ pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
     ))
 }
 
-/// Returns an option as it was written.
+/// Returns an option as messages show it, with `dashes` before its name.
 fn shown(name: &str, written: &Written, dashes: &str) -> String {
     match written {
         Written::Nothing => format!("{dashes}{name}"),
@@ -146,8 +151,8 @@ fn shown(name: &str, written: &Written, dashes: &str) -> String {
     }
 }
 
-/// Returns a value as messages show it. The values of all options whose names contain `pas` are replaced by `***`, so
-/// that no password is shown.
+/// Returns a value as messages show it. If the name of the option contains `pas`, the value may be a password, and
+/// `***` is returned instead.
 fn shown_value(name: &str, written: &Written) -> String {
     if name.to_ascii_lowercase().contains("pas") { "***".to_owned() } else { written.shown() }
 }

@@ -1,4 +1,5 @@
-//! Checks the options of the command line: general options first, and the options of the test once the test is known.
+//! Checks the options of the command line: some general options before the test is loaded, and all others, including
+//! the options of the test, once the test is known.
 
 use super::checks::{Checks, Group};
 use super::command_line::{CommandLine, GivenOption, same_name, wrong};
@@ -8,14 +9,13 @@ use super::values::{Numbers, OptionKind, Written, evaluate, evaluate_for_test};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// The treatment of options that neither the test nor sysbench declares.
+/// How options are handled that neither the test nor sysbench declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Refused,
-    /// The options are passed to the test as texts, since the test is a script in the old style that declares no
-    /// options.
+    /// The options are passed to the test as texts. The test is a script in the old style, which declares no options.
     Taken,
-    /// The options have no effect, and a warning names them.
+    /// The options have no effect, and a warning about each is printed.
     Ignored,
 }
 
@@ -27,20 +27,21 @@ pub struct Declared<'a> {
     pub numbers: Numbers,
 }
 
-/// All options with their values.
+/// The values of all options, after all checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// The options for the engine. An option of a test does not change the engine's option of the same name.
+    /// The options that the engine reads. If a test declares an option with the name of a general option, this field
+    /// has the value of the general option.
     pub all: Settings,
-    /// The options that a script reads. The script's own options replace general options of the same names, and options
-    /// that only pgtrial has are left out.
+    /// The options that a Lua script reads. If the script declares an option with the name of a general option, this
+    /// field has the value of the script's option. Options that only pgtrial has are left out.
     pub script: Settings,
-    /// The options without an effect, as they were written.
+    /// The options that have no effect, as they were written.
     pub ignored: Vec<String>,
 }
 
-/// Checks the options that sysbench checks before it looks for the test. `warn` gets warnings of deprecated and odd
-/// options.
+/// Checks the options that sysbench checks before it looks for the test. `warn` is called with each warning about a
+/// deprecated or dubious option.
 pub fn check(line: &CommandLine, warn: &mut dyn FnMut(&str)) -> Result<Settings, SysbenchError> {
     let mut checks = Checks { line, settings: Settings::default(), warn };
     for option in CHECKED_FIRST.iter().filter_map(|name| table::find(name)) {
@@ -50,7 +51,8 @@ pub fn check(line: &CommandLine, warn: &mut dyn FnMut(&str)) -> Result<Settings,
 }
 
 impl CommandLine {
-    /// Adds to the `checked` general options all others, those that the test declares included.
+    /// Returns the values of all options. `checked` are the general options that have been checked already; all others,
+    /// including the options that the test declares, are checked here.
     pub fn settle(&self, checked: &Settings, declared: Declared<'_>) -> Result<Chosen, SysbenchError> {
         let specs = declared.options;
         let all = self.settle_general(checked.clone(), specs)?;
@@ -66,7 +68,7 @@ impl CommandLine {
             let is_declared = specs.iter().any(|spec| same_name(&spec.name, &given.name));
             match table::find(&given.name) {
                 _ if is_declared => {}
-                // The last one of a switch counts, but none may be wrong.
+                // If a switch is given several times, the last value counts, but all values must be valid.
                 Some(option) if option.kind == OptionKind::Bool => {
                     evaluate(OptionKind::Bool, &given.written).ok_or_else(|| wrong(OptionKind::Bool, given))?;
                 }
@@ -95,7 +97,8 @@ impl CommandLine {
             if option.group != Group::Own {
                 (option.check)(&mut checks, option)?;
             } else {
-                // What a test declares is the test's.
+                // If the test declares an option with the name of one of pgtrial's options, the option belongs to the
+                // test.
                 let is_declared = specs.iter().any(|spec| same_name(&spec.name, option.name));
                 if is_declared {
                     checks.settings.set(option.name, option.default());
@@ -116,7 +119,7 @@ impl CommandLine {
 
 impl Chosen {
     fn take_unknown(&mut self, given: &GivenOption, unknown: Unknown) -> Result<(), SysbenchError> {
-        // The `--test=` that named the test is an option of scripts.
+        // A script can read the option `--test=` that named it, so this option is never unknown.
         let names_test = given.name == "test" && matches!(given.written, Written::Text(_));
         if names_test || unknown == Unknown::Taken {
             let text = evaluate(OptionKind::Text, &given.written).ok_or_else(|| wrong(OptionKind::Text, given))?;
@@ -131,8 +134,8 @@ impl Chosen {
     }
 }
 
-/// Reads a command line whose options may name files, all with this `content`. Returns true if a test with an option
-/// `tables` accepts it.
+/// Reads and checks a command line for a test that declares an option `tables`. Returns true if the command line is
+/// valid. Each file that an option names has this `content`. Used by fuzz tests.
 pub fn accepts(args: &[String], content: &[u8]) -> bool {
     let Ok(line) = CommandLine::read(args, &|_| Ok(content.to_vec()), &mut |_| {}) else { return false };
     let Ok(checked) = check(&line, &mut |_| {}) else { return false };

@@ -1,4 +1,5 @@
-//! The table of every option that does not belong to a test: its name, kind, default, description and check.
+//! The table of the general options, which do not belong to a test: the name, kind, default, description and check of
+//! each option.
 
 use std::fmt::Display;
 
@@ -10,10 +11,11 @@ use crate::frontend::sysbench::log::SysbenchError;
 use drive::start_at::StartAt;
 use workload::settings::OptionValue;
 
-/// The greatest number of points in time that `--report-checkpoints` may have.
+/// The greatest number of checkpoints that `--report-checkpoints` may name.
 const MAX_CHECKPOINTS: usize = 256;
 
-/// The options that sysbench checks before it looks for the test, in its order; all others are checked after that.
+/// The options that sysbench checks before it looks for the test, in the same order as in sysbench. All other options
+/// are checked after the test has been found.
 #[rustfmt::skip]
 pub const CHECKED_FIRST: &[&str] = &[
     "threads", "events", "time", "forced-shutdown", "thread-stack-size", "warmup-time", "thread-init-timeout", "debug",
@@ -32,7 +34,7 @@ const fn option(
     SysbenchOption { group, name, kind, default, description, check }
 }
 
-/// The check that accepts any value of the option's kind.
+/// The check that accepts every value that is valid for the kind of the option.
 const ANY: Check = |checks, option| checks.keep(option).map(drop);
 
 const NOT_NEGATIVE: Check = |checks, option| checks.number(option, 0).map(drop);
@@ -40,7 +42,7 @@ const NOT_NEGATIVE: Check = |checks, option| checks.number(option, 0).map(drop);
 use Group::{Database, General, Later, LogLatency, LogText, Mysql, Own, Pgsql, Random};
 use OptionKind::{Bool, Double, File, Int, List, Size, Text};
 
-/// The options in the order of the help text.
+/// The options, in the order in which the help lists them.
 #[rustfmt::skip]
 pub const OPTIONS: &[SysbenchOption] = &[
     option(General, "threads", Int, Some("1"), "number of threads to use",
@@ -66,7 +68,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
     option(General, "thread-stack-size", Size, Some("64K"), "size of stack per thread",
         |checks, option| {
             let is_size = checks.number(option, 1).is_ok();
-            // sysbench reports 0 for a text that is not a size.
+            // sysbench's message contains 0 in place of a text that is not a size.
             is_size.then_some(()).ok_or_else(|| SysbenchError::fatal("Invalid value for thread-stack-size: 0.\n"))
         }),
     option(General, "rate", Int, Some("0"), "average transactions rate. 0 for unlimited rate",
@@ -178,12 +180,14 @@ pub const OPTIONS: &[SysbenchOption] = &[
         |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop).map_err(|error| error.to_string()))),
 ];
 
-/// Returns the option of this name, in which dashes and underscores are the same.
+/// Returns the option with this name, where a dash and an underscore count as the same character. Returns `None` if
+/// there is no such option.
 pub fn find(name: &str) -> Option<&'static SysbenchOption> {
     OPTIONS.iter().find(|known| same_name(known.name, name))
 }
 
-/// Accepts an option whose text `read` accepts, and an option without a text.
+/// Checks an option whose value is a text: the function `read` must accept the text. An option that is not given is
+/// accepted, too.
 fn check_text<E: Display>(
     checks: &mut Checks<'_>,
     option: &SysbenchOption,
@@ -192,7 +196,8 @@ fn check_text<E: Display>(
     checks.text(option)?.map_or(Ok(()), |text| read(&text).map_err(SysbenchError::fatal))
 }
 
-/// Returns true if `--forced-shutdown` may have this value: `off`, seconds, or a percentage of `--time`.
+/// Returns true if this value is valid for `--forced-shutdown`: `off`, a number of seconds, or a percentage of
+/// `--time`.
 fn is_forced_shutdown(text: &str) -> bool {
     text.eq_ignore_ascii_case("off") || text.strip_suffix('%').unwrap_or(text).parse::<u32>().is_ok()
 }
@@ -211,7 +216,7 @@ fn check_checkpoints(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result
     Ok(())
 }
 
-/// Checks the distribution, whose default with `--compat=master` is `uniform`.
+/// Checks the option `--rand-type`. With `--compat=master` its default is `uniform`.
 fn check_distribution(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result<(), SysbenchError> {
     checks.keep(option)?;
     if checks.settings.text("compat") == Some("master") && checks.line.last(option.name).is_none() {

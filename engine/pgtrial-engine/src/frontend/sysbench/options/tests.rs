@@ -10,7 +10,7 @@ use super::values::{Numbers, OptionKind};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// The files that options may name.
+/// The names and contents of the files that options in these tests name.
 const FILES: &[(&str, &str)] = &[
     ("good", "threads = 7\ntables=3 # of ours\ndebug=off\nreport-checkpoints=4, 5\n"),
     ("unknown", "\nfoo=1\n"),

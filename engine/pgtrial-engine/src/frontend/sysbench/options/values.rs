@@ -1,14 +1,14 @@
-//! Kinds of options, and the values that their texts stand for.
+//! The kinds of values that options have, and functions that convert the written text of an option to its value.
 
 use ground::c_numbers;
 use workload::settings::OptionValue;
 
-/// The kind of value that an option takes.
+/// The kind of value that an option has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     Bool,
     Int,
-    /// The value is a number of bytes, with K, M, G or T for powers of 1024.
+    /// The value is a number of bytes. A letter K, M, G or T after the number multiplies it by a power of 1024.
     Size,
     Double,
     Text,
@@ -18,7 +18,7 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    /// Returns the kind of values that an option takes whose default is `default`.
+    /// Returns the kind of an option whose default value is `default`.
     pub fn of(default: &OptionValue) -> Self {
         match default {
             OptionValue::Bool(_) => Self::Bool,
@@ -30,7 +30,7 @@ impl OptionKind {
         }
     }
 
-    /// Returns the placeholder of the value behind an option's name.
+    /// Returns the placeholder for the value that the help shows after the name of an option.
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::Bool => "[=on|off]",
@@ -55,7 +55,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// Returns the value as a message shows it.
+    /// Returns the value as messages show it.
     pub fn shown(&self) -> String {
         match self {
             Self::Nothing => String::new(),
@@ -64,7 +64,7 @@ impl Written {
         }
     }
 
-    /// Returns the value if it is a single word, or an empty text if there is no value; `None` if there are several
+    /// Returns the value if it is a single word, an empty text if there is no value, and `None` if there are several
     /// words.
     fn single(&self) -> Option<&str> {
         match self {
@@ -78,7 +78,8 @@ impl Written {
         }
     }
 
-    /// Returns the elements of a list; a text is split at commas, and empty elements are left out.
+    /// Returns the elements of a list. A text from the command line is split at commas, and empty elements are left
+    /// out.
     fn list(&self) -> Vec<String> {
         match self {
             Self::Nothing => Vec::new(),
@@ -88,7 +89,7 @@ impl Written {
     }
 }
 
-/// Returns the value of an option of this kind; `None` if the text is not one.
+/// Converts the written value of an option of this kind. Returns `None` if the value is not valid for the kind.
 pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     if kind == OptionKind::List {
         return Some(OptionValue::List(written.list()));
@@ -106,19 +107,20 @@ pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     }
 }
 
-/// The ways in which a test's whole numbers may be written.
+/// How whole numbers may be written in the options of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// Numbers are written by digits.
+    /// Numbers are written with digits only.
     Plain,
-    /// Numbers may also be written as doubles, such as `1e6`, as sysbench's tests in Lua accept them.
+    /// Numbers may also be written as floating-point numbers such as `1e6`, which sysbench's own Lua tests accept.
     Doubles,
-    /// Numbers may be written as doubles and sizes, such as `64K`: scripts do not say which of their numbers are sizes.
+    /// Numbers may also be written as floating-point numbers or as sizes such as `64K`, because scripts do not declare
+    /// which of their numbers are sizes.
     Sizes,
 }
 
-/// Returns the value of an option of a test. A size is returned as it was written, since the test itself rejects
-/// invalid sizes.
+/// Converts the written value of an option that a test declares with this default value. A size is returned as it was
+/// written, since the test itself checks sizes. Returns `None` if the value is not valid.
 pub fn evaluate_for_test(default: &OptionValue, written: &Written, numbers: Numbers) -> Option<OptionValue> {
     if let OptionValue::Size(_) = default {
         return Some(OptionValue::Size(written.single()?.to_owned()));
@@ -140,7 +142,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a whole number of 32 bits.
+/// Reads a whole number that fits in 32 bits with a sign.
 fn integer(text: &str) -> Option<i64> {
     let number = c_numbers::integer(text.as_bytes()).ok()?;
     i32::try_from(number).ok().map(i64::from)
@@ -150,13 +152,14 @@ fn double(text: &str) -> Option<f64> {
     c_numbers::double(text.as_bytes()).ok().filter(|number| number.is_finite())
 }
 
-/// Returns the whole number that a double is, below 2^53.
+/// Converts a floating-point number to an integer. Returns `None` if it has a fraction, or if its magnitude is 2^53 or
+/// more, above which not every integer can be represented.
 fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
 }
 
-/// Returns a value in the form in which it is written on a command line, for help texts; `None` for an option without a
-/// default.
+/// Returns a default value as the help shows it, in the form in which it would be written on a command line. Returns
+/// `None` for an option without a default.
 pub fn show(value: &OptionValue) -> Option<String> {
     match value {
         OptionValue::Bool(true) => Some("on".to_owned()),

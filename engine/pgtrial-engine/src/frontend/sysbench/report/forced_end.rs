@@ -1,4 +1,4 @@
-//! The option `--forced-shutdown`: a run whose clients do not end by themselves is ended.
+//! The option `--forced-shutdown`: stops a run whose clients go on after the end of its time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,16 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Ends the run when its time and the grace are over, also where no client has anything to report.
+/// A thread that stops the run when its time and the grace period of `--forced-shutdown` are over. It works even if no
+/// client reports anything any more. Dropping this value ends the thread.
 pub struct ForcedEnd {
-    /// The sender whose drop ends the thread that waits.
+    /// The sending side of a channel. When it is dropped, the waiting thread ends.
     _dropped: Sender<()>,
 }
 
 impl ForcedEnd {
     /// Starts a thread that sets `forced` and `stop` after the time `after`, unless the run is being stopped already.
+    /// Returns `None` if no thread could be started.
     pub fn start(after: Duration, stop: &Arc<AtomicBool>, forced: &Arc<AtomicBool>) -> Option<Self> {
         let (dropped, signal) = channel::<()>();
         let (stop, forced) = (Arc::clone(stop), Arc::clone(forced));
@@ -23,7 +25,7 @@ impl ForcedEnd {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        // If the thread cannot be made, the clients' seconds end the run.
+        // If no thread can be started, the observer of the run still stops it when a second is over in all threads.
         thread::Builder::new().name("pgtrial-end".to_owned()).spawn(wait).ok()?;
         Some(Self { _dropped: dropped })
     }

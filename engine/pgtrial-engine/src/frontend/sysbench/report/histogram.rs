@@ -1,4 +1,4 @@
-//! The histogram of latencies in sysbench's form: 1024 buckets on a logarithmic scale from 0.001 ms to 100 s.
+//! Prints a histogram of latencies as sysbench does: 1024 buckets on a logarithmic scale from 0.001 ms to 100 s.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,14 +7,15 @@ use latency::Latencies;
 
 const BUCKETS: f64 = 1024.0;
 
-/// The first and the last bucket's value, milliseconds.
+/// The values of the first and the last bucket, in milliseconds.
 const FIRST_MS: f64 = 1e-3;
 const LAST_MS: f64 = 1e5;
 
-/// The number of stars of the longest bar.
+/// The length of the longest bar, in stars.
 const WIDTH: usize = 40;
 
-/// Returns a line for each bucket that is not empty, under a heading. The engine's own buckets are finer.
+/// Returns a heading and a line for each of sysbench's buckets that is not empty. Returns an empty text without
+/// latencies. The buckets of `latencies` are narrower and are combined.
 pub fn lines(latencies: &Latencies) -> String {
     let mut counts = BTreeMap::<usize, u64>::new();
     for (ns, count) in latencies.buckets() {
@@ -31,13 +32,13 @@ pub fn lines(latencies: &Latencies) -> String {
     lines
 }
 
-/// Returns the number of buckets for a unit of the natural logarithm of the latency.
+/// Returns how many buckets there are for an increase of the natural logarithm of the latency by 1.
 fn scale() -> f64 {
     (BUCKETS - 1.0) / (LAST_MS.ln() - FIRST_MS.ln())
 }
 
 fn bucket(ms: f64) -> usize {
-    // The logarithm of nothing is below all buckets; the conversion makes it 0.
+    // The logarithm of 0 is minus infinity, which is limited to the first bucket.
     ((ms.ln() - FIRST_MS.ln()) * scale()).round().clamp(0.0, BUCKETS - 1.0) as usize
 }
 
@@ -51,7 +52,8 @@ mod tests {
 
     #[test]
     fn buckets_are_sysbenchs() {
-        // Lines of sysbench 1.0.20: a bucket's neighbours differ by 1.8%, and the ends take what lies beyond them.
+        // The values are those that sysbench 1.0.20 prints. Neighbouring buckets differ by 1.8%, and the first and the
+        // last bucket also contain all latencies beyond them.
         for (us, printed) in
             [(464, "0.464"), (4_143, "4.176"), (3_003_600, "2985.887"), (0, "0.001"), (400_000_000, "100000.000")]
         {

@@ -1,4 +1,4 @@
-//! The option `--thread-init-timeout`: clients that take too long to be ready end the run.
+//! The option `--thread-init-timeout`: stops the run if its clients are not ready in time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,22 +8,23 @@ use std::time::Duration;
 
 use super::status::OVERDUE;
 
-/// The time that the run has to end by itself before the process is ended. It is long enough for a busy machine to end
-/// all threads and to write the last events.
+/// The time for which the stopped run may take to end by itself. After this time the process exits. It is long enough
+/// to end all threads and to write the last events even on a busy machine.
 const EXIT_AFTER: Duration = Duration::from_secs(10);
 
-/// The limit of the time until all clients are ready.
+/// The time limit for all clients to be ready. Dropping this value ends its thread.
 pub struct InitTimeout {
-    /// The sender whose drop ends the thread that waits.
+    /// The sending side of a channel. When it is dropped, the waiting thread ends.
     _dropped: Sender<()>,
-    /// True if the clients were ready in time. The first of two events decides: the clients are ready, or the time is
-    /// over.
+    /// True if the clients were ready in time, and false if the time was over before. It has no value until one of the
+    /// two happens.
     in_time: Arc<OnceLock<bool>>,
 }
 
 impl InitTimeout {
-    /// Starts a thread that, unless the clients are ready within `timeout` seconds, passes an error to `report` and
-    /// sets `stop`, and ends the process if the run does not end soon after that.
+    /// Starts a thread that waits `timeout` seconds. If the clients are not ready by then, it calls `report` with an
+    /// error and sets `stop`. If the run does not end soon after that, it exits the process. Returns `None` without a
+    /// time limit, or if no thread could be started.
     pub fn start(timeout: Option<u64>, stop: &Arc<AtomicBool>, report: fn(&str)) -> Option<Self> {
         let timeout = timeout?;
         let (dropped, signal) = channel::<()>();
@@ -43,13 +44,13 @@ impl InitTimeout {
                 std::process::exit(OVERDUE.into());
             }
         };
-        // If the thread cannot be made, the time is not limited.
+        // If no thread can be started, the run has no time limit for its clients to be ready.
         thread::Builder::new().name("pgtrial-init".to_owned()).spawn(wait).ok()?;
         Some(Self { _dropped: dropped, in_time })
     }
 
-    /// Records that the clients are ready, so that the time limit has no effect any more. Returns false if the time was
-    /// over before.
+    /// Records that the clients are ready, so that the time limit has no effect any more. Returns true if they were
+    /// ready in time, and false if the time was over before.
     pub fn clients_are_ready(&self) -> bool {
         *self.in_time.get_or_init(|| true)
     }

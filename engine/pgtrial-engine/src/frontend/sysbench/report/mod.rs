@@ -1,4 +1,4 @@
-//! The output of sysbench's `run`, and its exit status.
+//! The output and the exit status of the command `run`, as in sysbench.
 
 mod forced_end;
 mod histogram;

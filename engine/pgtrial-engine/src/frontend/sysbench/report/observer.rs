@@ -1,5 +1,5 @@
-//! The observer of a run: it writes what sysbench writes while the run goes on, and determines the exit status at the
-//! end.
+//! The observer of a run. It prints the same lines as sysbench while the run is in progress, and determines the exit
+//! status at the end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
 
-/// sysbench's message about a run that it ends by force.
+/// sysbench's message about a run that it stops by force (`--forced-shutdown`).
 pub const EXPIRED: &str = "The --max-time limit has expired, forcing shutdown...";
 
-/// A load, with what its reports need.
+/// A load to be run, with the log and the other values that its reports need.
 pub struct LoadRun<'a, W: Write = std::io::Stdout> {
     pub settings: &'a Settings,
     pub plan: &'a Plan,
@@ -37,21 +37,21 @@ pub struct LoadRun<'a, W: Write = std::io::Stdout> {
     pub log: &'a mut Log<W>,
 }
 
-/// The observer of a run, which prints what sysbench prints.
+/// The observer that prints the same lines as sysbench while the run is in progress.
 pub struct RunObserver<'a, W: Write> {
     pub run: LoadRun<'a, W>,
     options: &'a ReportOptions,
     init_timeout: Option<InitTimeout>,
     stop: &'a Arc<AtomicBool>,
-    /// True if all clients became ready.
+    /// True once all clients are ready, so that the load begins.
     pub has_started: bool,
-    /// The number of clients that were given up.
+    /// The number of aborted clients.
     pub aborted: usize,
-    /// True if the run was stopped by force because clients did not end within the time that `--forced-shutdown`
+    /// True if the run was stopped by force, because clients did not end within the time that `--forced-shutdown`
     /// allows.
     was_forced: Arc<AtomicBool>,
     forced_end: Option<ForcedEnd>,
-    /// The length of the measured part so far.
+    /// The elapsed time of the measured part.
     elapsed: Elapsed,
     /// The number of whole seconds since the scheduled end of the measured part.
     drained_s: u64,
@@ -59,23 +59,23 @@ pub struct RunObserver<'a, W: Write> {
     since_checkpoint: Period,
 }
 
-/// The counts since the last report on an interval or at a checkpoint.
+/// The counts since the last report: the last report of `--report-interval`, or the last checkpoint.
 #[derive(Default)]
 struct Period {
     tally: Tally,
-    /// The beginning of the period in the measured part, seconds.
+    /// The time in the measured part at which the period began, in seconds.
     begin_s: f64,
 }
 
 impl Period {
-    /// Ends the period at `now_s` and returns it. The next period begins at the same time.
+    /// Ends the period at the time `now_s` and returns it. A new period begins at the same time.
     fn end(&mut self, now_s: f64) -> Period {
         std::mem::replace(self, Period { tally: Tally::default(), begin_s: now_s })
     }
 }
 
 impl<'a, W: Write> RunObserver<'a, W> {
-    /// Makes an observer that prints what `options` ask for; it sets `stop` to end the run early.
+    /// Makes an observer that prints the reports that `options` request. It sets `stop` to stop the run early.
     pub fn new(
         run: LoadRun<'a, W>,
         options: &'a ReportOptions,
@@ -112,7 +112,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// Writes the report on what has happened since the last checkpoint, the whole run if there was none.
+    /// Writes the last report. It covers the time since the last checkpoint or, without checkpoints, the whole run.
     pub fn report_whole(&mut self, outcome: &Outcome) {
         self.run.test.end_reports();
         if self.options.histogram && !self.was_cut_off(outcome) {
@@ -179,8 +179,9 @@ impl<'a, W: Write> RunObserver<'a, W> {
         statistics(&period.tally, percentile, threads_running, seconds, now_s)
     }
 
-    /// Returns true if the test has a function of its own for this report, which is called here. Errors of that
-    /// function are logged, and the run goes on.
+    /// Calls the test's own function for this report, if it has one. Returns true if the test has made the report, and
+    /// false if sysbench's own report must be printed. An error in the function is logged, counts as a report, and does
+    /// not end the run.
     fn is_reported(&mut self, hook: impl FnOnce(&dyn Hooks) -> Result<bool, Fatal>) -> bool {
         hook(self.run.test).unwrap_or_else(|fatal| {
             self.run.log.fatal(&fatal.lines);
@@ -188,7 +189,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         })
     }
 
-    /// Limits the time of a load that begins now.
+    /// Starts the time limit of `--forced-shutdown` for a load that begins now.
     fn limit(&mut self) {
         let plan = self.run.plan;
         if let (Some(grace), Some(time), None) = (self.options.grace, plan.duration(), &plan.slices) {
@@ -197,7 +198,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// Forces the end of the run if the planned end has passed by more than the grace period (`--forced-shutdown`).
+    /// Stops the run by force if its planned end is past by the grace period of `--forced-shutdown`.
     fn force_end(&mut self) {
         if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
             self.was_forced.store(true, Ordering::Relaxed);
@@ -205,7 +206,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
     }
 }
 
-/// Writes a warning for people to standard error.
+/// Writes a warning for the user to standard error.
 pub fn warn(message: &String) {
     (USER.tell)(&format!("sysbench: {message}"));
 }
@@ -213,7 +214,7 @@ pub fn warn(message: &String) {
 impl<W: Write> Observer for RunObserver<'_, W> {
     fn connected(&mut self, clients: usize, _seconds: f64) {
         if self.init_timeout.as_ref().is_some_and(|timeout| !timeout.clients_are_ready()) {
-            // They are ready too late: the run is already being stopped.
+            // The clients are ready too late (`--thread-init-timeout`): the run is already being stopped.
             return;
         }
         for thread in self.run.plan.part.number(0)..self.run.plan.part.number(0) + clients {
@@ -240,8 +241,8 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         }
     }
 
-    /// Writes a report when an interval is complete or the time of a checkpoint has come. An incomplete interval at the
-    /// end of the run is not reported.
+    /// Writes a report when an interval is complete, and at each checkpoint. An incomplete interval at the end of the
+    /// run is not reported.
     fn tick(&mut self, tick: &Tick) {
         if tick.phase == Phase::Warmup {
             return;

@@ -1,35 +1,36 @@
-//! The options of the reports.
+//! Reads the options for the reports of a run.
 
 use crate::event::Events;
 use workload::settings::{OptionValue, Settings};
 
-/// The options of the reports. Times are in seconds.
+/// The options for the reports of a run. All times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportOptions {
-    /// The time between reports on intervals.
+    /// The time between two reports of `--report-interval`.
     pub interval: Option<u64>,
-    /// The times of the checkpoints, in ascending order.
+    /// The times at which a checkpoint report is written, in ascending order.
     pub checkpoints: Vec<u64>,
-    /// The percentile that all reports have; 0 for none.
+    /// The percentile of the latency in all reports; 0 if reports have no percentile.
     pub percentile: u32,
-    /// The percentiles that the report on the whole has in addition, as given.
+    /// More percentiles for checkpoint reports and the last report, as the user wrote them.
     pub percentiles: Vec<String>,
     pub histogram: bool,
     pub debug: bool,
-    /// True if the load has a rate: reports then have a line on the queue.
+    /// True if the load has a rate. Reports then have a line about the queue of waiting events.
     pub paced: bool,
-    /// The time, in seconds, for which clients may go on after the end of the run before they are stopped by force;
-    /// `None` without such a limit.
+    /// The grace period of `--forced-shutdown`: how long clients may go on after the planned end of the run before the
+    /// run is stopped by force. `None` without such a limit.
     pub grace: Option<u64>,
-    /// The time that clients may take to be ready.
+    /// The time that clients may take to be ready (`--thread-init-timeout`). `None` without a limit.
     pub init_timeout: Option<u64>,
     pub events: Option<Events>,
-    /// True if the command line has options that only pgtrial has.
+    /// True if the command line has options that only pgtrial has. Only then warnings about the load generator are
+    /// printed, since sysbench does not print them.
     pub uses_additions: bool,
 }
 
 impl ReportOptions {
-    /// Reads options that have been checked before.
+    /// Reads the options from settings that have been checked.
     pub fn read(settings: &Settings) -> Self {
         let number = |name| u64::try_from(settings.int(name)).unwrap_or(0);
         let some = |name| Some(number(name)).filter(|number| *number > 0);
@@ -61,8 +62,9 @@ fn list<'a>(settings: &'a Settings, name: &str) -> &'a [String] {
     if let Some(OptionValue::List(items)) = settings.get(name) { items } else { &[] }
 }
 
-/// Returns the value of `--forced-shutdown`: seconds, a share of the run's `time` in percent, or a twentieth of it
-/// where there is no value.
+/// Returns the grace period of `--forced-shutdown` in seconds. The option's value is a number of seconds or a
+/// percentage of `time`, the length of the run; without a value it is a twentieth of `time`. Returns `None` for `off`,
+/// or if the run has no time limit.
 fn grace(settings: &Settings, time: u64) -> Option<u64> {
     if time == 0 {
         return None;
@@ -71,7 +73,7 @@ fn grace(settings: &Settings, time: u64) -> Option<u64> {
     let Some(text) = text else { return Some(time / 20) };
     match text.strip_suffix('%') {
         Some(percent) => Some(percent.parse::<u64>().ok()? * time / 100),
-        // `off` is not a number.
+        // The text `off` is not a number, which gives `None`.
         None => text.parse().ok(),
     }
 }

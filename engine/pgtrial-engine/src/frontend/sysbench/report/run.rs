@@ -1,4 +1,4 @@
-//! The run of sysbench, from the opening to the last line of the report, and the exit status.
+//! Runs the command `run`: prints the opening lines, runs the load, and prints the report.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use drive::{Outcome, RunError};
 use ground::interrupt;
 use ground::output::{CouldNot, print_stdout};
 
-/// Runs the load. Returns the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready
-/// in time, 130 for an interrupt.
+/// Runs the load and prints its reports. Returns the exit status: 0, 1 after a failure, 2 after a forced shutdown or if
+/// clients were not ready in time, 130 after an interrupt.
 pub fn run_test<W: Write>(run: LoadRun<'_, W>) -> u8 {
     match interrupt::catch() {
         Ok(interrupt) => run_until(run, &interrupt),
@@ -62,7 +62,7 @@ fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
             events.done(&outcome, FAILED, &[])
         }
     };
-    // After a forced shutdown the test's own `done` is not called.
+    // After a forced shutdown, sysbench does not call the test's function `done`.
     if status != OVERDUE && observer.has_started {
         if let Err(fatal) = test.done() {
             observer.run.log.fatal(&fatal.lines);
@@ -72,7 +72,7 @@ fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     status
 }
 
-/// Reports on a run that is over. Returns the exit status.
+/// Writes the last event, the report and the warnings of a run that is over. Returns the exit status.
 fn finish<W: Write>(
     plan: &Plan,
     options: &ReportOptions,
@@ -81,9 +81,11 @@ fn finish<W: Write>(
     observer: &mut RunObserver<'_, W>,
 ) -> u8 {
     let ended = observer.status(&outcome);
-    // A forced shutdown sets the same flag as an interrupt.
+    // A forced shutdown sets the same flag as an interrupt, so only the exit status tells whether there was an
+    // interrupt.
     outcome.interrupted = ended == interrupt::STATUS;
-    // Without a server the client is what is measured.
+    // A test without a server measures the machine on which the load generator runs, so a busy load generator is no
+    // reason for a warning.
     let warnings = if plan.target.is_some() { self_check::warnings(&outcome, "--jobs") } else { Vec::new() };
     let status = events.done(&outcome, ended, &warnings);
     if !observer.has_started {
@@ -111,7 +113,7 @@ fn finish<W: Write>(
     status
 }
 
-/// Writes for each client why it has ended.
+/// Writes sysbench's line about why a client has ended, once for each client.
 pub fn log_limits<W: Write>(plan: &Plan, outcome: &Outcome, log: &mut Log<W>) {
     let done = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
     let limits = plan.mode_plan().limits();
@@ -132,7 +134,7 @@ fn describe(error: &RunError) -> String {
     }
 }
 
-/// Opens the events, if the options ask for some.
+/// Opens the events and writes the first event, if the option `--jsonl` was given.
 fn open_events<'a, W: Write + 'a>(
     run: &LoadRun<'_, W>,
     options: &ReportOptions,

@@ -1,4 +1,5 @@
-//! The texts of a run: its options before the load begins, the line of an interval, the report on the whole.
+//! The texts that sysbench prints about a run: the options before the load begins, the line for an interval, and the
+//! report at a checkpoint or at the end.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -11,7 +12,7 @@ use ground::shard::ClientShare;
 use workload::settings::Settings;
 use workload::statistics::{Introduction, Statistics};
 
-/// Writes how the test is run, before its clients are made.
+/// Writes the options of the run, before its clients are started.
 pub fn opening<W: Write>(
     log: &mut Log<W>,
     settings: &Settings,
@@ -75,8 +76,8 @@ pub fn opening<W: Write>(
     threads.for_each(|thread| log.text(Level::Debug, format_args!("Worker thread (#{thread}) started")));
 }
 
-/// Writes the line of an interval, and with a rate the one of the queue. A test that has not used the database has no
-/// queries.
+/// Writes the line for an interval and, if the load has a rate, the line about the queue. `has_queries` is false if the
+/// test has not used the database; the line then has no numbers of queries.
 pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options: &ReportOptions, has_queries: bool) {
     let Statistics { time_total, queries, queue_length, concurrency, .. } = *statistics;
     let (threads, latency) = (statistics.threads_running, statistics.latency_pct * 1e3);
@@ -112,9 +113,9 @@ pub struct ReportedPeriod<'a> {
     pub clients: usize,
     /// The number of the first client in the whole run.
     pub first_client: usize,
-    /// True if the test has used the database.
+    /// True if the test has used the database. If false, the report has no numbers of queries.
     pub has_queries: bool,
-    /// The number of transactions that a forced shutdown cut off.
+    /// The number of transactions that were interrupted by a forced shutdown.
     pub unfinished: usize,
 }
 
@@ -176,7 +177,7 @@ fn latency_lines(part: &ReportedPeriod<'_>, options: &ReportOptions) -> Vec<Stri
         0 => value("         percentile stats:", "disabled"),
         number => percentile(&number.to_string(), latency_pct * 1e3),
     });
-    // The option has been checked: these are numbers.
+    // The texts are numbers, since the option has been checked.
     let others = options.percentiles.iter();
     lines
         .extend(others.map(|number| percentile(number, percentile_ms(part.tally, number.parse().unwrap_or_default()))));
@@ -204,7 +205,7 @@ fn client_lines(part: &ReportedPeriod<'_>) -> Vec<String> {
     lines.collect()
 }
 
-/// Returns a line with a name, and its value in the column of values.
+/// Returns a line with a name and a value, which begins in the same column on all lines.
 fn value(name: &str, value: impl Display) -> String {
     format!("{name:<41}{value}")
 }

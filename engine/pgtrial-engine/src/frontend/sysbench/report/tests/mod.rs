@@ -1,4 +1,4 @@
-//! Tests of what is printed, line for line.
+//! Tests of the lines that a run prints.
 
 mod texts;
 mod watching;

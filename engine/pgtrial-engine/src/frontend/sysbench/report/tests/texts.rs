@@ -1,4 +1,4 @@
-//! Reports on made-up ledgers, line for line.
+//! Tests of reports that are made from invented counts. The reports are compared line by line.
 
 use super::super::options::ReportOptions;
 use super::super::statistics::statistics;

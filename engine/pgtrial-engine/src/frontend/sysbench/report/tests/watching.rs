@@ -1,4 +1,4 @@
-//! Tests of the observer of a run, which is called second by second.
+//! Tests of the observer of a run. The tests call it once for each second of an invented run.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use workload::{AbortReason, Fatal};
 
 impl Hooks for Nothing {}
 
-/// A test that reports on everything itself, or fails to.
+/// A sysbench test that makes all reports by functions of its own. If `fails` is true, these functions fail.
 #[derive(Default)]
 struct Own {
     reports: RefCell<Vec<Statistics>>,
@@ -72,7 +72,7 @@ fn tick(phase: Phase, second: u32) -> Tick {
     Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
 }
 
-/// Returns whether the observer stopped the run, and the text that it wrote.
+/// Runs the observer. Returns true if the observer stopped the run, and the text that it wrote.
 fn watched(
     options: &ReportOptions,
     test: &dyn Hooks,
@@ -81,7 +81,8 @@ fn watched(
     watched_of(&plan(), options, test, act)
 }
 
-/// Returns whether the observer stopped a run of this plan, and the text that it wrote.
+/// Runs the observer for a run with this plan. Returns true if the observer stopped the run, and the text that it
+/// wrote.
 fn watched_of(
     plan: &Plan,
     options: &ReportOptions,
