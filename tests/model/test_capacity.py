@@ -82,7 +82,7 @@ def test_a_plan_fits_its_probes_into_the_budget():
         assert plan.trial_estimate_s > trial_s
     assert plans[0].duration_s < plans[1].duration_s == 10
     assert words_of(plans[1]).planned_trial(spec_of(), plans[1]).endswith("about 8 probes of 10s")
-    assert "from 1,000/s on" in metrics_in_words(plans[1])
+    assert "at 1,000/s or more" in metrics_in_words(plans[1])
 
 
 def test_given_lengths_are_those_of_the_warm_up_and_of_a_probe():
