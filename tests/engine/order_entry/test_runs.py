@@ -148,7 +148,7 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
         connection.execute("COMMENT ON TABLE warehouse IS 'pgtrial order entry'")
     refused = order_entry.run(target, "run")
     assert refused.status == 3
-    assert "are not complete; make them with" in refused.stderr
+    assert "are not complete; make them again with" in refused.stderr
     assert order_entry.run(target, "load").status == 0, "what is ours is replaced"
 
 
