@@ -44,8 +44,9 @@ def key_in(section: str, name: str, value: Any = None, *, preposition: str = "in
 
 def file_key(section: str, name: str) -> str:
     """Returns the mark of a key that stands in parentheses after the option with the same meaning, as in `--data
-    ([load] data)`. Where a message names keys by options, the mark is replaced by nothing. The mark includes the space
-    before the parenthesis."""
+    ([load] data)`. A message that names keys by options already has the option, so there the mark is replaced by an
+    empty text. The mark includes the space before the parenthesis.
+    """
     return _mark(_Kind.FILE_KEY, section, name)
 
 
@@ -55,8 +56,9 @@ def section(name: str) -> str:
 
 
 def heading(section: str) -> str:
-    """Returns the mark of a section that stands before the sentence that applies to it. The mark includes the space
-    after the section."""
+    """Returns the mark of a section that stands before the sentence which applies to it, as in "[load] clients must be
+    1 or more". The mark includes the space after the section.
+    """
     return _mark(_Kind.HEADING, section)
 
 
@@ -66,8 +68,9 @@ def arm(name: str) -> str:
 
 
 def at_arm(name: str) -> str:
-    """Returns the mark of an arm that stands before the sentence that applies to it. The mark includes the space after
-    the arm."""
+    """Returns the mark of an arm that stands before the sentence which applies to it, as in "[arms.new] a job changes
+    the data". The mark includes the space after the arm.
+    """
     return _mark(_Kind.AT_ARM, name)
 
 
@@ -88,7 +91,7 @@ class Mention:
     value: str
     """The value that the message gives to the key, as TOML writes it; empty if it gives none."""
     preposition: str
-    """The word between a key and the section after it."""
+    """The word between a key and the section after it, such as `in` of `command in [load.job]`."""
 
     @property
     def path(self) -> str:
@@ -109,7 +112,7 @@ class Words:
         return f"set {self.key(mention)}"
 
     def short_key(self, mention: Mention) -> str:
-        """Returns the text for a key whose section the message has named before: `rate`."""
+        """Returns the text for a key whose section the same message has named before: `rate`."""
         return f"{mention.name}{_with_value(mention)}"
 
     def key_in(self, mention: Mention) -> str:
@@ -125,7 +128,9 @@ class Words:
         return f"[{mention.section}]"
 
     def heading(self, mention: Mention) -> str:
-        """Returns the text for a section before the sentence that applies to it."""
+        """Returns the text for a section that stands before the sentence which applies to it: `[load] `, with the space
+        after it.
+        """
         return f"[{mention.section}] "
 
     def arm(self, mention: Mention) -> str:
@@ -133,7 +138,9 @@ class Words:
         return f"[arms.{mention.section}]"
 
     def at_arm(self, mention: Mention) -> str:
-        """Returns the text for an arm before the sentence that applies to it."""
+        """Returns the text for an arm that stands before the sentence which applies to it: `[arms.new] `, with the
+        space after it.
+        """
         return f"[arms.{mention.section}] "
 
     def stored(self, mention: Mention) -> str:

@@ -31,8 +31,9 @@ class MetricName:
     """The name of the metric in the lists of what a transaction costs, such as `WAL`; empty if the metric is not a
     cost."""
     of_job: str = ""
-    """The field of JobSummary that holds the metric; empty unless the metric describes the effect of a job, such as
-    CREATE INDEX, on its server."""
+    """The field of `JobSummary`, the record of what a job did to its server, that holds the metric. Empty unless the
+    metric describes the effect of a job, such as CREATE INDEX.
+    """
 
     @property
     def is_for_jobs(self) -> bool:
@@ -77,8 +78,9 @@ def each_once(names: list[str]) -> list[str]:
 
 
 def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
-    """Returns an objection to the first of these names that neither pgtrial nor the study defines; None if all names
-    are known. `own` has the names that the study defines."""
+    """Returns a message that rejects the first of these names that neither pgtrial nor the study defines; None if all
+    names are known. `own` has the names of the metrics that the study defines.
+    """
     for name in names:
         if name not in METRICS and name not in own:
             return f"{name!r} is not a metric; {nearest(name, [*own, *METRICS], 'metrics are')}"

@@ -31,7 +31,7 @@ class Source(Record):
     """The publication that the figures come from."""
 
     title: str
-    by: str = Field(description="The author or publisher.")
+    by: str = Field(description="The author or publisher of the article.")
     year: str
     url: str | None = Field(None, description="The address of the publication; None if it is not certain.")
 
@@ -64,10 +64,12 @@ class Figure(Record):
     title: str
     unit: Unit
     over: Literal["clients", "scale", "minute", "statistic"] = Field(
-        description="The quantity on the x axis, of which `at` of each point is a value."
+        description="The quantity on the x axis, such as the number of clients."
     )
     workload: str | None = Field(
-        None, description="The name that pgtrial has for the workload; None if pgtrial does not have it."
+        None,
+        description="The workload of pgtrial that corresponds to the figure's load; None if pgtrial has no such"
+        " workload.",
     )
     baseline: str | None = Field(None, description="The series with which the others are compared.")
     note: str = ""
@@ -86,8 +88,10 @@ class Figure(Record):
         return _PER_SECOND.get(self.unit)
 
     def ratio(self, value: float, baseline: float) -> float | None:
-        """Returns how many times as fast as the baseline a value is. For times, a shorter time is faster. None for
-        counts, which are not speeds."""
+        """Returns how many times as fast as the baseline an arm is. `value` and `baseline` are their values in the
+        figure; if the values are times, the shorter time is the faster one. None if the values are counts, which say
+        nothing about speed.
+        """
         if self.unit == "tasks":
             return None
         return baseline / value if self.unit == "s" else value / baseline
@@ -107,8 +111,10 @@ class Published(Record):
     """A whole published study."""
 
     source: Source
-    machine: dict[str, str] = Field(description="The machine on which it was measured, in words.")
-    parameters: dict[str, str] = Field(description="The parameters with which it was measured, in words.")
+    machine: dict[str, str] = Field(description="The machine on which the authors of the article measured, in words.")
+    parameters: dict[str, str] = Field(
+        description="The parameters with which the authors of the article measured, in words."
+    )
     figures: list[Figure] = Field([])
     claims: list[Claim] = Field([])
 

@@ -39,7 +39,11 @@ class ArmAnswers(Record):
         description="True if only the numbers of rows were compared, because the same statement returns different "
         "values when it runs again.",
     )
-    obstacle: str | None = Field(None, description="The reason why the answers could not be compared, as a clause.")
+    obstacle: str | None = Field(
+        None,
+        description="The reason why pgtrial could not compare the answers, as a part of a sentence; None if it "
+        "compared them.",
+    )
 
     def as_facts(self) -> dict[str, Any]:
         """Returns the comparison in the form in which the facts of an arm store it."""

@@ -1,4 +1,6 @@
-"""Types for bisection.json, which holds the question of a bisection and the results for the commits tested so far."""
+"""Types for bisection.json, which holds the question of a bisection and the results so far. A bisection searches the
+commits between GOOD and BAD, which the user names, for the first one that changed the speed.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,14 @@ from pgtrial.model.records import FORMAT, Record
 from pgtrial.model.records.claims import Estimate
 
 Mark = Literal["good", "bad", "skip"]
-"""The result for a commit: it is as fast as GOOD, as fast as BAD, or unknown because it does not build or its study
-gave no verdict (`skip`)."""
+"""The result for a commit: `good` if it is as fast as the commit GOOD that the user named, `bad` if it is as fast as
+the commit BAD, and `skip` if that is unknown because it does not build or its study gave no verdict.
+"""
 
 Part = Literal["ends", "search", "culprit"]
-"""The purpose of a study in a bisection: to compare GOOD with BAD (`ends`), GOOD with a commit between them (`search`),
-or the commit that was found with its parent (`culprit`)."""
+"""The purpose of a study in a bisection between the commits GOOD and BAD that the user named: to compare GOOD with BAD
+(`ends`), GOOD with a commit between them (`search`), or the commit that the search found with its parent (`culprit`).
+"""
 
 
 class BisectionStep(Record):
@@ -30,18 +34,20 @@ class BisectionStep(Record):
     )
     times: int = Field(
         1,
-        description="By which factor the budget of this study was larger than the budget of one study of the "
-        "bisection.",
+        description="The budget of this study divided by the usual budget of one study of the bisection, for "
+        "example 2 if it was doubled.",
     )
     mark: Mark
     verdict: str = Field(description="The verdict of the study; for a commit that does not build, the reason.")
     difference: Estimate | None = Field(
         None,
         description="The difference of speed, as in verdict.json; None if there was no study, or if the study "
-        "reached no look.",
+        "ended before its first look (planned interim analysis).",
     )
     study: str | None = Field(
-        None, description="The name of the study's directory, next to this file; None if the commit does not build."
+        None,
+        description="The name of the study's directory, which is next to bisection.json; None if the commit "
+        "does not build.",
     )
 
 
@@ -55,7 +61,13 @@ class Bisection(Record):
     good: str
     bad: str
     first_parent: bool = Field(description="True if the bisection follows only the first parent of merge commits.")
-    commits: int = Field(description="The number of commits that may be the first one with the difference.")
+    commits: int = Field(
+        description="The number of commits from GOOD to BAD among which the bisection searched for the one that"
+        " changed the speed."
+    )
     studies: int = Field(description="The largest number of studies that may be run.")
-    question: str = Field(description="The SHA-256 of the frozen study file of the bisection's studies.")
+    question: str = Field(
+        description="The SHA-256 of the study file that all studies of the bisection have in common, with every"
+        " default written out."
+    )
     steps: list[BisectionStep] = Field([])

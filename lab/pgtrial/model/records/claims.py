@@ -15,7 +15,10 @@ from pgtrial.model.records import Record, added
 from pgtrial.model.units import TWICE, decimals_for, times_between
 
 Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
-"""A verdict in one word, about an arm against the baseline."""
+"""A verdict in one word, about an arm against the baseline. `better` and `worse`: the arm is faster or slower.
+`equivalent`: the difference is smaller than the margin. `undecided`: the blocks are too few to tell. `withheld`:
+pgtrial gives no verdict, because the comparison is unfair or the measurement is spoilt.
+"""
 
 
 class Estimate(Record):
@@ -65,8 +68,9 @@ class BlockRatio(Record):
 
     block: int
     log_ratio: float | None = Field(
-        description="ln(speed of the arm / speed of the baseline); for a percentile or a cost, ln(baseline / arm). "
-        "None if both arms failed, or if one of them has no speed in this regime."
+        description="ln(speed of the arm / speed of the baseline); for a percentile or a cost, ln(baseline / "
+        "arm). None if both arms failed, or if one of them has no speed in the part of the trial "
+        "that the claim is about, before or after a change of speed."
     )
     cut: list[str] = added(
         [],
@@ -86,13 +90,16 @@ class BlockRatio(Record):
 
 
 class LookReading(Record):
-    """The result of one planned look at a claim."""
+    """The result that one claim had at one look. Looks are the interim analyses of a study, after numbers of blocks
+    that were fixed before the first block.
+    """
 
     blocks: int
     alpha: float = Field(
-        description="The part of the error of 5% that the look may spend on all claims of the family together."
+        description="The part of the error of 5% (the probability of a wrong verdict in a study of equal arms) "
+        "that all claims of the family together may spend at this look."
     )
-    claim_alpha: float = Field(description="The part of that error that this claim may spend at the look.")
+    claim_alpha: float = Field(description="The part of the look's error that this single claim may spend.")
     difference: Estimate
     verdict: Word
 
@@ -116,7 +123,9 @@ PARTS: Mapping[When | Side, str] = {
 """The name of each part of a claim (see `When` and `Side`), for reports."""
 
 Unit = Literal["block", "deployment"]
-"""What a claim counts as one observation: a block, or a pair of deployments with all of its blocks."""
+"""What a claim counts as one observation: a block or, if each arm names several servers of one product (deployments), a
+pair of deployments with all of its blocks.
+"""
 
 
 class Claim(Record):
@@ -143,15 +152,19 @@ class Claim(Record):
         False, "In a one-sided study, true if a loss of the margin or more is excluded, whatever the verdict is."
     )
     blocks: int = Field(
-        description="The number of blocks on which the interval rests: those of the last look that has the verdict."
+        description="The number of blocks from which the interval is computed. They are the blocks up to the "
+        "last look (interim analysis) that has the verdict."
     )
     difference: Estimate | None = Field(
         None,
-        description="The Hodges-Lehmann estimate and the sequential interval; for four to seven pairs of "
-        "deployments the mean and its t interval. None before the first look.",
+        description="The difference: the Hodges-Lehmann estimate with the sequential interval, which is valid "
+        "at all looks (interim analyses) together. For four to seven pairs of deployments it is the"
+        " mean with its t interval. None before the first look.",
     )
     mean: Estimate | None = Field(
-        None, description="The mean log-ratio of the same blocks with its 95% t interval, as a difference."
+        None,
+        description="The mean of the log-ratios of the same blocks with its 95% t interval, converted to a "
+        "relative difference.",
     )
     totals: float | None = Field(
         None, description="The difference between the total numbers of committed transactions in the same blocks."
@@ -164,12 +177,18 @@ class Claim(Record):
     odd_blocks: list[int] = Field(
         [], description="The numbers of the blocks whose ratios are far from the estimate (modified z-score above 3.5)."
     )
-    changing: bool = Field(False, description="True if a later look would no longer give the verdict.")
+    changing: bool = Field(
+        False,
+        description="True if a look (interim analysis) after the one that gave the verdict would no longer give it.",
+    )
     running: float | None = Field(
-        None, description="The estimate from all blocks so far, including provisional ones. It has no guarantee."
+        None,
+        description="The estimate from all blocks so far, including provisional ones. Its interval is not valid"
+        " at any time, in contrast to that of `difference`.",
     )
     fewest_blocks: int = Field(
-        description="The smallest number of blocks at which any verdict is possible with this number of claims."
+        description="The number of blocks below which no verdict is possible, since the claim shares the error "
+        "with the other claims of its family."
     )
     more_blocks: int | None = Field(
         None,
@@ -183,15 +202,27 @@ class Claim(Record):
         "estimated one; None if it is not known, or if there are too few blocks for a forecast.",
     )
     established_margin: float | None = Field(
-        None, description="The margin within which the arms are shown to be equivalent."
+        None,
+        description="The smallest margin with which the interval would have the verdict `equivalent`; None if "
+        "there is none.",
     )
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
-    unit: Unit = added("block", "The unit of the numbers of blocks in this claim, its looks and its ratios.")
-    regime: When | Side | None = added(
-        None, "The regime, or the side of a cliff, that a part of a claim is about; None for whole trials."
+    unit: Unit = added(
+        "block",
+        "What the numbers of blocks in this claim, its looks and its ratios count: blocks, or pairs of deployments.",
     )
-    parts: list[Claim] = added([], "The claims by regime if the regime changes, or by side of a cliff.")
+    regime: When | Side | None = added(
+        None,
+        "The part of the comparison that this claim is about, if it is one of the `parts` of "
+        "another claim: before or after a change of speed within trials, or the sizes of the data "
+        "on one side of a cliff. None for a claim on whole trials.",
+    )
+    parts: list[Claim] = added(
+        [],
+        "The claims on the parts of a comparison: before and after a change of speed within trials,"
+        " or on both sides of a cliff.",
+    )
 
     @property
     def read(self) -> list[Claim]:
@@ -217,12 +248,15 @@ class Comparison:
     arm: str
     regime: When | Side | None
     decided: bool
-    """True if some look has decided the comparison."""
+    """True if a look, which is an interim analysis planned before the first block, has decided the comparison."""
     so_far: float | None
-    """The difference over all blocks so far; None before the first block. It has no interval, since intervals are valid
-    only at looks."""
+    """The difference over all blocks so far; None before the first block. It has no interval, since pgtrial's intervals
+    are valid only at the planned interim analyses (looks).
+    """
     at_look: Estimate | None
-    """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
+    """The difference that the verdict shows, with the sequential interval of the interim analysis (look) that gave it;
+    None before the first look.
+    """
 
     @property
     def name(self) -> str:

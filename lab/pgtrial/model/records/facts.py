@@ -27,8 +27,9 @@ class Facts(Record):
     arm: str
     deployment: int | None = added(
         None,
-        "The number of the arm's deployment, counted from 0, in facts/ARM/NUMBER.json; None if the arm has a "
-        "single one.",
+        "The arm may name several servers of one product, its deployments. The number of the "
+        "deployment that these facts describe, counted from 0, as in facts/ARM/NUMBER.json; None if"
+        " the arm has a single server.",
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(

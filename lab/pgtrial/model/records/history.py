@@ -23,7 +23,8 @@ class Entry(Record):
         description="The baseline of the study, with which the arm was compared: its commit or name."
     )
     machine: str = Field(
-        description="CPU, number of CPUs and memory. Only results with the same machine make a series."
+        description="The machine, described by its CPU, number of CPUs and memory. Only results from equal "
+        "machines make a series."
     )
     pgtrial: str = Field(description="The version of pgtrial.")
     measure: str
@@ -32,7 +33,8 @@ class Entry(Record):
     margin: float
     verdict: Word
     difference: Estimate | None = Field(
-        description="The difference from the reference; None if the study has no interval, or has one for each regime."
+        description="The difference from the reference; None if the study has no interval, or if it has one "
+        "interval before and another one after a change of speed within trials."
     )
     setup: dict[str, Any] = added({}, "The keys of the arm as its study file has them, without passwords.")
 

@@ -24,7 +24,8 @@ class LoadPoint(Record):
     a scale."""
 
     workload: str = Field(
-        description="A built-in workload, the file name of a script of the study, or a pack with its mix."
+        description="The name of the workload: a built-in workload, the file name of a script of the study, or "
+        "a pack (a workload in a folder of SQL files) with the name of its mix of scripts."
     )
     scale: int | float = Field(
         description="The scale of the tables of pgbench, a pack or a suite. Scales of suites can have decimals. "
@@ -45,7 +46,8 @@ class LoadPoint(Record):
     data: str | None = added(None, "A description of the user's own data; None if pgtrial makes the tables.")
     without_tables: bool = added(
         False,
-        "True if pgtrial makes none of pgbench's tables on its server, because no script names one of them.",
+        "True if pgtrial does not make pgbench's tables on the servers of this load point, because "
+        "no script names one of them.",
     )
     pack: PackLoad | None = added(None, "The pack, if the workload is a pack.")
     replay: ReplayLoad | None = added(None, "The replay, if the workload is a replay.")

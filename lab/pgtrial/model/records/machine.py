@@ -1,5 +1,6 @@
-"""Types for what pgtrial remembers about a machine from study to study: the certificate of its self-test, and its
-noise."""
+"""Types for what pgtrial remembers about a machine from study to study: the certificate, which is the result of the
+machine's self-test, and the noise, which is the spread of the differences between blocks.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +25,17 @@ class Planted(Record):
     )
     low: float | None = added(
         None,
-        "The lower end of the 95% interval of the share of throughput that this work costs, as the "
-        "calibration measured it.",
+        "The lower end of the 95% interval of `slower_by`, as the calibration of the self-test measured it.",
     )
-    high: float | None = added(None, "The upper end of the interval of which `low` is the lower end.")
+    high: float | None = added(
+        None, "The upper end of the 95% interval of `slower_by`, as the calibration of the self-test measured it."
+    )
 
 
 class Selftest(Record):
-    """The content of selftest.json: how the arms of a self-test differ."""
+    """The content of selftest.json: how the arms of a self-test differ. One arm is equal to the baseline, and others
+    are made slower by known shares.
+    """
 
     format: int = 1
     same: str = Field(description="The name of the arm that is equal to the baseline.")
@@ -45,8 +49,9 @@ class Selftest(Record):
 
 
 class StudyRun(Record):
-    """Consecutive blocks of a self-test, read as one study of two arms, from the first block to the look that
-    decided."""
+    """Consecutive blocks of a self-test that pgtrial evaluates as if they were a study of two arms, from its first
+    block to the interim analysis that decided it.
+    """
 
     blocks: int
     seconds: float = Field(description="The wall time of the two arms in these blocks, in seconds.")
@@ -54,12 +59,13 @@ class StudyRun(Record):
 
 
 class Found(Record):
-    """What the self-test measured of a planted difference."""
+    """What a self-test found of a planted difference, which is an arm that pgtrial made slower by a known share."""
 
     planted: Planted
     difference: Estimate = Field(
-        description="The difference over all blocks, with an exact 95% interval that is computed from these blocks "
-        "at once, without looks."
+        description="The difference over all blocks, with a 95% interval. The interval is exact for one "
+        "evaluation of all blocks; it is not the sequential interval of a study, which is evaluated"
+        " several times."
     )
     studies: list[StudyRun]
     gap: Estimate | None = added(
@@ -83,7 +89,7 @@ class Found(Record):
 
 
 class Reach(Record):
-    """The blocks and the time that studies of two arms need to find a difference with a power of 80%."""
+    """The number of blocks and the time that studies of two arms need to find a difference with a power of 80%."""
 
     difference: float
     blocks: int
@@ -127,8 +133,8 @@ class Certificate(Record):
     )
     relabelled_false: int = added(
         0,
-        "Only in these older certificates: the number of these random orders with which the rule calls "
-        "the equal arms different.",
+        "Only in certificates of November 2026 and before: with how many of the random orders that "
+        "were drawn again the statistical rule calls the equal arms different.",
     )
     planted: list[Found]
 
@@ -158,7 +164,9 @@ class Conditions(Record):
         description="The hosts of the servers, sorted; empty if all servers ran on the machine of pgtrial."
     )
     fleet: str | None = Field(
-        None, description="The address of the fleet that made the load; None if the machine of pgtrial made it."
+        None,
+        description="The address of the fleet, the machines that made the load together; None if the machine of"
+        " pgtrial made it.",
     )
     load_points: list[str] = Field(
         description="The workload, data, clients, rate and protocol of each load point, sorted."
@@ -225,4 +233,4 @@ class Precision(Record):
     margin: float = Field(
         description="The smallest margin that is established by the end of the plan if the arms do not differ."
     )
-    blocks: int = Field(description="The number of blocks at the last planned look.")
+    blocks: int = Field(description="The number of blocks at the last planned look (interim analysis) of the plan.")

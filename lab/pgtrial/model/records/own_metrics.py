@@ -16,7 +16,7 @@ class OwnMetric(Record):
 
     unit: str = Field(description="The unit of the numbers, for reports; empty if the study gives none.")
     better: Literal["more", "less"]
-    source: str = Field(description="Where the numbers come from, such as the SQL that is run after each trial.")
+    source: str = Field(description="The source of the numbers, such as the SQL that is run after each trial.")
 
     def named(self, name: str) -> MetricName:
         """Returns this metric in the form in which pgtrial describes its built-in metrics, under the name that the

@@ -45,7 +45,11 @@ class PackLoad(Record):
     """The pack of a load point: its scripts with their weights, its variables, and what it measures."""
 
     name: str
-    mix: str | None = added(None, "The name of the pack's mix; None if the pack has only one.")
+    mix: str | None = added(
+        None,
+        "The name of the mix, which is the choice of scripts and weights, if the pack offers "
+        "several; None if it has only one.",
+    )
     scripts: dict[str, Weight] = Field(description="The weight of each script, by its file in the pack.")
     variables: dict[str, str] = Field(description="The values of the pack's variables, except for `scale`.")
     transaction: str = Field(description="A description of a transaction.")
@@ -54,8 +58,8 @@ class PackLoad(Record):
     )
     hold: str | None = added(
         None,
-        "The name of the PostgreSQL setting with which an arm chooses that hold.sql runs during the "
-        "load; None if the pack has no hold.sql.",
+        "The name of the PostgreSQL setting by whose value an arm decides whether the script "
+        "hold.sql runs during the load; None if the pack has no hold.sql.",
     )
     quality: Quality | None = added(None, "The quality that measure.sql determines; None if the pack has no such file.")
 

@@ -20,8 +20,9 @@ DrawnPlace = Annotated[
     int | None,
     Field(
         exclude_if=lambda place: place is None,
-        description="The number that was drawn for this trial, counted from 0: of a place in the list of the arm's "
-        "storage, of a kept copy of the data, or of a deployment of the arm. None if there was nothing to draw.",
+        description="The number, counted from 0, that the plan drew at random for this trial. It selects an "
+        "entry of the arm's list of storage places, a kept copy of the data, or one of the servers "
+        "(deployments) that the arm names. None if there was nothing to draw.",
     ),
 ]
 
@@ -61,16 +62,21 @@ class Interleaving(Record):
 
 
 class WarmUpShape(Record):
-    """How the speed of one arm changed after the start of its load, as the preliminary block measured it."""
+    """The speed of one arm from the start of its load on, as the preliminary block measured it. That block runs before
+    the first block, so that pgtrial can choose the lengths of trials.
+    """
 
     load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
     step_s: float = Field(description="The length in seconds of the period over which each speed is measured.")
     speeds: list[float] = Field(
-        description="The speeds from the start of the load: transactions per second, or 1 / s if the load has a rate."
+        description="The speeds in consecutive periods from the start of the load on, in transactions per "
+        "second. For a load with a given rate, a speed is the inverse of the mean response time, in"
+        " 1 / s."
     )
     rises_s: float | None = Field(
-        description="The time in seconds until which the speed rises; None if it still rises at the end."
+        description="The time in seconds from the start of the load until the speed no longer rises; None if it"
+        " still rises at the end."
     )
 
 
@@ -133,11 +139,14 @@ class Extension(Record):
 
 @dataclass(frozen=True)
 class Drawn:
-    """The values that the plan drew at random for the server of a trial. None means that nothing was drawn, and the
-    value of the study file applies."""
+    """The values that the plan drew at random for the server of a trial. If a value is None, nothing was drawn, and the
+    study file decides.
+    """
 
     place: int | None = None
-    """The number of the place of the data, or of the deployment that the trial uses, counted from 0."""
+    """The number, counted from 0, of the storage place or the kept copy that holds the trial's data, or of the server
+    (deployment) that the trial uses.
+    """
     layout: int | None = None
     """The number of the memory layout of the server's code, counted from 1."""
 
@@ -146,15 +155,21 @@ AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """How the statistical rule P9 spends its error of 5% over the looks of a plan. It is fixed before the first
-    block."""
+    """How the statistical rule P9 distributes its error of 5%, the probability of a wrong verdict on equal arms, over
+    the interim analyses (looks) of a plan. The distribution is fixed before the first block.
+    """
 
     end: int = Field(
         description="The number of blocks in the plan when it was made. An extension does not change this number."
     )
-    kept: float = Field(description="The part of the error that the plan keeps for looks after its end.")
+    kept: float = Field(
+        description="The part of the error that the plan does not spend, so that the study can be extended and "
+        "have further interim analyses after its planned end."
+    )
     worse: float = added(
-        0.5, 'The part of the error that is spent on the verdict "worse". It is larger in one-sided studies.'
+        0.5,
+        'The part of the spent error that applies to the verdict "worse"; the rest applies to '
+        '"better". It is larger in one-sided studies.',
     )
 
     @property
@@ -211,28 +226,38 @@ class Plan(Record):
     load_points: list[LoadPoint]
     max_blocks: int
     looks: list[int] = Field(
-        description="The planned looks up to max_blocks, as numbers of blocks. If max_blocks is too small for any "
-        "look, the list has the first possible look, which is larger."
+        description="The planned looks (interim analyses) up to max_blocks, each as the number of blocks after "
+        "which it takes place. If max_blocks is too small for any look, the list has the first "
+        "possible look, which is larger."
     )
     spending: Spending | None = added(
-        None, "How the looks of the rule P9 share the error; None if the study was planned for the rule P8."
+        None,
+        "How the looks (interim analyses) share the error under the statistical rule P9; None if "
+        "the study was planned for the older rule P8, which needs no such key.",
     )
     metrics: list[str] = added(
         [],
-        "The metrics that claims compare. The first one is that of the primary claims. Empty for the usual "
-        "measure of the load.",
+        "The declared metrics that claims compare. The primary claims, which decide the verdict, "
+        "compare the first of them. Empty if claims compare the usual measure of the load.",
     )
     own_metrics: dict[str, OwnMetric] = added({}, "The metrics that the study itself defines, by name.")
     prices: dict[str, float] = added({}, "The price of an hour by arm, in hundredths of its currency.")
     margin: float
     stop_early: bool
     drop_decided: bool = added(
-        False, "True if pgtrial stops measuring an arm at the look at which all claims on the arm are decided."
+        False,
+        "True if pgtrial stops measuring an arm at the first look (interim analysis) at which all "
+        "claims on the arm are decided.",
     )
-    studies: int = added(1, "The number of studies that share the error of 5%, this one included.")
+    studies: int = added(
+        1,
+        "The number of studies, this one included, that together may give a wrong verdict with a "
+        "probability of 5%. Each of them has an equal part of this error.",
+    )
     families: int = added(
         1,
-        "The number of families of claims that share the error of 5%; 1 if each family has an error of 5% of its own.",
+        "The number of families (groups of claims, such as those on speed or on failures) that "
+        "share the error of 5%; 1 if each family has an error of 5% of its own.",
     )
     allow_busy_client: bool = Field(
         False,
@@ -248,14 +273,14 @@ class Plan(Record):
     scope: str = Field(description="The scope of the verdict, such as `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
-        "The planner's statistics of fresh copies of the data: drawn by ANALYZE for each trial, the "
-        "same in all arms, or made once when the template was loaded, as in all studies that are older than this "
-        "key.",
+        "How the planner's statistics of fresh copies of the data are made. `drawn`: by an ANALYZE "
+        "of its own for each trial. `same`: from one sample, the same in all arms. `once`: when the"
+        " template was loaded, as in all studies that are older than this key.",
     )
     deployments: int = added(
         1,
-        "The number of given servers of one product that each arm names. If there are several, all "
-        "trials of a block run on the deployments with the same number.",
+        "The number of servers of one product, called deployments, that each arm names. If there "
+        "are several, all trials of a block run on the deployments with the same number.",
     )
     hosts: dict[str, list[ServerHost]] = added(
         {},
@@ -296,7 +321,9 @@ class Plan(Record):
 
     @property
     def is_final(self) -> bool:
-        """True if the planned looks spend the whole error, so that the study cannot be extended after its end."""
+        """True if the planned looks (interim analyses) spend the whole error of 5%. The study then cannot be extended
+        after its end, because further looks would have no error to spend.
+        """
         return self.spending is not None and not self.spending.kept
 
     @property
@@ -306,7 +333,9 @@ class Plan(Record):
 
     @property
     def looks_within(self) -> list[int]:
-        """Returns the looks that the planned blocks reach; an empty list if the blocks are too few for a verdict."""
+        """Returns the looks, as numbers of blocks after which an interim analysis is planned, that the planned blocks
+        reach. The list is empty if the blocks are too few for a verdict.
+        """
         return [look for look in self.looks if look <= self.max_blocks]
 
     @property

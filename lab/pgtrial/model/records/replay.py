@@ -27,7 +27,7 @@ class ReplayFiles(Record):
         description="The time in seconds from the start of the first recorded statement to the end of the last one."
     )
     server_version: str | None = Field(
-        None, description="The version of the server that wrote the logs; None if the logs do not contain it."
+        None, description="The version of the server that wrote the recorded logs; None if the logs do not contain it."
     )
     doubts: list[str] = added(
         [],
@@ -158,8 +158,10 @@ class ReplaySummary(Record):
     transactions: int = Field(description="The number of transactions that ended, by commit or otherwise.")
     rows: int
     sessions: dict[str, int] = Field(
-        description="The numbers of sessions by what happened to them: begun, finished, refused, lost, "
-        "begun_before, left_open."
+        description="The number of sessions by what happened to them: `begun` (connected), `finished` (ran to "
+        "their end), `refused` (the server refused the connection), `lost` (the connection broke), "
+        "`begun_before` and `left_open` (the recording lacks the beginning of the first "
+        "transaction, or the end of the last one)."
     )
     expected_failures: dict[str, int] = Field(
         {}, description="The number of errors that occurred as recorded, by SQLSTATE."

@@ -44,10 +44,12 @@ class Level(Record):
     tps_high: float | None
     tps_before: Spread | None = added(
         None,
-        "The tps before the regime changes, if it changes. `tps` is then None, because an average "
-        "across the change describes neither level.",
+        "The tps before the speed changes within trials, if it does. `tps` is then None, because an"
+        " average across the change describes neither level.",
     )
-    tps_after: Spread | None = added(None, "The tps after the regime has changed, if the trials then kept a level.")
+    tps_after: Spread | None = added(
+        None, "The tps after the speed has changed within trials, if the trials then kept a level."
+    )
     latency_us: dict[str, Spread | None] = Field(
         description="The mean, p50, p90, p95, p99 and p99.9 of the trials. A percentile is None if a trial has "
         "fewer than 100 transactions that are slower."
@@ -103,8 +105,14 @@ class Steadiness(Record):
         description="The change from the start to the end of the measured part, as a share: the median over the blocks."
     )
     blocks: int
-    rising: int = Field(description="The number of blocks with a trend above 1%.")
-    falling: int = Field(description="The number of blocks with a trend below -1%.")
+    rising: int = Field(
+        description="The number of blocks in which the tps rose by more than 1% from the start to the end of "
+        "the measured part."
+    )
+    falling: int = Field(
+        description="The number of blocks in which the tps fell by more than 1% from the start to the end of "
+        "the measured part."
+    )
 
 
 class CellRegimes(Record):
@@ -114,18 +122,29 @@ class CellRegimes(Record):
     arm: str
     load_point: int
     trials: int = Field(description="The number of trials that are long enough to detect a regime.")
-    shapes: dict[Shape, int] = Field(description="The number of trials by the shape of their timelines.")
+    shapes: dict[Shape, int] = Field(
+        description="The number of trials by the shape of their timelines, such as `flat` (one level) or "
+        "`collapse` (the speed falls and stays low)."
+    )
     changes: bool = Field(
-        description="True if the regime changes in so many trials that the report gives no average across the change."
+        description="True if the speed changes from one level to another in so many trials that the report "
+        "gives no average over whole trials."
     )
-    before: Spread | None = Field(description="The tps before the first change, in the trials whose regime changes.")
-    after: Spread | None = Field(description="The tps after the last change, in the trials that then kept a level.")
-    changed_s: Spread | None = Field(description="The second of the measured part at which the regime first changed.")
+    before: Spread | None = Field(
+        description="The tps before the first change of level, in the trials whose speed changes."
+    )
+    after: Spread | None = Field(description="The tps after the last change of level, in the trials that then kept it.")
+    changed_s: Spread | None = Field(
+        description="The time from the start of the measured part to the first change of level, in seconds."
+    )
     changed_committed: Spread | None = Field(
-        description="The number of transactions that were committed up to the first change. Burst credits, for "
-        "example, are used up by work and not by time."
+        description="The number of transactions that were committed from the start of the measured part to the "
+        "first change of level. A limit such as burst credits is used up by work, so that this "
+        "number varies less than the time."
     )
-    settled_s: Spread | None = Field(description="The second from which the last level was kept.")
+    settled_s: Spread | None = Field(
+        description="The time from the start of the measured part to the beginning of the last level, in seconds."
+    )
     not_flat: list[TrialRegime]
 
 
@@ -163,8 +182,9 @@ class Cost(Record):
     high: float | None
     blocks: int = Field(description="The number of blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="Cost of the arm / cost of the baseline - 1, by the rule of the study, at the last look. "
-        "None for the baseline, before the first look, and if the cost is almost zero."
+        description="Cost of the arm / cost of the baseline - 1, with the interval of the study's statistical "
+        "rule, at the last look (interim analysis). None for the baseline, before the first look, "
+        "and if the cost is almost zero."
     )
 
 
@@ -189,10 +209,11 @@ class CarryOver(Record):
     arm: str
     preceding: str = Field(description="The other arm, whose slice came before.")
     load_point: int
-    blocks: int = Field(description="The number of blocks on which the difference rests.")
+    blocks: int = Field(description="The number of blocks from which the difference is computed.")
     difference: Estimate | None = Field(
-        description="The relative difference of the arm's speed by the rule of the study, at the last look. If it "
-        "is negative, the arm is slower after a slice of the other arm. None before the first look."
+        description="The relative difference of the arm's speed, with the interval of the study's statistical "
+        "rule, at the last look (interim analysis). If it is negative, the arm is slower after a "
+        "slice of the other arm. None before the first look."
     )
 
 
@@ -205,10 +226,11 @@ class CarryOverShift(Record):
     load_point: int | None = Field(
         description="The index of the load point in load_points; None for the mean over all of them."
     )
-    blocks: int = Field(description="The number of blocks on which the difference rests.")
+    blocks: int = Field(description="The number of blocks from which the shift is computed.")
     difference: Estimate | None = Field(
-        description="The shift by the rule P8, at the last look. If it is positive, the arm appears faster than "
-        "it would without carry-over. None before the first look."
+        description="The shift with the interval of the statistical rule P8, at the last look (interim "
+        "analysis). If it is positive, the arm appears faster than it would without carry-over. "
+        "None before the first look."
     )
 
 
@@ -237,10 +259,11 @@ class Criterion(Record):
     )
     by: Literal["ratio", "difference"]
     difference: Estimate | None = Field(
-        description="By how much the arm is better. For times, it is the relative difference of speeds; for numbers "
-        "of tasks, the difference as a share of all tasks. None before the first look."
+        description="By how much the arm is better than the baseline. For times, it is the relative difference "
+        "of speeds; for numbers of tasks, the difference as a share of all tasks. None before the "
+        "first look (interim analysis)."
     )
-    claims: int = Field(description="The number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     blocks: int
 
     @property
@@ -270,10 +293,10 @@ class MetricClaim(Record):
         description="True if the whole interval lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
-        description="The relative difference: of speeds for the metrics tps, response and time, and of the values "
-        "for other metrics. None before the first look."
+        description="The relative difference: of speeds for the metrics tps, response and time, and of the "
+        "values for other metrics. None before the first look (interim analysis)."
     )
-    claims: int = Field(description="The number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     blocks: int
     withheld: str | None = added(None, "The reason why a secondary claim has no verdict.")
 
@@ -286,10 +309,10 @@ class CurvePoint(Record):
     baseline: str
     load_point: int = Field(description="The index of the load point in load_points.")
     difference: Estimate | None = Field(
-        description="The relative difference of the values, by the rule of the study, at the last look; None "
-        "before the first look."
+        description="The relative difference of the values, with the interval of the study's statistical rule, "
+        "at the last look (interim analysis); None before the first look."
     )
-    claims: int = Field(description="The number of percentiles that share the error of each look.")
+    claims: int = Field(description="The number of percentiles that share the error of each look (interim analysis).")
     blocks: int
 
 
@@ -313,9 +336,10 @@ class StatementClaim(Record):
         description="True if the whole interval lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
-        description="The relative difference of speed, by the rule of the study; None before the first look."
+        description="The relative difference of speed, with the interval of the study's statistical rule; None "
+        "before the first look (interim analysis)."
     )
-    claims: int = Field(description="The number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     blocks: int
 
     @property
@@ -338,10 +362,10 @@ class FailureClaim(Record):
         "`undecided`."
     )
     difference: Estimate | None = Field(
-        description="The share of the arm's transactions that failed in a block, minus that share of the baseline; "
-        "None before the first look."
+        description="The share of the arm's transactions that failed in a block, minus that share of the "
+        "baseline; None before the first look (interim analysis)."
     )
-    claims: int = Field(description="The number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     blocks: int
 
 
@@ -368,9 +392,10 @@ class QueryClaim(Record):
         description="True if the whole interval lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
-        description="The relative difference of speed, by the rule of the study; None before the first look."
+        description="The relative difference of speed, with the interval of the study's statistical rule; None "
+        "before the first look (interim analysis)."
     )
-    claims: int = Field(description="The number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     blocks: int
     more_blocks: int | None = added(
         None,
@@ -385,9 +410,14 @@ class QueryClaim(Record):
 
 
 class PlannedLook(Record):
-    """A row of the report's table of looks. A look is a number of blocks after which the verdict is read."""
+    """A row of the report's table of looks. A look is an interim analysis: after this number of blocks, pgtrial decides
+    whether there is a verdict.
+    """
 
-    blocks: int = Field(description="The number of blocks, or of pairs of deployments if a claim counts these.")
+    blocks: int = Field(
+        description="The number of blocks after which the look takes place. If claims count pairs of "
+        "deployments (servers of one product) in place of blocks, it is the number of these pairs."
+    )
     alpha: float
     reached: bool
     primary_possible: bool = Field(description="True if this number of blocks can decide a primary claim at all.")
@@ -440,7 +470,8 @@ class StudyResult(Record):
     )
     failed_trials: list[FailedTrial]
     steadiness: list[Steadiness] = Field(
-        description="Slow trends of the speed, in the trials whose regime does not change."
+        description="Slow trends of the speed within the measured part, in trials whose speed does not jump "
+        "from one level to another."
     )
     regimes: list[CellRegimes] = added(
         [],
@@ -453,7 +484,7 @@ class StudyResult(Record):
         "The arms that pgtrial has stopped measuring because all their claims were decided, each with "
         "the number of blocks in which it was measured.",
     )
-    deployments: int = added(1, "The number of given servers of one product that each arm names.")
+    deployments: int = added(1, "The number of servers of one product, called deployments, that each arm names.")
     interruptions: list[Interruption] = added(
         [], "The interruptions of the study. Their trials were run again and count nowhere else."
     )
@@ -461,10 +492,13 @@ class StudyResult(Record):
     plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")
     moved: list[str] = added([], "Sentences on the costs for which a difference is decided.")
     carry_over: list[CarryOver] = added(
-        [], "The effect of each arm's slices on the next slice, in an interleaved study."
+        [],
+        "The carry-over of each arm in a study whose trials alternate in slices: how much a slice "
+        "of this arm changes the speed of the next slice.",
     )
     carry_over_shifts: list[CarryOverShift] = added(
-        [], "The effect of carry-over on each comparison, in an interleaved study."
+        [],
+        "How much the carry-over between slices shifts each comparison, in a study whose trials alternate in slices.",
     )
 
     criteria: list[Criterion] = added([], "In a study of tasks, the table of criteria.")
@@ -500,8 +534,9 @@ class StudyResult(Record):
         """Returns the exit status. 0: no regression; 1: an arm is worse than the baseline and a loss of the margin or
         more is not excluded, or the arm fails a larger share of its transactions; 2: no verdict.
 
-        An arm that is worse in one regime counts as worse. For a study of a single arm, the status is 0 if each of its
-        levels has an interval; it is 2 if a level has none, or if a finding withholds the result.
+        If the speed changes within trials, an arm that is worse either before or after the change counts as worse. For
+        a study of a single arm, the status is 0 if the arm's tps has an interval at each load point; it is 2 if an
+        interval is missing, or if a finding of the audit withholds the result.
         """
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)

@@ -14,8 +14,8 @@ class TableRows(Record):
 
     rows: int | None = Field(
         None,
-        description="The number of rows in the table or, for a sample, the number of its rows that were found; None "
-        "if the rows were not read.",
+        description="The number of rows in the table. In a large table pgtrial looks up only a sample of keys, "
+        "and this is the number of keys for which it found a row. None if the rows were not read.",
     )
     digest: str | None = Field(
         None, description="The digest of the rows that `rows` counts, in any order; None if they were not read."

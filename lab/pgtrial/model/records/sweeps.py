@@ -51,7 +51,8 @@ class Scaling(Record):
     )
     clients: list[int]
     blocks: int = Field(
-        description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
+        description="The number of blocks in which no trial of the arm at these load points failed; of "
+        "deployments, if the arm names several servers of one product."
     )
     left_out: int = Field(description="The number of blocks with a failed trial, which the curve does not use.")
     tps: list[float] = Field(
@@ -71,7 +72,9 @@ class Scaling(Record):
         description="The relative difference of the largest tps within the tested numbers of clients, by the "
         "rule of the study.",
     )
-    claims: int = Field(description="The number of peaks that share the error of each look.")
+    claims: int = Field(
+        description="The number of arms' largest throughputs that share the error of each look (interim analysis)."
+    )
 
 
 class Cliff(Record):
@@ -94,7 +97,8 @@ class SizeCurve(Record):
     )
     scales: list[int]
     blocks: int = Field(
-        description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
+        description="The number of blocks in which no trial of the arm at these load points failed; of "
+        "deployments, if the arm names several servers of one product."
     )
     left_out: int = Field(description="The number of blocks with a failed trial, which the line does not use.")
     line: list[tuple[float, float]] = Field(
@@ -115,4 +119,4 @@ class SizeCurve(Record):
         None,
         description="The relative difference of the size at which the throughput falls most, by the rule of the study.",
     )
-    claims: int = Field(description="The number of cliffs that share the error of each look.")
+    claims: int = Field(description="The number of cliffs that share the error of each look (interim analysis).")

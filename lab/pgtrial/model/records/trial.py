@@ -234,15 +234,19 @@ class Probe(Record):
     open loop)."""
 
     rate: float = Field(description="The rate that the search chose, in transactions per second.")
-    duration_s: Amount = Field(description="The length of the part that counts, in seconds.")
+    duration_s: Amount = Field(
+        description="The length in seconds of the part of the probe whose transactions count, which begins "
+        "after the load has settled."
+    )
     tps: Amount = Field(description="The committed transactions per second.")
     transactions: Amount = Field(
-        description="The number of transactions that committed or failed, or that had waited longer than the limit "
-        "when the probe ended."
+        description="The number of transactions that committed or failed, or that at the end of the probe had "
+        "waited longer than the promised response time."
     )
     slower: Amount = Field(
-        description="The number of transactions that took longer than the limit, counted from their scheduled "
-        "start. It includes transactions that failed or still waited when the probe ended."
+        description="The number of transactions that took longer than the promised response time, counted from "
+        "their scheduled start. It includes transactions that failed or still waited when the probe"
+        " ended."
     )
     failed: Count
     waiting: Count = Field(
@@ -250,13 +254,16 @@ class Probe(Record):
         "client had begun."
     )
     at_percentile_us: float | None = Field(
-        description="The response time in microseconds at the percentile of the promise; None if the transaction at "
-        "this percentile has no response time."
+        description="The response time in microseconds at the percentile for which the study sets a limit; None"
+        " if the transaction at this percentile has no response time."
     )
     lag_p99_us: float | None = Field(
         description="The 99th percentile of the delay between the scheduled and the actual start, in microseconds."
     )
-    kept: bool = Field(description="True if the promise was kept.")
+    kept: bool = Field(
+        description="True if the load kept the promise at this rate: the percentile of the response times was "
+        "within its limit, and few enough transactions failed."
+    )
 
 
 PLAN_NODE = re.compile(r"\S|\s*->")
@@ -390,7 +397,9 @@ class Trial(Record):
         "statements; 0 if the statements are those of the scripts.",
     )
     relations_before: dict[str, dict[str, float]] = Field(
-        {}, description="The values of `relations` before the load; empty for trials that are older than this record."
+        {},
+        description="The tables before the load, with the same values as in `relations`; empty for trials that "
+        "are older than this record.",
     )
     relations: dict[str, dict[str, float]] = Field(
         {},
@@ -481,7 +490,10 @@ class TimelineRow(Record):
 
 
 Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
-"""The shape of a trial's timeline. Only a `flat` timeline keeps one level from start to end."""
+"""The shape of a trial's timeline. `flat`: one level from start to end. `warm-up` and `slow-down`: a gradual rise or
+fall. `recovery` and `collapse`: a sudden rise or fall to another level. `cyclic`: levels that return. `no steady
+state`: any other changes.
+"""
 
 
 class Segment(Record):
@@ -500,7 +512,9 @@ class Regime(Record):
     """The levels of speed that one trial went through."""
 
     shape: Shape
-    settled: bool = Field(description="True if the trial kept its last level.")
+    settled: bool = Field(
+        description="True if the trial kept its last level long enough for this level to count as lasting."
+    )
     segments: list[Segment]
 
 

@@ -145,8 +145,10 @@ class Design:
 
     @property
     def statistics(self) -> Literal["drawn", "same", "once"]:
-        """How the planner's statistics of a copy of the data come about; `once` if no arm begins its trials with a
-        fresh copy. A plan may have changed `drawn` to `once`."""
+        """How the planner's statistics of a copy of the data are made. `drawn`: by an ANALYZE of its own for each
+        trial. `same`: from one sample, the same in all arms. `once`: when the data were loaded, also if no arm begins
+        its trials with a fresh copy. A plan may have changed `drawn` to `once`.
+        """
         return self.load.statistics if self.copying else "once"
 
     @cached_property
@@ -166,8 +168,9 @@ class Design:
 
     @property
     def arms_by_layouts(self) -> Counter[int]:
-        """How many arms have a given number of memory layouts, by this number. Such arms draw their layouts from one
-        list."""
+        """The number of arms that have the same number of memory layouts, by this number of layouts. These arms draw
+        their layouts from a common list.
+        """
         return Counter(self.layouts.values())
 
     @cached_property
@@ -194,8 +197,9 @@ class Design:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics that the study compares: those that it lists, followed by the metrics that it defines itself.
-        Prices of arms add the metric `transactions per cent`, and a promise adds `capacity`."""
+        """The metrics that the study compares: those that it lists, followed by the metrics that it defines itself. If
+        arms have prices, the metric `transactions per cent` is added; if the study searches for a capacity, `capacity`.
+        """
         kind, names = self.load.kind, self.load.kind.metrics(self.load, self.verdict.metrics)
         if own := [name for name in self.spec.own_metrics if name not in names]:
             names = [*(names or [kind.usual_metric(self.load)]), *own]
@@ -211,8 +215,9 @@ class Design:
 
     @property
     def families(self) -> int:
-        """The number of families of claims that share the error of 5%; 1 if each family has an error of 5% of its
-        own."""
+        """The number of families (groups of claims, such as those on speed or on failures) that share the error of 5%;
+        1 if each family has an error of 5% of its own.
+        """
         if self.verdict.error == "primary":
             return 1
         beside_the_primary = (
@@ -226,8 +231,10 @@ class Design:
 
     @property
     def claims(self) -> int:
-        """The largest number of claims that share the error of a look: the primary claims, those on further metrics, or
-        those on statements or queries. The more claims share the error, the more blocks the first look needs."""
+        """The largest number of claims that share the error of one look (interim analysis): the primary claims, those
+        on further metrics, or those on statements or queries. The more claims share the error, the more blocks are
+        needed before the first look can give a verdict.
+        """
         primary, families = max(1, len(self.servers) - 1), self.families
         secondary = (len(self.metrics) - 1) * primary
         comparisons = primary if families > 1 else 1
