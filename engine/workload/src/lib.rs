@@ -1,8 +1,9 @@
-//! The programs of clients: pgbench's scripts, sysbench's own tests, Lua scripts, order entry and recorded sessions, as
-//! [`Program`]s. Most of them use a server; sysbench's tests of the machine compute.
+//! What the clients of a load do next, as implementations of [`Program`]: pgbench's scripts, sysbench's own tests, Lua
+//! scripts, order entry, and recorded sessions. All of them send statements to a server, except sysbench's tests of the
+//! machine, which only compute.
 //!
-//! This crate does not know sockets, clocks or counts. A program answers with an [`Action`], and the event loop carries
-//! it out.
+//! This crate uses no sockets and no clocks, and counts no transactions. A program returns an [`Action`], and the event
+//! loop (crate `drive`) carries it out.
 
 pub mod host;
 pub mod lua;

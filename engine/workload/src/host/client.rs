@@ -1,20 +1,20 @@
-//! A client of one of sysbench's tests of the machine: a program that does the work of one thread.
+//! The client of one of sysbench's tests of the machine: a program that does the work of one of sysbench's threads.
 
 use crate::program::{AbortReason, Action, Fatal, Program, StagedActions};
 use ground::random::Random;
 
-/// The work of one thread.
+/// The work that a test of the machine does in one thread.
 pub trait Work: 'static {
-    /// Gets ready, once, before the first event.
+    /// Prepares the work once, before the first event.
     fn prepare(&mut self) -> Result<(), Fatal> {
         Ok(())
     }
 
-    /// Begins an event of the thread.
+    /// Begins another event.
     fn begin(&mut self);
 
-    /// Does the next part of the event, usually within a few hundredths of a second. Returns true if that was the last
-    /// part.
+    /// Does the next part of the event, which usually takes at most a few hundredths of a second. Returns true if the
+    /// event is complete.
     fn go_on(&mut self) -> bool;
 }
 
@@ -22,22 +22,22 @@ pub trait Work: 'static {
 pub struct HostClient<W> {
     work: W,
     stage: Stage,
-    /// The reason for which the client is aborted, once it is.
+    /// The reason for which the client has to be aborted; `None` as long as there is none.
     aborted: Option<AbortReason>,
 }
 
-/// The stage that a client has reached.
+/// What a client is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The client is before the load.
+    /// The load has not begun.
     Start,
     Event,
-    /// The client is between two events, or after the last one.
+    /// No event is in progress: the client is between two events, or after the last one.
     Idle,
 }
 
 impl<W: Work> HostClient<W> {
-    /// Makes a client that is not ready yet.
+    /// Makes a client that has not prepared its work yet.
     pub fn new(work: W) -> Self {
         Self { work, stage: Stage::Start, aborted: None }
     }
@@ -64,7 +64,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
         Action::End
     }
 
-    /// Drops an event that was begun although its planned start lies after the end of the load.
+    /// Drops an event that the client has begun although its scheduled start lies after the end of the load.
     fn stop(&mut self) {
         self.stage = Stage::Idle;
     }
@@ -74,7 +74,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
 mod tests {
     use super::*;
 
-    /// A work whose events have three parts.
+    /// Work whose events have three parts each.
     struct Counted {
         left: u32,
         is_broken: bool,

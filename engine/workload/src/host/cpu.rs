@@ -1,4 +1,4 @@
-//! `cpu`: an event tests each number below a limit for being prime, by dividing it.
+//! The test `cpu`: an event finds the prime numbers below a limit by trial division.
 
 use std::hint::black_box;
 
@@ -11,7 +11,8 @@ use crate::statistics::{Hooks, Introduction, Statistics};
 /// The first number that is tested.
 const FIRST: u64 = 3;
 
-/// Numbers that are tested without a pause: as many as an event has with the default limit.
+/// The number of candidates that are tested before the client returns to its event loop. With the default limit this is
+/// a whole event.
 const PART: u64 = 10_000;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -50,10 +51,10 @@ impl Hooks for Cpu {
     }
 }
 
-/// The search of one thread.
+/// The search for primes that one thread does.
 struct Primes {
     limit: u64,
-    /// The number that is tested next.
+    /// The number that will be tested next.
     next: u64,
     found: u64,
 }
@@ -72,7 +73,7 @@ impl Work for Primes {
     }
 }
 
-/// Tries all divisors up to the root.
+/// True if no number from 2 up to the square root divides `number`.
 fn is_prime(number: u64) -> bool {
     let root = (number as f64).sqrt() as u64;
     (2..=root).all(|divisor| !number.is_multiple_of(divisor))
@@ -82,7 +83,7 @@ fn is_prime(number: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the primes that an event finds below `limit`, and its parts.
+    /// Returns the number of primes below `limit` that an event finds, and the number of the event's parts.
     fn found(limit: u64) -> (u64, u64) {
         let mut primes = Primes { limit, next: 0, found: 0 };
         primes.begin();

@@ -1,4 +1,4 @@
-//! `memory`: an event reads or writes a block of memory, a machine word at a time.
+//! The test `memory`: an event reads or writes a block of memory, one machine word at a time.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use crate::statistics::{Hooks, Introduction, Statistics};
 use ground::c_numbers;
 use ground::random::Random;
 
-/// The size of a machine word, bytes.
+/// The size of a machine word in bytes.
 const WORD: u64 = size_of::<AtomicU64>() as u64;
 
-/// The number of words of a large block that an event reads or writes before the client returns to its event loop.
+/// The number of words of a block that a client reads or writes before it returns to its event loop. A large block
+/// takes several such parts.
 const PART: usize = 1 << 20;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The value that is written. It does not matter which value it is.
+/// The value that is written. Any other value would do as well.
 const CONTENT: u64 = 0x5555_5555_5555_5555;
 
-/// A block of memory that several threads may read and write at the same time. Relaxed loads and stores cost as much as
-/// those of plain memory, but the compiler does not merge them.
+/// A block of memory that several threads may read and write at the same time. Relaxed atomic accesses are as fast as
+/// ordinary ones, but the compiler does not merge them.
 type Words = Arc<Vec<AtomicU64>>;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -69,19 +70,19 @@ pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     };
     let threads = u64::try_from(settings.int("threads")).unwrap_or(1).max(1);
     let load = MachineLoad::new("memory", Memory { block, total, operation, scope }, work);
-    // As in sysbench, a total size of 0 is no limit.
+    // As in sysbench, a total size of 0 means that there is no limit.
     let events_each = (total > 0).then(|| total / block / threads);
     Ok(MachineLoad { events_each, obeys_events: false, ..load })
 }
 
-/// Reads the option `name` as a size in bytes; it is an error unless `is_valid` holds for the size.
+/// Reads the option `name` as a size in bytes. Fails if `is_valid` is false for the size.
 fn size(settings: &Settings, name: &str, is_valid: impl Fn(u64) -> bool) -> Result<u64, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let bytes = c_numbers::size(text).and_then(|bytes| u64::try_from(bytes).ok());
     bytes.filter(|bytes| is_valid(*bytes)).ok_or_else(|| invalid(name, text))
 }
 
-/// Returns the value that belongs to the word which the option `name` was given; any other word is an error.
+/// Returns the value that `words` assigns to the word given in the option `name`. Fails for any other word.
 fn choice<T, const N: usize>(settings: &Settings, name: &str, words: [(&str, T); N]) -> Result<T, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let found = words.into_iter().find(|(word, _)| *word == text);
@@ -92,10 +93,10 @@ fn invalid(name: &str, text: &str) -> Fatal {
     Fatal::new(format_args!("Invalid value for {name}: {text}"))
 }
 
-/// The memory that a thread uses.
+/// Which memory a thread uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// All threads use the same memory.
+    /// All threads use the same block.
     Global,
     Local,
 }
@@ -104,11 +105,11 @@ enum Scope {
 enum Operation {
     Read,
     Write,
-    /// The loop alone is run, without an access to memory.
+    /// Only the loop runs, without an access to memory.
     Nothing,
 }
 
-/// The values that the reports need; sizes are in bytes.
+/// The settings of the test that its reports contain. Sizes are in bytes.
 struct Memory {
     block: u64,
     total: u64,
@@ -162,17 +163,17 @@ impl Hooks for Memory {
     }
 }
 
-/// The work of one thread with its block.
+/// The work of one thread, with the block that it uses.
 struct Transfer {
     access: Access,
     words: Words,
-    /// Set if the block is the thread's own and still has to be made.
+    /// The size of a block for this thread alone, which is not allocated yet; otherwise `None`.
     own: Option<Own>,
-    /// The index in the block of the word at which the next part of the event begins.
+    /// The index of the word in the block at which the next part of the event begins.
     at: usize,
 }
 
-/// A block of this number of words that belongs to thread `client` alone.
+/// The size in words of a block that will belong to thread `client` alone.
 struct Own {
     words: u64,
     client: usize,
@@ -199,7 +200,7 @@ impl Work for Transfer {
     }
 }
 
-/// The way in which a block is read or written.
+/// How a thread accesses its block.
 struct Access {
     operation: Operation,
     is_random: bool,
@@ -207,7 +208,7 @@ struct Access {
 }
 
 impl Access {
-    /// Reads or writes the words of `range` in their order, or as many at random places of the whole block.
+    /// Reads or writes the words of `range` in their order, or as many words at random places of the whole block.
     fn part(&mut self, words: &[AtomicU64], range: std::ops::Range<usize>) {
         if self.is_random {
             let (random, size) = (&mut self.random, words.len() as f64);
@@ -220,7 +221,7 @@ impl Access {
     }
 }
 
-/// Does the operation at all `places`.
+/// Reads or writes the words at all `places`.
 #[inline(always)]
 fn operate<'a, P>(operation: Operation, places: impl Iterator<Item = P>, word: impl Fn(P) -> &'a AtomicU64) {
     match operation {
@@ -262,7 +263,7 @@ mod tests {
         let words = words(1000);
         access(Operation::Write, true).part(&words, 0..100);
         let reached = written(&words);
-        // Some are reached twice.
+        // Some words are chosen twice.
         assert!((80..=100).contains(&reached) && written(&words[100..]) > 50, "{reached}");
     }
 

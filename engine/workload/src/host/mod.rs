@@ -1,8 +1,8 @@
-//! sysbench's tests of the machine: `cpu`, `memory`, `threads` and `mutex`. Their events compute in the thread that
-//! runs them, and no server takes part.
+//! sysbench's tests of the machine: `cpu`, `memory`, `threads` and `mutex`. Their events only compute, in the thread of
+//! the client, and use no server.
 //!
-//! An event takes as long as the machine needs for it. So a client does it in parts and returns to its event loop
-//! between them, and a run can end in the middle of a long event.
+//! An event takes as long as the machine needs. So that a run can end in the middle of a long event, a client does an
+//! event in parts and returns to its event loop after each part.
 
 mod client;
 mod cpu;
@@ -19,13 +19,13 @@ use crate::settings::{OptionSpec, Settings};
 /// A test of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineTest {
-    /// The name of the test, as messages have it.
+    /// The name of the test in messages.
     pub name: &'static str,
     /// The description of the test in the help.
     pub description: &'static str,
-    /// The options in the order of the test's own help.
+    /// The function that returns the test's options, in the order in which its help lists them.
     pub options: fn() -> Vec<OptionSpec>,
-    /// The function that reads the options. Its error is sysbench's message on a wrong value.
+    /// The function that makes the load from the options' values. Its error is sysbench's message about a wrong value.
     pub load: fn(&Settings) -> Result<MachineLoad, Fatal>,
 }
 
@@ -57,7 +57,8 @@ mod tests {
     use super::*;
     use crate::settings::OptionValue;
 
-    /// Returns the load of the test `name` with two threads, in which one option is not at its default.
+    /// Returns the load of the test `name` with two threads, where `option` has the given value and all others their
+    /// defaults.
     fn loaded(name: &str, option: &str, value: OptionValue) -> Result<MachineLoad, String> {
         let test = find(name).unwrap();
         let mut settings = Settings::default();
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn each_thread_has_its_part_of_the_total_size_or_one_event() {
         let sized = |text: &str| loaded("memory", "memory_total_size", OptionValue::Size(text.to_owned())).unwrap();
-        // Of 1 KiB each, for two threads.
+        // The total sizes are divided into blocks of 1 KiB for two threads.
         let limits = ["0", "1K", "7K", "1M"].map(|text| sized(text).events_each);
         assert_eq!(limits, [None, Some(0), Some(3), Some(512)]);
         assert!(!sized("1M").obeys_events);

@@ -1,4 +1,5 @@
-//! `mutex`: each thread has one event, which takes locks at random from an array, with a loop before each of them.
+//! The test `mutex`: each thread runs one event, which takes randomly chosen locks of an array and runs an empty loop
+//! before each of them.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,8 @@ use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
 use ground::random::Random;
 
-/// The number of loop steps, those that take locks included, that an event does before the client returns to its event
-/// loop.
+/// The number of steps that an event does before the client returns to its event loop. Taking a lock counts as a step,
+/// and so does a round of the empty loop.
 const PART: u64 = 10_000_000;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -48,14 +49,15 @@ impl Hooks for Mutexes {
     }
 }
 
-/// The state that all threads share.
+/// The locks and the counter that all threads share.
 struct Shared {
     locks: Vec<Apart>,
-    /// The number of locks taken so far, roughly: threads with different locks may overwrite each other's count.
+    /// The approximate number of locks taken so far. Threads that hold different locks may overwrite each other's
+    /// update.
     counter: AtomicU64,
 }
 
-/// A lock that has no cache line in common with its neighbours.
+/// A lock that shares no cache line with its neighbours in the array.
 #[derive(Default)]
 #[repr(align(256))]
 struct Apart(Mutex<()>);
@@ -66,9 +68,9 @@ struct Locking {
     random: Random,
     /// The number of locks that an event takes.
     locks_each: u64,
-    /// The number of steps of the loop before each lock.
+    /// The number of rounds of the empty loop before each lock.
     loops: u64,
-    /// The number of locks that this event has still to take.
+    /// The number of locks that the current event still has to take.
     left: u64,
 }
 
@@ -98,7 +100,7 @@ impl Work for Locking {
 mod tests {
     use super::*;
 
-    /// Returns the number of locks that an event takes, and the number of its parts.
+    /// Runs an event. Returns the number of locks that it took, and the number of its parts.
     fn done(locks_each: u64, loops: u64) -> (u64, u64) {
         let locks = (0..4).map(|_| Apart::default()).collect();
         let shared = Arc::new(Shared { locks, counter: AtomicU64::new(0) });

@@ -1,5 +1,5 @@
-//! `threads`: an event takes a lock, yields the processor and releases the lock, many times. Successive events use the
-//! locks round-robin, so that threads compete for them.
+//! The test `threads`: many times, an event takes a lock, yields the processor and releases the lock. Successive events
+//! use the locks in turn, so that threads compete for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
 
-/// The number of locks that are taken without a pause: as many as an event takes by default.
+/// The number of times that an event takes its lock before the client returns to its event loop. By default this is a
+/// whole event.
 const PART: u64 = 1000;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -51,13 +52,13 @@ impl Hooks for Threads {
 /// The work of one thread.
 struct Yields {
     locks: Arc<Vec<Mutex<()>>>,
-    /// The number of events that all threads have begun.
+    /// The number of events that all threads together have begun.
     events: Arc<AtomicUsize>,
-    /// The number of yields of an event.
+    /// The number of times that an event takes its lock and yields.
     yields: u64,
-    /// The lock of this event.
+    /// The index of the lock that the current event uses.
     lock: usize,
-    /// The number of yields that this event has still to do.
+    /// The number of times that the current event still has to take its lock and yield.
     left: u64,
 }
 

@@ -1,6 +1,6 @@
-//! A Lua state of the main thread, which belongs to no client of the load: it runs the script's top level, calls
-//! `init`, `done` or hooks, and executes a command. What the script asks of the server is carried out by the state's
-//! own executor.
+//! A Lua state of the main thread, which belongs to no client of the load. It runs the script's top level, calls
+//! `init`, `done` or report hooks, and executes a command. The state has an executor of its own, which sends the
+//! script's statements to the server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct MainState {
 }
 
 impl MainState {
-    /// Makes the state of thread `tid`, and runs the script's top level in it.
+    /// Makes a state in which the script sees `tid` as its thread number, and runs the script's top level in it.
     pub fn begin(shared: &Arc<SharedStates>, tid: usize, executor: Box<dyn Executor>) -> Result<Self, Fatal> {
         let state = LuaState::new(shared, tid).map_err(broken)?;
         let chunk = &shared.chunk;
@@ -42,7 +42,8 @@ impl MainState {
         self.client.state()
     }
 
-    /// Calls a function of the script, which messages name `name`. Returns why it failed, if it did.
+    /// Calls a function of the script. `name` is its name in messages. Returns the reason for which the function
+    /// failed; `None` if it succeeded.
     pub fn call(&mut self, name: &str, function: Value, argument: impl IntoLua) -> Result<Option<String>, Fatal> {
         let life = self.state().function("call").and_then(|call| call.call((name, function, argument)));
         life.and_then(|life| self.client.live(life)).map_err(broken)?;
@@ -57,8 +58,8 @@ impl MainState {
         self.live()?.map_or(Ok(()), |failure| Err(Fatal::new(failure)))
     }
 
-    /// Carries out the requests of the script's coroutine until the coroutine ends. It gets no events to run. Returns
-    /// the reason for which the coroutine failed, if it did.
+    /// Carries out the requests of the script's coroutine until the coroutine ends. The coroutine gets no events to
+    /// run. Returns the reason for which it failed; `None` if it succeeded.
     fn live(&mut self) -> Result<Option<String>, Fatal> {
         let before = self.client.counters();
         let mut ended = Ok(());

@@ -1,5 +1,5 @@
-//! A client of a Lua script. The script runs as one coroutine, called the client's life; the client's program carries
-//! out the requests that the coroutine yields.
+//! A client of a Lua script. The script runs as one coroutine, which is called the client's life. The coroutine yields
+//! requests, and the client's program carries them out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,63 +24,63 @@ use wire::error::ConnectionError;
 use wire::value::Value;
 use wire::{Answered, QueryKind, Rows};
 
-/// The part of a script that its clients run.
+/// What the clients of a script run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The clients run one event after another.
+    /// One event of the script after another.
     Events,
-    /// All clients execute this command, and nothing before or after it.
+    /// Only this command of the script.
     Command(String),
 }
 
 /// A client of a script.
 pub struct LuaClient {
     life: Thread,
-    /// The Lua state. It must not be dropped before the coroutine `life`, which is part of it.
+    /// The client's Lua state. It must not be dropped before the coroutine `life`, which belongs to it.
     state: LuaState,
-    /// The client's generator; `None` while the thread has it, if the caller has lent the thread one.
+    /// The client's random generator. While the script runs, the generator is lent to the thread, and this field is
+    /// `None`. Clients outside of a load have none.
     generator: Option<Generator>,
     counters: Counters,
-    /// The data that all states of the script share, if this is a client of a load, which then also reports what states
-    /// of the main thread have counted; otherwise `None`.
+    /// The data that all states of the script share. It is `None` for a client outside of a load. A client of a load
+    /// also reports to the event loop what the states of the main thread have counted.
     shared: Option<Arc<SharedStates>>,
-    /// True if the last action was a query that counts as one of the load.
+    /// True if the last action was a query that counts as a statement of the load.
     asks: bool,
-    /// Marks what a command makes, if that is wanted.
+    /// Marks the objects that a command makes (`--mark-by`); `None` without that option.
     marking: Option<Marking>,
     /// The answer that the coroutine gets when it is resumed.
     answer: Answer,
-    /// A request of the coroutine that is carried out after other actions, such as the end of the transaction before
-    /// it.
+    /// A request of the coroutine that has to wait for another action, such as the end of the previous transaction.
     waiting: Option<CoroutineRequest>,
-    /// True if the event loop has granted another transaction, false if it has refused one; `None` if it has done
-    /// neither since the last transaction.
+    /// The event loop's answer to the question whether another transaction follows: true if it does, false if the load
+    /// is over. `None` if the event loop has not answered since the last transaction.
     granted: Option<bool>,
-    /// True if the next transaction begins at once, should the current one end with the query that is under way.
+    /// True if the next transaction would begin at once if the current one ended with the query in progress.
     goes_on: bool,
-    /// True if the current transaction must end before the waiting request is carried out; and true (`has_begun`) if
-    /// that request belongs to the next transaction.
+    /// True if the current transaction must end before the waiting request is carried out. `has_begun` is true if that
+    /// request belongs to the next transaction.
     has_ended: bool,
     has_begun: bool,
     is_stopped: bool,
-    /// The connection in use.
+    /// The number of the connection in use.
     current: Option<usize>,
-    /// The prepared statements, by the numbers that the prelude gives them. A number is never used twice, because a
-    /// connection uses it to remember which statements it has prepared.
+    /// The prepared statements, by the numbers that the prelude has assigned. A number is never assigned twice, because
+    /// a connection remembers by the numbers which statements it has prepared.
     statements: BTreeMap<usize, Prepared>,
-    /// The last query's text, and the last execution's values.
+    /// The text of the last query. `values` has the values of the last execution of a prepared statement.
     text: String,
     values: Vec<Value>,
-    /// The buffer for bytes that come from Lua.
+    /// A buffer for texts that come from Lua.
     bytes: Vec<u8>,
-    /// The reason for which the client is aborted, once it is.
+    /// The reason for which the client is aborted. It has a meaning only if the client is aborted.
     aborted: AbortReason,
-    /// The message with which the coroutine ended, if it failed.
+    /// The message with which the coroutine failed; `None` if it has not failed.
     failure: Option<String>,
 }
 
 impl LuaClient {
-    /// Makes client `tid` of a script.
+    /// Makes a client that sees `tid` as its thread number.
     pub fn new(shared: &Arc<SharedStates>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
@@ -94,12 +94,12 @@ impl LuaClient {
         Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })
     }
 
-    /// Makes the client mark what its statements make, if the options name a query for that.
+    /// If `--mark-by` was given, makes the client mark the objects that its statements make.
     pub fn mark_by(&mut self, shared: &SharedStates) {
         self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }
 
-    /// Makes a client outside of a load, whose coroutine in `state` runs `function`.
+    /// Makes a client outside of a load. Its coroutine runs `function` in `state`.
     pub fn living(state: LuaState, function: Function) -> mlua::Result<Self> {
         Ok(Self {
             life: state.lua.create_thread(function)?,
@@ -126,34 +126,34 @@ impl LuaClient {
         })
     }
 
-    /// Replaces the coroutine by a new one that runs `function`, which gets no events.
+    /// Replaces the coroutine by a new one that runs `function` and gets no events.
     pub fn live(&mut self, function: Function) -> mlua::Result<()> {
         self.life = self.state.lua.create_thread(function)?;
         (self.waiting, self.answer, self.failure) = (None, Answer::Nothing, None);
         Ok(())
     }
 
-    /// Returns true if the client's coroutine has ended.
+    /// True if the client's coroutine has ended.
     pub fn is_finished(&self) -> bool {
         self.waiting == Some(CoroutineRequest::Finished)
     }
 
-    /// Returns the reason for which the coroutine, which has ended, failed; `None` if it did not fail.
+    /// Returns the message with which the coroutine failed; `None` if it has succeeded. The coroutine must have ended.
     pub fn failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Returns the Lua state in which the client lives.
+    /// Returns the client's Lua state.
     pub fn state(&self) -> &LuaState {
         &self.state
     }
 
-    /// Returns the client's counts since it began.
+    /// Returns what the client has counted since it began.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Resumes the coroutine with the last answer, and returns its next request.
+    /// Resumes the coroutine with the last answer, and returns the coroutine's next request.
     fn resume(&mut self) -> CoroutineRequest {
         let has_generator = self.generator.is_some();
         if has_generator {
@@ -215,7 +215,7 @@ impl LuaClient {
                 CoroutineRequest::Prepare { connection, statement }
             }
             RequestKind::Close => {
-                // As in sysbench, the server keeps the statement.
+                // Only the client forgets the statement. As in sysbench, the server keeps it.
                 self.statements.remove(&slate.statement());
                 CoroutineRequest::Nothing
             }
@@ -238,17 +238,17 @@ impl LuaClient {
         })
     }
 
-    /// Returns the table with those arguments of a request that do not fit on the slate.
+    /// Returns the Lua table with the arguments of a request that do not fit on the slate.
     fn arguments(&self) -> mlua::Result<Table> {
         self.state.native.raw_get("arguments")
     }
 
-    /// Returns the argument of a request that has a single one in the table.
+    /// Returns the argument of a request that has exactly one argument in the table.
     fn argument<T: FromLua>(&self) -> mlua::Result<T> {
         self.arguments()?.raw_get(1)
     }
 
-    /// Takes a query's text over, up to a zero, as C does.
+    /// Takes over the text of a query. As in C, the text ends at its first zero byte.
     fn take_query(&mut self) -> mlua::Result<CoroutineRequest> {
         let connection = self.state.slate.connection();
         self.bytes.clear();
@@ -265,7 +265,8 @@ impl LuaClient {
         Ok(CoroutineRequest::Query { connection })
     }
 
-    /// Returns the action with a statement, if the statement exists.
+    /// Returns the action that `act` makes for a prepared statement. If the statement does not exist, the transaction
+    /// ends.
     fn with_statement<'a>(
         &'a self,
         number: usize,
@@ -274,7 +275,8 @@ impl LuaClient {
         self.statements.get(&number).map_or(Action::End, |prepared| act(&self.values, prepared))
     }
 
-    /// Returns true if a transaction begins before this statement, so that what the statement makes is marked in it.
+    /// True if BEGIN has to be sent before this statement, so that the objects that it makes can be marked in the same
+    /// transaction.
     fn begins_marking(&mut self, request: CoroutineRequest) -> bool {
         let (connection, text) = match request {
             CoroutineRequest::Query { connection } => (connection, self.text.as_bytes()),
@@ -287,7 +289,7 @@ impl LuaClient {
         self.marking.as_mut().is_some_and(|marking| marking.begin(request, connection, text))
     }
 
-    /// Keeps the rows and columns that the script may fetch, and returns the answer.
+    /// Keeps the rows and columns that the script may fetch, and returns the answer for the coroutine.
     fn done(&mut self, answered: &Answered) -> Answer {
         if let Some(number) = self.current {
             self.state.fetched.borrow_mut().keep(number, answered);
@@ -422,7 +424,7 @@ impl Program<StagedActions> for LuaClient {
     }
 
     fn foresee(&mut self, begins: bool) {
-        // A transaction that the script has not begun does not end.
+        // Only a transaction that the script has begun ends with a query.
         self.goes_on = begins && self.granted.is_none();
     }
 
@@ -459,7 +461,7 @@ impl Program<StagedActions> for LuaClient {
     }
 }
 
-/// Stores a parameter's value as Lua has given it.
+/// Stores a value of a parameter as Lua has passed it.
 fn take_value(value: &mut Value, given: &LuaValue) {
     match given {
         LuaValue::Integer(number) => *value = Value::Int(*number),

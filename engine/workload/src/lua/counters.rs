@@ -1,5 +1,5 @@
-//! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`: those of the client whose coroutine
-//! runs.
+//! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`. They are the counters of the client
+//! whose coroutine is running.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::program::Management;
 use crate::queries::Queries;
 use wire::QueryKind;
 
-/// A counter, by its number in sysbench.
+/// The counters of sysbench. The value of a variant is the counter's number in sysbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     Other,
@@ -32,7 +32,7 @@ impl From<QueryKind> for Counter {
     }
 }
 
-/// The counts of a client since it began, by the counters' numbers.
+/// What a client has counted since it began. The index is the counter's number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters([u64; 6]);
 
@@ -41,23 +41,24 @@ thread_local! {
 }
 
 impl Counters {
-    /// Adds one to a counter for something that the event loop counts too.
+    /// Adds one to a counter, for a statement or an event that the event loop counts too.
     pub fn add(&mut self, counter: Counter) {
         self.0[counter as usize] += 1;
     }
 
-    /// Shows the counters to the script that is about to run.
+    /// Makes the counters accessible to the script that is about to run in this thread.
     pub fn lend(&self) {
         CURRENT.set(*self);
     }
 
-    /// Takes the counters over from the script; returns what the script itself has added to them, if anything.
+    /// Takes the counters back after the script has run. Returns what the script itself has added to them; `None` if it
+    /// has added nothing.
     pub fn take_back(&mut self) -> Option<Management> {
         let before = std::mem::replace(self, CURRENT.get());
         self.since(&before)
     }
 
-    /// Returns the counts since `before`, if there are any.
+    /// Returns what was counted since `before`; `None` if nothing was counted.
     pub fn since(&self, before: &Self) -> Option<Management> {
         if self == before {
             return None;
@@ -68,7 +69,7 @@ impl Counters {
     }
 }
 
-/// The counts of states of the main thread that no client has reported to the event loop yet.
+/// What the states of the main thread have counted and no client has reported to the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,
@@ -76,7 +77,7 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// Adds what a state has counted since `before`.
+    /// Adds the difference between a state's counters and its earlier counters `before`.
     pub fn add(&self, counters: &Counters, before: &Counters) {
         let Some(Management::Count { queries, events }) = counters.since(before) else { return };
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,8 +86,8 @@ impl Uncounted {
         self.is_some.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the counts as a step for a client, which reports them to the event loop, and sets them to zero; `None`
-    /// if nothing was counted.
+    /// Returns the counts as a step with which a client reports them to the event loop, and sets the counts to zero.
+    /// Returns `None` if nothing was counted.
     pub fn take(&self) -> Option<Management> {
         if !self.is_some.load(Ordering::Relaxed) {
             return None;
@@ -98,7 +99,8 @@ impl Uncounted {
     }
 }
 
-/// Implements sysbench's `sb_counter_inc`. A client counts for itself, whichever thread the script names.
+/// Implements sysbench's C function `sb_counter_inc`. It always increments the counter of the client that calls it,
+/// even if the script names another thread.
 extern "C" fn increment(_thread: i32, counter: u32) {
     let mut counters = CURRENT.get();
     if let Some(count) = counters.0.get_mut(counter as usize) {
@@ -112,7 +114,7 @@ extern "C" fn value(_thread: i32, counter: u32) -> u64 {
     CURRENT.get().0.get(counter as usize).copied().unwrap_or(0)
 }
 
-/// Returns the C functions of counters.
+/// Returns the C functions for the counters.
 pub fn c_functions() -> [CFunction; 2] {
     [
         ("sb_counter_inc", "void (*)(int, sb_counter_type)", increment as *const () as usize),

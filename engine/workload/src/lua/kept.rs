@@ -1,22 +1,23 @@
-//! The data that is kept for a client: the statements that it has prepared, and the server's answers, from which
-//! scripts fetch rows.
+//! What is kept for the client of a script: its prepared statements, and the server's answers from which the script
+//! fetches rows.
 
 use std::collections::BTreeMap;
 
 use wire::Answered;
 use wire::statement::{Hole, Statement};
 
-/// A statement that a client has prepared.
+/// A statement that a script has prepared.
 pub struct Prepared {
     pub statement: Statement,
     /// The text of the statement, as the script wrote it.
     pub text: Vec<u8>,
-    /// The number of values that the statement takes.
+    /// The number of parameters of the statement.
     pub holes: usize,
 }
 
 impl Prepared {
-    /// Makes a statement in whose text a question mark stands for each parameter; `types` are OIDs.
+    /// Makes a statement from a text with a question mark for each parameter. `types` are the OIDs of the parameters'
+    /// types.
     pub fn new(number: usize, text: &[u8], types: &[u32]) -> Self {
         let pieces: Vec<Vec<u8>> = text.split(|byte| *byte == b'?').map(<[u8]>::to_vec).collect();
         let holes = pieces.len() - 1;
@@ -26,7 +27,7 @@ impl Prepared {
     }
 }
 
-/// The rows and columns of the last answer on each connection. They are kept up to the connection's next query.
+/// The rows and columns of the last answer on each connection. An answer is kept until the connection's next query.
 #[derive(Default)]
 pub struct Fetched {
     connections: BTreeMap<usize, Kept>,
@@ -36,12 +37,12 @@ pub struct Fetched {
 struct Kept {
     /// The rows as DataRow messages.
     rows: Vec<u8>,
-    /// The body of a RowDescription.
+    /// The body of the RowDescription message.
     columns: Vec<u8>,
 }
 
 impl Fetched {
-    /// Keeps an answer in place of the connection's former one.
+    /// Replaces the kept answer of a connection.
     pub fn keep(&mut self, connection: usize, answered: &Answered) {
         let kept = self.connections.entry(connection).or_default();
         kept.rows.clear();
@@ -52,7 +53,7 @@ impl Fetched {
         }
     }
 
-    /// Removes the answer of a connection that is closed.
+    /// Removes the kept answer of a connection that was closed.
     pub fn forget(&mut self, connection: usize) {
         self.connections.remove(&connection);
     }

@@ -1,5 +1,6 @@
-//! Marks what a script's command makes: each statement that may make something runs in one transaction with the
-//! statements that mark it, so that no mark is missing where the engine ends, and nothing of another session gets one.
+//! Marks the objects that a script's command makes. A statement that may make an object runs in one transaction with
+//! the statements that mark the object. So no mark is missing if the engine ends early, and objects of other sessions
+//! get no mark.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use super::request::{Answer, CoroutineRequest};
 use crate::program::ActionResult;
 use wire::Answered;
 
-/// Statements that make nothing by themselves, by their first word.
+/// The first words of statements that make no objects.
 const MAKE_NOTHING: &[&str] = &[
     "abort",
     "alter",
@@ -47,50 +48,51 @@ const MAKE_NOTHING: &[&str] = &[
     "vacuum",
 ];
 
-/// SQLSTATEs of statements that no transaction may contain, such as CREATE INDEX CONCURRENTLY and a CALL that commits.
+/// The SQLSTATEs with which the server rejects statements that cannot run in a transaction block, such as CREATE INDEX
+/// CONCURRENTLY or a CALL that commits.
 const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
 
-/// The reason for which a text that ends the transaction around it is refused.
+/// The error for a text that ends the transaction around it.
 const ENDS_ITSELF: &str = "the text commits by itself, so that pgtrial could not mark what it makes and will never drop \
                            it; send BEGIN and COMMIT as statements of their own";
 
-/// The step that is next for a statement and its marks.
+/// What is sent next, while a statement is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No statement is under way.
+    /// Nothing: no statement is being marked.
     Idle,
     Begin,
-    /// The next step is the statement itself.
+    /// The script's statement.
     Statement,
-    /// The next step is the query that returns the statements that mark.
+    /// The query of `--mark-by`, which returns the marking statements.
     Ask,
     Mark,
     Commit,
-    /// The next step ends the transaction after a failure.
+    /// ROLLBACK after a failure.
     Rollback,
-    /// The script's statement is sent once more, now without a transaction around it.
+    /// The script's statement once more, now without a transaction around it.
     Alone,
 }
 
-/// The marking of what the statements of one client make.
+/// Marks the objects that the statements of one client make.
 pub struct Marking {
-    /// The query that returns, as its one value, the statements that mark what the transaction has made.
+    /// The query of `--mark-by`. It returns one value: the statements that mark what the current transaction has made.
     query: String,
     stage: Stage,
-    /// The statement that is marked.
+    /// The request for the script's statement that is being marked.
     request: CoroutineRequest,
-    /// True if the marking has begun the transaction around the script's statement, false if the script has.
+    /// True if this type has begun the transaction around the script's statement; false if the script has begun it.
     is_own: bool,
-    /// The connections in transactions that the script has begun.
+    /// The connections on which the script has begun a transaction.
     open: BTreeSet<usize>,
-    /// The statements that mark.
+    /// The marking statements that the query of `--mark-by` has returned.
     marks: String,
-    /// The answer that the script gets when the marking is complete.
+    /// The answer that the script gets after its statement was marked.
     answer: Answer,
 }
 
 impl Marking {
-    /// Marks by the statements that `query` returns.
+    /// Makes a marking with the given query of `--mark-by`.
     pub fn new(query: String) -> Self {
         Self {
             query,
@@ -103,7 +105,7 @@ impl Marking {
         }
     }
 
-    /// Begins the marking of the script's next statement, whose text is given. Returns true if BEGIN must be sent
+    /// Begins to mark the script's next statement, if its `text` may make objects. Returns true if BEGIN must be sent
     /// before the statement.
     pub fn begin(&mut self, request: CoroutineRequest, connection: usize, text: &[u8]) -> bool {
         if self.stage != Stage::Idle || !may_make(text) {
@@ -115,8 +117,8 @@ impl Marking {
         self.is_own
     }
 
-    /// Returns the next statement that surrounds the script's own (BEGIN, the query for the marks, the marks, COMMIT or
-    /// ROLLBACK); `None` if the script's statement is next.
+    /// Returns the text to send next around the script's statement: BEGIN, the query of `--mark-by`, the marking
+    /// statements, COMMIT or ROLLBACK. Returns `None` if the script's own statement comes next.
     pub fn text(&self) -> Option<&str> {
         Some(match self.stage {
             Stage::Begin => "BEGIN",
@@ -128,8 +130,8 @@ impl Marking {
         })
     }
 
-    /// Takes the result of the script's statement and the script's answer. Returns the answer at once if no further
-    /// statement, such as one that marks, has to be sent before the script gets it.
+    /// Processes the result of the script's statement. `answer` is the script's answer: it is returned if nothing else
+    /// has to be sent first, and is kept otherwise, until the marking is complete.
     pub fn take_answer(
         &mut self,
         connection: Option<usize>,
@@ -153,8 +155,8 @@ impl Marking {
         None
     }
 
-    /// Takes the result of the statement that [`Marking::text`] returned. Returns the answer for the script if that
-    /// statement was the last one, and the request with the script's own statement if that must be sent next.
+    /// Processes the result of the text that [`Marking::text`] returned. Returns the answer for the script if the
+    /// marking is complete, and the script's request if its statement has to be sent next.
     pub fn complete(&mut self, result: &ActionResult<'_>) -> (Option<Answer>, Option<CoroutineRequest>) {
         let failed = match result {
             ActionResult::Done(_) => None,
@@ -187,8 +189,8 @@ impl Marking {
         }
     }
 
-    /// Handles a failure of the marking statements, or of the transaction around them: the script is told that its own
-    /// statement has failed.
+    /// Handles a failure of the marking statements or of the transaction around them. The script gets `answer`, as if
+    /// its own statement had failed.
     fn fail(&mut self, answer: Answer, is_connected: bool) -> (Option<Answer>, Option<CoroutineRequest>) {
         let rolls_back = self.is_own && is_connected && matches!(self.stage, Stage::Ask | Stage::Mark);
         if rolls_back {
@@ -199,7 +201,8 @@ impl Marking {
         (Some(answer), None)
     }
 
-    /// Notes whether a connection is in a transaction that the script has begun. A failure does not end it.
+    /// Records whether a connection is now in a transaction that the script has begun. A failed statement does not end
+    /// such a transaction.
     fn note(&mut self, connection: Option<usize>, result: &ActionResult<'_>) {
         let Some(number) = connection else { return };
         match result {
@@ -210,8 +213,7 @@ impl Marking {
     }
 }
 
-/// Returns true if a text may make something: if it has several statements, or does not begin with a word that makes
-/// nothing.
+/// True if a text may make objects: it has several statements, or its first word is not in [`MAKE_NOTHING`].
 fn may_make(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
@@ -223,10 +225,12 @@ fn needs_no_transaction(answer: &Answer) -> bool {
     matches!(answer, Answer::Failed { sqlstate, .. } if NEED_NO_TRANSACTION.contains(&sqlstate.as_str()))
 }
 
-/// Returns the one value of the answer; empty if it is null or there is none, `None` if it is not UTF-8.
+/// Returns the only value of the query's result. Returns an empty text if the value is NULL or there is no row, and
+/// `None` if the value is not UTF-8.
 fn marks_in(result: &ActionResult<'_>) -> Option<String> {
     let ActionResult::Done(Answered { data, .. }) = result else { return Some(String::new()) };
-    // A DataRow: its type and length, the number of values, and of the first one the length and the bytes.
+    // A DataRow message has its type and length, the number of values, and then the length and bytes of the first
+    // value.
     let length = data.get(7..11).and_then(|length| length.try_into().ok()).map_or(-1, i32::from_be_bytes);
     let end = usize::try_from(length).map_or(11, |length| 11 + length);
     String::from_utf8(data.get(11..end).unwrap_or_default().to_vec()).ok()

@@ -1,7 +1,7 @@
-//! Scripts for sysbench: Lua on LuaJIT. Each client has a Lua state of its own, in which the script runs as one
-//! coroutine, the client's life. When the script needs the server or the event loop, the coroutine yields a request
-//! ([`client`]). The scripting interface itself is written in Lua (`prelude/`), on top of a few native functions
-//! ([`natives`]).
+//! Lua scripts written for sysbench, on LuaJIT. Each client has a Lua state of its own, in which the script runs as one
+//! coroutine, called the client's life. When the script needs the server or the event loop, the coroutine yields a
+//! request ([`client`]). Most of the scripting interface is written in Lua (`prelude/`), on top of a few native
+//! functions ([`natives`]).
 
 mod alone;
 mod client;

@@ -1,5 +1,5 @@
-//! The parts of the prelude that are made in Rust: the kinds of requests, native functions, the options, and the tables
-//! that scripts find when they start.
+//! The parts of the prelude that are written in Rust: the kinds of requests, the native functions, the options, and the
+//! tables that scripts find when they start.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -20,13 +20,14 @@ use super::{counters, random, search};
 use crate::sb_rand;
 use crate::settings::OptionValue;
 
-/// The version of sysbench whose interface scripts find.
+/// The version of sysbench whose interface scripts get.
 const VERSION: &str = "1.0.20";
 
-/// Modules of sysbench that scripts require, where no file of that name is found.
+/// Modules of sysbench that scripts may require. They are used if no file of that name is found.
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
 
-/// The kinds of requests. In Lua they are light userdata, which no script can make: the index here plus 1.
+/// The kinds of requests. In Lua, a kind is a light userdata with its index here plus 1, because scripts cannot make
+/// such values themselves.
 const REQUESTS: [(&str, RequestKind); 16] = [
     ("connect", RequestKind::Connect),
     ("reconnect", RequestKind::Reconnect),
@@ -46,25 +47,25 @@ const REQUESTS: [(&str, RequestKind); 16] = [
     ("sleep", RequestKind::Sleep),
 ];
 
-/// Returns the kind of the request that begins with `value`, if it is one.
+/// Returns the kind of request that `value` stands for; `None` if `value` is something else.
 pub fn request_kind(value: &Value) -> Option<RequestKind> {
     let Value::LightUserData(LightUserData(number)) = value else { return None };
     REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
 
-/// The data that native functions use: the data that all states share, and the rows that the server has returned to
-/// this state's client.
+/// The data that native functions can use: the data that all states share, and the rows that the server has returned to
+/// the client of this state.
 #[derive(Clone)]
 struct Reach {
     shared: Arc<SharedStates>,
     fetched: Rc<RefCell<Fetched>>,
 }
 
-/// A native function: its name in the prelude, and how it is made.
+/// A native function: its name in the prelude, and the Rust function that makes it.
 type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
 
-/// The native functions that the prelude calls. Those that it calls through `ffi` are in [`random`] and
-/// [`counters`].
+/// The native functions that the prelude calls as Lua functions. The functions that it calls through `ffi` are in
+/// [`random`] and [`counters`].
 const NATIVES: [Native; 10] = [
     ("rand_string", |lua, _| lua.create_function(rand_string)),
     ("rand_varstring", |lua, _| lua.create_function(rand_varstring)),
@@ -97,7 +98,7 @@ const NATIVES: [Native; 10] = [
     ("export_options", |lua, reach| lua.create_function(move |lua, ()| export_options(lua, &reach.shared))),
 ];
 
-/// Fills a new state; returns the table that only the prelude sees.
+/// Adds all natives to a new state. Returns the table that only the prelude sees.
 pub fn install(
     lua: &Lua,
     shared: &Arc<SharedStates>,
@@ -138,7 +139,7 @@ fn set_paths(lua: &Lua) -> mlua::Result<()> {
     package.set("cpath", text_to_lua(lua, &library_path)?)
 }
 
-/// Makes the global table `sysbench` without its functions, which the prelude adds.
+/// Makes the global table `sysbench` without its functions. The prelude adds the functions.
 fn sysbench(lua: &Lua, shared: &SharedStates, tid: usize) -> mlua::Result<Table> {
     let invocation = &shared.invocation;
     let argv = invocation.argv.iter().map(String::as_str).enumerate();
@@ -167,7 +168,8 @@ fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> 
     lua.create_string(text)
 }
 
-/// Returns the file of a module; without one nil, and the files that were tried, in Lua's words.
+/// Returns the file of a module. If there is no such file, returns nil and a list of the files that were tried, in
+/// Lua's wording.
 fn find_module(lua: &Lua, (name, path): (LuaString, LuaString)) -> mlua::Result<(Option<LuaString>, LuaString)> {
     let mut tried = Vec::new();
     for file in search::candidates(&name.as_bytes(), &path.as_bytes()) {
@@ -183,8 +185,8 @@ fn path_of(file: &LuaString) -> PathBuf {
     OsStr::from_bytes(&file.as_bytes()).into()
 }
 
-/// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5,
-/// except those that would hide a function.
+/// Sets `sysbench.opt` to the chosen options. If a script declares no options, it also gets them as global variables,
+/// as in sysbench 0.5, except options whose names would hide a function.
 fn export_options(lua: &Lua, shared: &SharedStates) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench: Table = globals.get("sysbench")?;
@@ -216,7 +218,7 @@ fn lua_value(lua: &Lua, value: &OptionValue) -> mlua::Result<Value> {
     }
 }
 
-/// Returns a text of an option as a Lua string, byte by byte.
+/// Returns the bytes of an option's text as a Lua string.
 fn text_to_lua(lua: &Lua, text: &str) -> mlua::Result<Value> {
     lua.create_string(ground::text::bytes(text))?.into_lua(lua)
 }

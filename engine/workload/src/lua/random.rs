@@ -1,5 +1,5 @@
-//! The random functions that scripts call through LuaJIT's `ffi`. They draw from a thread-local generator: that of the
-//! client whose coroutine runs.
+//! The random functions that scripts call through LuaJIT's `ffi`. They draw from a thread-local generator, which
+//! belongs to the client whose coroutine is running.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ thread_local! {
     static CURRENT: RefCell<Option<Generator>> = const { RefCell::new(None) };
 }
 
-/// Swaps a generator with the thread's current one: once before a script runs, once after.
+/// Exchanges a generator with the thread's current one. This is called before a script runs to lend the generator to
+/// the thread, and after that to take it back.
 pub fn exchange(generator: &mut Option<Generator>) {
     CURRENT.with_borrow_mut(|current| std::mem::swap(current, generator));
 }
 
-/// Draws from the current generator; returns `otherwise` if there is none.
+/// Draws with the thread's current generator. Returns `otherwise` if the thread has none.
 pub fn draw<T>(otherwise: T, from: impl FnOnce(&Distributions, &mut Random) -> T) -> T {
     CURRENT.with_borrow_mut(|current| match current {
         Some(Generator { random, distributions }) => from(distributions, random),
@@ -50,7 +51,7 @@ macro_rules! draw_from {
 /// A C function of sysbench: its name in `ffi.C`, its C type and its address.
 pub type CFunction = (&'static str, &'static str, usize);
 
-/// Returns the C functions that take and return numbers only.
+/// Returns the C functions whose arguments and results are numbers.
 pub fn c_functions() -> [CFunction; 9] {
     const DRAW: &str = "uint32_t (*)(uint32_t, uint32_t)";
     [

@@ -1,17 +1,17 @@
-//! The requests of a script's coroutine to its client, and the answers to them.
+//! The requests that a script's coroutine sends to its client, and the answers to them.
 
 use std::time::Duration;
 
 use wire::error::ServerError;
 
-/// A kind of request.
+/// The kind of a request, as the coroutine passes it from Lua.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     Connect,
     Reconnect,
     Disconnect,
     Query,
-    /// The first query of an event, before which the last one has ended.
+    /// The first query of an event. The previous event ends before it.
     FirstQuery,
     Rollback,
     Prepare,
@@ -20,18 +20,18 @@ pub enum RequestKind {
     Close,
     Ready,
     More,
-    /// The event has ended, and the next one has begun.
+    /// The current event has ended, and the next event has begun.
     Ended,
     Left,
     Fatal,
     Sleep,
 }
 
-/// A request of the coroutine.
+/// A request of the coroutine with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoroutineRequest {
     Connect(usize),
-    /// The connection is closed first, then made again.
+    /// Close the connection, and open it again.
     Reconnect(usize),
     Disconnect(usize),
     Query {
@@ -48,11 +48,11 @@ pub enum CoroutineRequest {
         connection: usize,
         statement: usize,
     },
-    /// The client's beginning is over, and it goes on with its first transaction.
+    /// The client is prepared, and its first transaction may begin.
     Ready,
-    /// The coroutine asks if there is another transaction.
+    /// The coroutine asks whether another transaction follows.
     More,
-    /// The client begins no further transaction. `is_complete` is true if the current one has run to its end.
+    /// The client begins no further transaction. `is_complete` is true if its current transaction has run to the end.
     Left {
         is_complete: bool,
     },
@@ -60,7 +60,7 @@ pub enum CoroutineRequest {
     Sleep(Duration),
     /// The coroutine has ended.
     Finished,
-    /// The request has already been carried out; nothing is left to do.
+    /// The request has already been carried out, or was answered without the event loop.
     Nothing,
 }
 
@@ -70,11 +70,11 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// The server has carried out the request; its answer is on the slate.
+    /// The server has carried out the request. Its result is on the slate.
     Written,
-    /// The server reported no error, but it did nothing either.
+    /// The server has neither reported an error nor carried out the request.
     Refused,
-    /// The server reported an error: SQLSTATE, message, and the server's whole text.
+    /// The request has failed, with an SQLSTATE, a message, and (`whole`) the server's complete text.
     Failed {
         sqlstate: String,
         message: String,
@@ -83,12 +83,12 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Makes the answer for a failure that the client has found.
+    /// Makes the answer for a failure that the client has found without the server.
     pub fn failed(sqlstate: &str, message: &str) -> Self {
         Self::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
     }
 
-    /// Makes the answer for an error that the server reported.
+    /// Makes the answer for an error that the server has reported.
     pub fn rejected(error: &ServerError) -> Self {
         Self::Failed { sqlstate: error.sqlstate.clone(), message: error.message.clone(), whole: error.to_string() }
     }

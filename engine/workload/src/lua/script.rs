@@ -1,5 +1,5 @@
-//! A script for the front end: the options and commands that it declares, and its functions that are called once for a
-//! run.
+//! A Lua script as the front end uses it: the options and commands that the script declares, and the functions that are
+//! called once for a run.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,21 +23,22 @@ use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Statistics};
 use ground::shard::Shard;
 
-/// A script, loaded into a state of the main thread that takes no part in a run.
+/// A script that was loaded into a Lua state of the main thread. No client of a load runs in that state.
 pub struct LuaScript {
     shared: Arc<SharedStates>,
     main: RefCell<MainState>,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
-    /// The states of the hooks that report intervals and checkpoints while clients run.
+    /// The Lua state for the hook that reports intervals while clients run. `checkpoints` is the state for the hook
+    /// that reports checkpoints.
     intervals: RefCell<Option<MainState>>,
     checkpoints: RefCell<Option<MainState>>,
     executors: Executors,
 }
 
 impl LuaScript {
-    /// Reads a script and runs its top level. What the script asks of the server outside of a load is carried out by
-    /// `executors`.
+    /// Reads a script and runs its top level. `executors` makes the executors that send the script's statements to the
+    /// server outside of a load.
     pub fn load(
         source: ScriptOrigin,
         invocation: &Invocation,
@@ -67,18 +68,18 @@ impl LuaScript {
         Ok(Self { shared, main, generator, declared, intervals, checkpoints, executors })
     }
 
-    /// Returns the script's name, as messages have it.
+    /// Returns the script's name in messages.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// Returns the options that the script declares. A script that declares none takes any option.
+    /// Returns the options that the script declares. Returns `None` if it declares none: it then accepts any option.
     pub fn options(&self) -> Option<Vec<OptionSpec>> {
         self.declared.clone()
     }
 
-    /// Returns true if the script's command is executed by every client, false if it is executed by one client only;
-    /// `None` if the script does not define the command.
+    /// Returns true if every client executes the script's command, false if only one client does. Returns `None` if the
+    /// script does not define the command.
     pub fn is_parallel(&self, name: &str) -> Option<bool> {
         let ask = |question: &str| -> mlua::Result<bool> {
             let cmdline: Table = self.sysbench()?.get("cmdline")?;
@@ -88,32 +89,33 @@ impl LuaScript {
         is_defined.then(|| ask("command_parallel").unwrap_or(false))
     }
 
-    /// Returns true if the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
+    /// True if the script has a global function of this name, such as `event`, `prepare`, `cleanup` or `help`.
     pub fn has(&self, function: &str) -> bool {
         matches!(self.global(function), Ok(Value::Function(_)))
     }
 
-    /// Sets the query that returns the statements which mark what a command makes. Must be called at most once.
+    /// Sets the query of `--mark-by`, which returns the statements that mark the objects made by a command. Must be
+    /// called at most once.
     pub fn mark_by(&self, query: &str) {
         let _ = self.shared.mark_by.set(query.to_owned());
     }
 
-    /// Sets the options that were chosen, and the engine's part of the run. Must be called once.
+    /// Sets the chosen options, and the share of the run that this engine makes. Must be called once.
     pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
         let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
         let random = sb_rand::generator(&settings);
         *self.generator.borrow_mut() = Some(Generator { random, distributions: distributions.clone() });
-        // Both are set together, and the first time counts.
+        // Both values can be set only once. They are always set together, so errors can be ignored.
         let _ = (self.shared.settings.set(settings), self.shared.distributions.set(distributions));
         export_options(&self.main.borrow())
     }
 
-    /// Makes the script print its help.
+    /// Calls the script's function `help`, which prints its help.
     pub fn help(&self) -> Result<(), Fatal> {
         self.call_global("help")
     }
 
-    /// Prepares a run: calls `init`, and makes sure that there are events.
+    /// Prepares a run: calls the script's function `init`, and fails if the script has no function `event`.
     pub fn init(&self) -> Result<(), Fatal> {
         self.call_global("init")?;
         if self.has("event") {
@@ -122,17 +124,17 @@ impl LuaScript {
         Err(Fatal::new(format!("cannot find the event() function in {}", self.name())))
     }
 
-    /// Returns the clients' programs: their events, or a command.
+    /// Returns the workload in which every client runs events or a command, according to `role`.
     pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         workload::new(&self.shared, role)
     }
 
-    /// Executes a command that no other client executes, in the state that has loaded the script.
+    /// Executes a command once, in the state into which the script was loaded.
     pub fn perform(&self, command: &str) -> Result<(), Fatal> {
         with_generator(&self.generator, || self.main.borrow_mut().perform(command))
     }
 
-    /// Makes another Lua state of the main thread, in which the script sees `tid` as its thread number.
+    /// Makes another Lua state of the main thread. The script sees `tid` as its thread number in it.
     fn further(&self, tid: usize) -> Result<MainState, Fatal> {
         let executor = (self.executors)();
         let alone = with_generator(&self.generator, || MainState::begin(&self.shared, tid, executor))?;
@@ -148,7 +150,7 @@ impl LuaScript {
         self.global("sysbench")
     }
 
-    /// Calls a hook in a state that may be missing.
+    /// Calls a hook in `state`. Returns false if there is no such state or the script has no such hook.
     fn call_hook_in(
         &self,
         state: &RefCell<Option<MainState>>,
@@ -161,7 +163,8 @@ impl LuaScript {
         }
     }
 
-    /// Calls a hook. Its error is reported, and the run continues.
+    /// Calls a hook. If the hook fails, its error is printed and the run continues. Returns false if the script has no
+    /// such hook.
     fn call_hook(&self, alone: &mut MainState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
         let found = hook(alone.state(), name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };
@@ -172,7 +175,7 @@ impl LuaScript {
         Ok(true)
     }
 
-    /// Calls a global function, if there is one.
+    /// Calls a global function of the script, if there is one of this name.
     fn call_global(&self, name: &str) -> Result<(), Fatal> {
         let function: Value = self.global(name).map_err(broken)?;
         if function.is_nil() {
@@ -186,8 +189,8 @@ impl LuaScript {
 }
 
 impl Hooks for LuaScript {
-    /// Makes a Lua state for each kind of report, as in sysbench, where each kind is made by a thread with a state of
-    /// its own.
+    /// Makes a Lua state for each kind of report. In sysbench, too, each kind of report has a state of its own, since a
+    /// thread of its own makes it.
     fn begin_reports(&self, clients: usize, intervals: bool, checkpoints: bool) -> Result<(), Fatal> {
         for (state, _) in [(&self.intervals, intervals), (&self.checkpoints, checkpoints)].iter().filter(|each| each.1)
         {
@@ -204,7 +207,7 @@ impl Hooks for LuaScript {
         self.call_hook_in(&self.checkpoints, "report_cumulative", statistics)
     }
 
-    /// Closes the Lua states of the reports, so that the script's finalizers run in them.
+    /// Closes the Lua states of the reports, so that the script's finalizers run.
     fn end_reports(&self) {
         self.intervals.borrow_mut().take();
         self.checkpoints.borrow_mut().take();
@@ -223,7 +226,7 @@ impl Hooks for LuaScript {
     }
 }
 
-/// Lends the main thread the generator from which the script draws, while `work` is done.
+/// Calls `work` while `generator` is lent to the main thread, so that the script can draw random numbers.
 fn with_generator<T>(generator: &RefCell<Option<Generator>>, work: impl FnOnce() -> T) -> T {
     let mut generator = generator.borrow_mut();
     random::exchange(&mut generator);
@@ -232,12 +235,12 @@ fn with_generator<T>(generator: &RefCell<Option<Generator>>, work: impl FnOnce()
     done
 }
 
-/// Shows the options that were chosen to the script.
+/// Makes the chosen options accessible to the script.
 fn export_options(alone: &MainState) -> Result<(), Fatal> {
     alone.state().function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
 }
 
-/// Returns the options that the script's top level has declared.
+/// Returns the options that the script's top level has declared; `None` if it has declared none.
 fn declared_options(state: &LuaState) -> Result<Option<Vec<OptionSpec>>, Fatal> {
     let failed = |error: mlua::Error| {
         let reason = match error {
@@ -289,7 +292,7 @@ fn statistics_table(lua: &Lua, statistics: &Statistics, is_cumulative: bool) -> 
     Ok(table)
 }
 
-/// The kinds of options, as scripts number them.
+/// The numbers by which scripts state the type of an option.
 mod kind {
     pub const BOOL: i64 = 1;
     pub const INT: i64 = 2;
@@ -298,7 +301,8 @@ mod kind {
     pub const LIST: i64 = 6;
 }
 
-/// Takes over the definitions that the prelude has read, each a table with `name`, `description`, `kind` and `default`.
+/// Converts the declarations that the prelude has read. Each is a Lua table with `name`, `description`, `kind` and
+/// `default`.
 fn declared(definitions: &Table) -> mlua::Result<Vec<OptionSpec>> {
     definitions.sequence_values::<Table>().map(|definition| option(&definition?)).collect()
 }
@@ -325,12 +329,12 @@ fn default_value(kind: i64, default: Option<String>) -> OptionValue {
     }
 }
 
-/// Reads a whole number as C's `strtol` does: a text that is no number counts as 0.
+/// Parses a whole number as C's `strtol` does. A text that is not a number counts as 0.
 fn whole(text: &str) -> i64 {
     text.trim().parse().unwrap_or_else(|_| text.trim().parse::<f64>().unwrap_or(0.0) as i64)
 }
 
-/// Reads a number of bytes with a unit, e.g. `64K`.
+/// Parses a number of bytes with a unit, such as `64K`.
 fn size(text: &str) -> i64 {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let unit = match text[digits.len()..].bytes().next().map(|unit| unit.to_ascii_uppercase()) {

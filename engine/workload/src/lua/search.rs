@@ -1,4 +1,4 @@
-//! The search for scripts and their modules.
+//! Finds and reads the files of scripts and modules.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use ground::trust::{check_exchangeable, read_file};
 
 use crate::program::Fatal;
 
-/// The source of a script: a file, a module or standard input.
+/// Where a script comes from: a file or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptOrigin {
     Path(PathBuf),
@@ -17,15 +17,16 @@ pub enum ScriptOrigin {
 /// The text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The name of the script in Lua's errors: `@` and the file's path, or `=stdin`.
+    /// The name of the script in Lua's error messages: `@` and the path of the file, or `=stdin`.
     pub name: String,
     pub source: Vec<u8>,
-    /// The module's name, with which its top level is called, if the script was found by one.
+    /// The name of the module, if the script was found as a module. It is passed to the script's top level.
     pub module: Option<String>,
 }
 
 impl Chunk {
-    /// Reads a script that was named `test`. A name that is not its path is a module's.
+    /// Reads a script. `test` is the name that the user gave. If it differs from the script's path, the script is a
+    /// module of this name.
     pub fn read(source: &ScriptOrigin, test: Option<&str>) -> Result<Self, Fatal> {
         let (name, text, module) = match source {
             ScriptOrigin::Stdin => {
@@ -45,25 +46,26 @@ impl Chunk {
     }
 }
 
-/// Reads a script, which root runs only if no other account could exchange it.
+/// Reads a script. If the user is root, fails if another account could exchange the file.
 fn runnable(path: &Path) -> std::io::Result<Vec<u8>> {
     check_exchangeable(path)?;
     read_file(path)
 }
 
-/// Returns why root must not run a file, if root must not.
+/// Returns the reason for which root must not run a file; `None` if the user is not root or the file is safe.
 pub fn refusal(file: &Path) -> Option<String> {
     check_exchangeable(file).err().map(|error| error.to_string())
 }
 
-/// Returns the files in which a path of Lua's looks for a module, in their order.
+/// Returns the files in which a search path of Lua looks for a module, in their order.
 pub fn candidates(module: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
     let place: Vec<u8> = module.iter().map(|byte| if *byte == b'.' { b'/' } else { *byte }).collect();
     let templates = path.split(|byte| *byte == b';').filter(|template| !template.is_empty());
     templates.map(|template| template.split(|byte| *byte == b'?').collect::<Vec<_>>().join(&place[..])).collect()
 }
 
-/// Removes a first line that starts with `#`, which is not Lua. Lines keep their numbers.
+/// Removes the content of a first line that starts with `#`, because it is not Lua. The numbers of the lines stay the
+/// same.
 fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     if text.first() != Some(&b'#') {
         return text;
@@ -72,10 +74,10 @@ fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     text[end..].to_vec()
 }
 
-/// The places of installed scripts.
+/// The patterns of paths at which sysbench installs its scripts.
 pub const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sysbench/?.lua"];
 
-/// Returns Lua's `package.path`, as sysbench has it; `;;` in `LUA_PATH` stands for the default path.
+/// Returns Lua's `package.path` as sysbench sets it. In `LUA_PATH`, `;;` stands for the default path.
 pub fn module_path(home: Option<&str>, lua_path: Option<&str>) -> String {
     let mut path = "./?.lua;./?/init.lua;./src/lua/?.lua;".to_owned();
     for place in ["5.1/?", "5.1/?/init", "?", "?/init"] {
@@ -86,7 +88,7 @@ pub fn module_path(home: Option<&str>, lua_path: Option<&str>) -> String {
     chosen(lua_path, path)
 }
 
-/// Returns Lua's `package.cpath`, as sysbench has it.
+/// Returns Lua's `package.cpath` as sysbench sets it.
 pub fn library_path(home: Option<&str>, lua_cpath: Option<&str>) -> String {
     let mut path = "./?.so;".to_owned();
     for place in ["5.1/?", "?"] {
@@ -96,7 +98,8 @@ pub fn library_path(home: Option<&str>, lua_cpath: Option<&str>) -> String {
     chosen(lua_cpath, path)
 }
 
-/// Returns the path of a variable, in which `;;` stands for the default path; without the variable the default path.
+/// Returns the path in an environment variable, with `;;` replaced by the default path. Returns the default path if the
+/// variable is not set.
 fn chosen(path: Option<&str>, default: String) -> String {
     path.map_or_else(|| default.clone(), |path| path.replace(";;", &format!(";{default};")))
 }

@@ -1,32 +1,35 @@
-//! The slate: memory that Rust shares with a state's Lua, where a query's text, an execution's values and the answer to
-//! it are written. Compiled Lua reads and writes it through `ffi` as its own, so that a coroutine yields one value and
-//! is resumed with one. What has no room here is an argument of the request, in a table.
+//! The slate: memory that Rust and the Lua code of one state share. Lua writes the text of a query or the values of an
+//! execution there, and Rust writes the answer.
+//!
+//! Compiled Lua accesses the slate through `ffi`. So a coroutine has to yield only one value, and is resumed with only
+//! one, which is fast. Data that does not fit on the slate is passed as an argument of the request, in a table.
 
 use std::cell::Cell;
 
 use wire::Answered;
 use wire::value::Value;
 
-/// The number of bytes of text and the number of values that the slate has room for.
+/// The number of bytes of text that fit on the slate, and (`VALUES`) the number of values.
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
-/// Values of `lengths` that are not lengths: the value is a number, or NULL. Any other negative value says that the
-/// text did not fit on the slate.
+/// Codes in `lengths` that are not lengths: the value is a number, or (`NULL`) it is NULL. Any other negative number
+/// means that the text did not fit on the slate.
 const NUMBER: i32 = -1;
 const NULL: i32 = -2;
 
-/// The value of `columns` if the server has sent no RowDescription, so that the number of columns is unknown.
+/// The content of `columns` if the server has sent no RowDescription, so that the number of columns is not known.
 const UNSAID: i32 = -1;
 
-/// The slate, laid out as C does; Lua declares the same in `prelude/slate.lua`.
+/// The slate in C's memory layout. `prelude/slate.lua` declares the same layout for Lua.
 #[repr(C)]
 pub struct Slate {
     rows: Cell<f64>,
     values: [Cell<f64>; VALUES],
-    /// The length of each value's text in `text`, one text behind the other, or a code for a number or NULL.
+    /// The length of each value's text, or a code if the value is a number or NULL. The texts follow each other in
+    /// `text`.
     lengths: [Cell<i32>; VALUES],
-    /// The length of a query's text.
+    /// The length of the query's text, or a negative number if the text did not fit on the slate.
     length: Cell<i32>,
     columns: Cell<i32>,
     connection: Cell<u32>,
@@ -52,12 +55,12 @@ impl Default for Slate {
 }
 
 impl Slate {
-    /// Returns the slate's address and its sizes, for Lua.
+    /// Returns the address and the sizes of the slate for Lua.
     pub fn described(&self) -> [(&'static str, usize); 3] {
         [("address", std::ptr::from_ref(self).expose_provenance()), ("text", TEXT), ("values", VALUES)]
     }
 
-    /// Returns the number of the connection that a request is for.
+    /// Returns the number of the connection on which a request is to be carried out.
     pub fn connection(&self) -> usize {
         self.connection.get() as usize
     }
@@ -66,14 +69,14 @@ impl Slate {
         self.statement.get() as usize
     }
 
-    /// Copies the query's text to the end of `text`; returns true if the text is on the slate.
+    /// Appends the query's text to `text` and returns true. Returns false if the text did not fit on the slate.
     pub fn take_text(&self, text: &mut Vec<u8>) -> bool {
         let written = usize::try_from(self.length.get()).ok().and_then(|length| self.text.get(..length));
         text.extend(written.unwrap_or_default().iter().map(Cell::get));
         written.is_some()
     }
 
-    /// Copies an execution's values; returns true if they are on the slate.
+    /// Copies the values of an execution and returns true. Returns false if they did not fit on the slate.
     pub fn take_values(&self, values: &mut [Value], text: &mut Vec<u8>) -> bool {
         let mut left = &self.text[..];
         for (index, value) in values.iter_mut().enumerate() {
@@ -96,7 +99,7 @@ impl Slate {
         true
     }
 
-    /// Writes an answer down.
+    /// Writes the server's answer on the slate. `goes_on` tells the script whether the next transaction begins at once.
     pub fn answer(&self, answered: &Answered, goes_on: bool) {
         let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
         self.rows.set(answered.rows as f64);
@@ -105,10 +108,10 @@ impl Slate {
     }
 }
 
-/// Stores a number of Lua as a parameter's value: a whole number as such, any other as text.
+/// Stores a number of Lua as the value of a parameter: whole numbers as integers, others as text.
 pub fn set_number(value: &mut Value, number: f64) {
     let whole = number as i64;
-    // the largest is what any number above it is cast to
+    // The cast turns every number above the largest integer into the largest integer, so that one is excluded.
     if (whole as f64).to_bits() == number.to_bits() && whole != i64::MAX {
         *value = Value::Int(whole);
     } else {

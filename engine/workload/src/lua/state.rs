@@ -1,9 +1,9 @@
-//! Lua states: the libraries, the native functions and the prelude.
+//! Lua states with their libraries, the native functions and the prelude.
 //!
-//! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break any promise that Rust
-//! makes. mlua gives them out by one function that is unsafe for this reason, and it is called here and nowhere else.
-//! Whoever runs a script trusts it as they would a program: sysbench runs it with the same libraries. Our own prelude
-//! uses `ffi` for calls of native functions that take and return numbers only, and for the [slate](super::slate).
+//! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break Rust's guarantees. For this
+//! reason mlua makes them available only through an unsafe function, which is called here and nowhere else. Running a
+//! script requires the same trust as running a program; sysbench runs scripts with the same libraries. The prelude
+//! itself uses `ffi` only to call native functions that take and return numbers, and for the [slate](super::slate).
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use super::natives;
 use super::shared::SharedStates;
 use super::slate::Slate;
 
-/// The prelude's parts in the order in which they are run.
+/// The files of the prelude, in the order in which they run.
 const PRELUDE: [(&str, &str); 17] = [
     ("=slate.lua", include_str!("prelude/slate.lua")),
     ("=requests.lua", include_str!("prelude/requests.lua")),
@@ -38,22 +38,23 @@ const PRELUDE: [(&str, &str); 17] = [
     ("=life.lua", include_str!("prelude/life.lua")),
 ];
 
-/// A state in which a script can be run.
+/// A Lua state in which a script can run.
 pub struct LuaState {
     pub lua: Lua,
-    /// The table that the prelude and Rust share and that scripts cannot see.
+    /// The table that the prelude and Rust use. Scripts cannot see it.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
-    /// The slate. Its address must not change, since Lua has it.
+    /// The slate. It must not move in memory, because Lua knows its address.
     pub slate: Box<Slate>,
 }
 
 impl LuaState {
-    /// Makes the Lua state of client `tid`. A state that belongs to no client has `tid` 0.
+    /// Makes a Lua state in which the script sees `tid` as its thread number. States that belong to no client usually
+    /// have `tid` 0.
     pub fn new(shared: &Arc<SharedStates>, tid: usize) -> mlua::Result<Self> {
-        // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
+        // LuaJIT's own `pcall` is kept, because a coroutine cannot yield across the `pcall` of mlua.
         let options = LuaOptions::new().catch_rust_panics(true);
-        // SAFETY: see the head of this file.
+        // SAFETY: see the comment at the beginning of this file.
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, options) };
         let fetched = Rc::default();
         let slate = Box::<Slate>::default();
@@ -65,26 +66,27 @@ impl LuaState {
         Ok(Self { lua, native, fetched, slate })
     }
 
-    /// Returns a function of the prelude.
+    /// Returns a function of the prelude by its name.
     pub fn function(&self, name: &str) -> mlua::Result<Function> {
         self.native.get(name)
     }
 
-    /// Returns the script's top level.
+    /// Returns the script's top level as a function.
     pub fn script(&self, shared: &SharedStates) -> mlua::Result<Function> {
         self.lua.load(&shared.chunk.source[..]).set_name(&shared.chunk.name).into_function()
     }
 }
 
-/// Closes the Lua state. Finalizers of the script that run while it is closed must not call native functions.
+/// Closes the Lua state. While it is closed, finalizers of the script run, and they must not call native functions.
 impl Drop for LuaState {
     fn drop(&mut self) {
-        // Without memory for a table's field there will be no finalizers either.
+        // If there is no memory to set this field, no finalizers run either.
         let _ = self.native.set("is_closed", true);
     }
 }
 
-/// Returns the prelude as LuaJIT's bytecode, compiled once: most of a state's cost is the reading of source text.
+/// Returns the prelude as LuaJIT's bytecode. It is compiled only once, because parsing source text would take most of
+/// the time for making a state.
 fn compiled(lua: &Lua) -> mlua::Result<&'static [Vec<u8>]> {
     static COMPILED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     if let Some(parts) = COMPILED.get() {

@@ -1,4 +1,4 @@
-//! The clients' programs of a script.
+//! The workload of a Lua script, which makes the programs of the clients.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ struct LuaWorkload {
     distributions: Arc<Distributions>,
 }
 
-/// Makes the workload of a script that has been configured.
+/// Makes the workload of a script whose options have been set.
 pub fn new(shared: &Arc<SharedStates>, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
     let unknown = || Fatal::new("the script has not been configured");
     let distributions = shared.distributions.get().ok_or_else(unknown)?.clone();
@@ -36,7 +36,7 @@ impl Workload<StagedActions> for LuaWorkload {
     }
 }
 
-/// A client whose state could not be made.
+/// A client whose Lua state could not be made. It only reports the reason.
 struct FailedClient(AbortReason);
 
 impl Program<StagedActions> for FailedClient {

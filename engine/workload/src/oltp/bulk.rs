@@ -1,4 +1,5 @@
-//! `bulk_insert`: each event adds a row to a statement, which is sent when it is long enough.
+//! The test `bulk_insert`: each event adds a row to an INSERT statement, and the statement is sent when it is long
+//! enough.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use crate::program::{
 use ground::random::Random;
 use wire::Rows;
 
-/// The greatest length of a statement, bytes, with the zero that ends it.
+/// The greatest length of a statement in bytes, including a zero byte at its end.
 const LONGEST: usize = 512 * 1024;
 
 /// The workload of `bulk_insert`.
@@ -29,19 +30,19 @@ impl Workload<StagedActions> for BulkInsert {
     }
 }
 
-/// A client, which fills a table of its own.
+/// A client of `bulk_insert`, which fills a table of its own.
 #[derive(Default)]
 struct BulkClient {
     test: &'static str,
-    /// The statement, and how long it is without rows.
+    /// The statement so far. `prefix` is its length without rows.
     sql: String,
     prefix: usize,
-    /// A row that is not in the statement yet.
+    /// The row that is not in the statement yet.
     row: String,
-    /// The number of the last row.
+    /// The number of the row that was made last.
     last: u64,
     stage: Stage,
-    /// True if the load has ended, so that no further event begins.
+    /// True if the load has ended, so that the client begins no further event.
     stops: bool,
 }
 
@@ -49,7 +50,7 @@ struct BulkClient {
 enum Stage {
     #[default]
     Connect,
-    /// No event is under way.
+    /// No event is in progress.
     Idle,
     /// The client must add a row.
     Row,
@@ -65,7 +66,8 @@ impl BulkClient {
         self.sql.len() > self.prefix
     }
 
-    /// Adds the event's row, if there is room for it and a comma. Returns true if it was added.
+    /// Adds the event's row to the statement and returns true. Returns false if there is no room for the row and a
+    /// comma.
     fn add_row(&mut self) -> bool {
         let comma = if self.has_rows() { "," } else { "" };
         if self.sql.len() + self.row.len() + comma.len() >= LONGEST {
@@ -102,7 +104,7 @@ impl Program<StagedActions> for BulkClient {
             Stage::Failed(ref reason) => return Action::Abort(reason),
             Stage::RollBack => return Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped }),
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
-            // The server executed the statement, because nothing else was reported.
+            // The event loop has reported no failure, so the server has executed the statement.
             Stage::Sent => {
                 self.sql.truncate(self.prefix);
                 if !self.stops {
@@ -127,7 +129,8 @@ impl Program<StagedActions> for BulkClient {
             (Stage::Sent, ActionResult::Failed(error)) if failure::is_ignorable(&error.sqlstate) => {
                 self.stage = Stage::RollBack;
             }
-            // As in sysbench, the event counts without its row, and the next one sends the same statement again.
+            // As in sysbench, the event counts although its row is lost, and the next event sends the same statement
+            // again.
             (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) if !self.stops => {
                 self.stage = Stage::Idle
             }

@@ -1,4 +1,4 @@
-//! A client of a test.
+//! A client of sysbench's tests of the database.
 
 use std::sync::Arc;
 
@@ -24,38 +24,38 @@ impl Workload<StagedActions> for Arc<OltpEvent> {
     }
 }
 
-/// A client of a run.
+/// A client that runs the events of a test.
 pub struct OltpClient {
     event: Arc<OltpEvent>,
     values: Box<[Value]>,
     random: Random,
     ids: Distribution,
-    /// The part of the event that is next, and how often it has been done.
+    /// The index of the event's current part, and (`done`) how often the part has been executed.
     part: usize,
     done: u64,
-    /// True if the INSERT that follows a DELETE is next.
+    /// True if a DELETE was sent last and its INSERT comes next.
     inserts: bool,
-    /// The number of the table, counted from 0.
+    /// The number of the current table, counted from 0.
     table: usize,
-    /// The statement that was sent last.
+    /// The index of the statement that was sent last.
     sent: usize,
     stage: Stage,
 }
 
-/// The stage that a client has reached.
+/// What a client is doing.
 #[derive(Debug)]
 enum Stage {
     Connect,
     Prepare,
     Ready,
     Load,
-    /// An event conflicts with others; it is rolled back and starts again.
+    /// The event was in conflict with others. It is rolled back and then starts again.
     RollBack,
     Failed(AbortReason),
 }
 
 impl OltpClient {
-    /// Makes a client before it connects.
+    /// Makes a client that has not connected yet.
     pub fn new(event: Arc<OltpEvent>, client: usize, random: Random) -> Self {
         let (values, ids) = (event.values(), event.ids(client));
         let stage = Stage::Connect;
@@ -69,7 +69,7 @@ impl OltpClient {
         self.stage = Stage::Load;
     }
 
-    /// Returns the next query of an event, with new values.
+    /// Returns the next query of the event, with newly drawn values.
     #[inline]
     fn query(&mut self) -> Action<'_, StagedActions> {
         let Some(part) = self.event.parts.get(self.part) else { return Action::End };
@@ -99,7 +99,7 @@ impl OltpClient {
         }
     }
 
-    /// Returns the next action of the client outside of the load.
+    /// Returns the next action outside of events: connecting, preparing statements, or ending.
     #[cold]
     fn act(&mut self) -> Action<'_, StagedActions> {
         match &self.stage {
@@ -115,7 +115,7 @@ impl OltpClient {
         self.stage = Stage::Failed(AbortReason::Fatal(lines));
     }
 
-    /// Returns the lines of the error message about the statement that was sent last.
+    /// Returns the lines of sysbench's error message about the statement that was sent last.
     fn failed_query(&self, error: &SqlError) -> Vec<String> {
         let test = self.event.test.name;
         if self.event.mode == QueryMode::Prepared {
@@ -153,7 +153,7 @@ impl Program<StagedActions> for OltpClient {
             (_, ActionResult::Refused(error)) => self.fail(failure::not_connected("thread_init", test, &error.message)),
             (Stage::Prepare, ActionResult::Done(_)) => self.stage = Stage::Ready,
             (Stage::Prepare, ActionResult::Failed(error)) => self.fail(failure::not_prepared(test, error)),
-            // As in sysbench, it does not matter what the server says to ROLLBACK.
+            // As in sysbench, the result of ROLLBACK does not matter.
             (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) => self.start_event(),
             (_, ActionResult::Failed(error)) if failure::is_ignorable(&error.sqlstate) => self.stage = Stage::RollBack,
             (_, ActionResult::Failed(error)) => self.fail(self.failed_query(&error.into())),
@@ -167,7 +167,7 @@ impl Program<StagedActions> for OltpClient {
     }
 }
 
-/// Draws a statement's values.
+/// Draws the values of a statement.
 #[inline]
 fn draw(what: StatementDraw, event: &OltpEvent, ids: &Distribution, random: &mut Random, values: &mut [Value]) {
     let [id, end] = [StatementSlot::Id, StatementSlot::End].map(StatementSlot::place);

@@ -1,4 +1,4 @@
-//! The parts of an event of a test, compiled once for all clients.
+//! The events of a test: the statements that they send and the values that they draw, compiled once for all clients.
 
 use super::parameters::TestParameters;
 use super::statements::{self, StatementSlot};
@@ -7,49 +7,50 @@ use crate::sb_rand::{Distribution, Distributions};
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
-/// A part of an event: a statement, or two together, executed a number of times.
+/// A part of an event: a statement, or a DELETE and its INSERT, executed a number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPart {
     pub draw: StatementDraw,
     /// The number of executions, at least 1.
     pub times: u64,
-    /// True if this part of the event draws a table; false if it uses the table that the part before used.
+    /// True if each execution of this part draws a table; false if it uses the table that was drawn last.
     pub chooses: bool,
-    /// The index of the statement; if there is one statement for each table, the index of the first table's statement.
+    /// The index of the statement. If each table has a statement of its own, the index of the first table's statement.
     pub first: usize,
     pub is_per_table: bool,
 }
 
-/// The values that are drawn for each execution of a statement.
+/// Which values are drawn for each execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementDraw {
     Nothing,
     Id,
-    /// An id is drawn, and the end of the range that begins there.
+    /// An id, from which the end of a range of ids follows.
     Range,
-    /// An id and `c` are drawn.
+    /// An id, and a text for the column `c`.
     Text,
-    /// All columns are drawn, for a DELETE. The INSERT with the same id follows; `insert` is its first statement.
+    /// Values for all columns. The DELETE uses the id, and an INSERT with the same id follows; `insert` is the index of
+    /// the first table's INSERT.
     Replacement {
         insert: usize,
     },
-    /// All columns except the id are drawn.
+    /// Values for all columns except the id.
     Row,
-    /// All columns are drawn, and an id that was never used.
+    /// Values for all columns, with an id that was never used before.
     NewRow,
-    /// The values are ids, each of which is drawn independently.
+    /// Several ids, each of which is drawn independently.
     Points,
-    /// The values are the ends of ranges, two for each range.
+    /// Several ranges of ids. Each has two values, its ends.
     Ranges,
 }
 
-/// A test with its options.
+/// A test with its options, and what its events do.
 pub struct OltpEvent {
     pub test: OltpTest,
     pub mode: QueryMode,
     pub parameters: TestParameters,
     pub distributions: Distributions,
-    /// The statements in the order in which they are prepared; a statement's id is its index.
+    /// The statements in the order in which they are prepared. The id of a statement is its index.
     pub statements: Vec<Statement>,
     pub parts: Vec<EventPart>,
 }
@@ -60,15 +61,15 @@ impl OltpEvent {
         let (statements, mut parts) = compiler.compile();
         parts.retain(|part| part.times > 0);
         if test.kind == TestKind::Legacy {
-            // One table for the whole of an event.
+            // Events of the test of sysbench 0.5 use only one table each.
             let mut tables = parts.iter_mut().filter(|part| part.chooses).skip(1);
             tables.by_ref().for_each(|part| part.chooses = false);
         }
         Self { test, mode, parameters, distributions, statements, parts }
     }
 
-    /// Returns the distribution from which a client draws ids. With `select_random_*` each client has a part of the
-    /// table of its own; as in sysbench, the digits behind the decimal point of its bounds are cut.
+    /// Returns the distribution from which a client draws ids. In the tests `select_random_*` each client has a part of
+    /// the table of its own. As in sysbench, the bounds of the part are rounded down to whole numbers.
     pub fn ids(&self, client: usize) -> Distribution {
         let TestParameters { table_size, threads, .. } = self.parameters;
         if !self.test.kind.has_own_part() {
@@ -79,8 +80,8 @@ impl OltpEvent {
         self.distributions.over(start as i64, (start + length) as i64)
     }
 
-    /// Returns a client's values for statements, with placeholders of the right types and lengths until values are
-    /// drawn.
+    /// Returns the memory for a client's values, with placeholders that have the types and lengths of the values that
+    /// will be drawn.
     pub fn values(&self) -> Box<[Value]> {
         if self.test.kind.has_own_part() {
             let TestParameters { random_points, number_of_ranges, .. } = self.parameters;
@@ -92,7 +93,8 @@ impl OltpEvent {
     }
 }
 
-/// Lengths of the values of `c` and `pad`, bytes: ten and five groups of eleven digits with dashes between them.
+/// The length of values of the column `c` in bytes: ten groups of eleven digits with dashes between them. Values of
+/// `pad` have five groups.
 pub const C_LENGTH: usize = 119;
 pub const PAD_LENGTH: usize = 59;
 
@@ -144,8 +146,7 @@ impl Compiler<'_> {
         (self.statements, self.parts)
     }
 
-    /// Compiles the read-only part of an event. sysbench prepares the points before the ends of the transaction here,
-    /// and only here.
+    /// Compiles a read-only event. Only here sysbench prepares the point queries before BEGIN and COMMIT.
     fn read_only(&mut self) {
         self.points();
         let ends = self.transaction();
@@ -203,7 +204,8 @@ impl Compiler<'_> {
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
-    /// Adds the statements that begin and end the transaction, unless the event has no transaction.
+    /// Adds BEGIN and COMMIT, and returns the event's parts for them. Returns `None` if the event has no transaction
+    /// (`--skip_trx`).
     fn transaction(&mut self) -> Option<[EventPart; 2]> {
         if self.parameters.skip_trx {
             return None;
@@ -221,13 +223,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// Adds a statement for each table.
+    /// Adds a part that draws a table for each execution, with a statement for each table.
     fn each(&mut self, times: u64, draw: StatementDraw, text: &str, slots: &[StatementSlot]) {
         let first = self.add_each(text, slots);
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
-    /// Adds a statement with `count` numbers as values.
+    /// Adds a part whose statement has `count` numbers as values.
     fn numbers(&mut self, draw: StatementDraw, text: &str, count: usize) {
         let slots: Vec<_> = (0..count).map(StatementSlot::Point).collect();
         let first = self.add(text, &slots);

@@ -1,9 +1,9 @@
-//! sysbench's words for failures that end a client. sysbench names the line of its script; native tests have no script,
-//! so that the test is named.
+//! sysbench's messages about failures that end a client. Where sysbench names the line of its script, these messages
+//! name the test, because native tests have no script.
 
 use wire::error::{ConnectionError, ServerError};
 
-/// The description of an error of the server or of the connection.
+/// An error of the server or of the connection, with the parts that sysbench's messages contain.
 pub struct SqlError<'a> {
     sqlstate: &'a str,
     message: String,
@@ -24,38 +24,38 @@ impl<'a> From<&'a ConnectionError> for SqlError<'a> {
     }
 }
 
-/// The result that libpq gives a statement with an error (`PGRES_FATAL_ERROR`).
+/// The status that libpq gives a statement that failed (`PGRES_FATAL_ERROR`).
 const FAILED: i32 = 7;
 
-/// The greatest length of a statement in a message. Longer statements are cut: those of bulk inserts have half a
-/// megabyte.
+/// The greatest length of a statement in a message, in bytes. Longer statements are shortened, since statements of
+/// `bulk_insert` have half a megabyte.
 const LONGEST_QUERY: usize = 4096;
 
-/// Returns the last line of an error message, which says which function of the script failed, and why.
+/// Returns the last line of an error message. It says which function of the test failed, and why.
 pub fn function_failed(function: &str, test: &str, reason: &str) -> String {
     format!("`{function}' function failed: {test}: {reason}")
 }
 
-/// Returns the lines for a client without a connection.
+/// Returns the lines of the message about a connection that could not be made.
 pub fn not_connected(function: &str, test: &str, reason: &str) -> Vec<String> {
-    // libpq ends its message with a new line, and sysbench adds one.
+    // libpq ends its message with a line end, and sysbench adds another one.
     vec![
         format!("Connection to database failed: {reason}\n"),
         function_failed(function, test, "connection creation failed"),
     ]
 }
 
-/// Returns the lines for a statement that could not be prepared.
+/// Returns the lines of the message about a statement that could not be prepared.
 pub fn not_prepared(test: &str, error: &ServerError) -> Vec<String> {
     vec![format!("PQprepare() failed: {error}\n"), function_failed("thread_init", test, "SQL API error")]
 }
 
-/// Returns the lines for a prepared statement that could not be executed.
+/// Returns the lines of the message about a prepared statement that failed.
 pub fn not_executed(function: &str, test: &str, error: &SqlError) -> Vec<String> {
     vec![format!("PQexecPrepared() failed: {FAILED} {}", error.message), sql_error(function, test, error)]
 }
 
-/// Returns the lines for a statement that was sent as text and could not be executed.
+/// Returns the lines of the message about a statement that was sent as text and failed.
 pub fn not_done(function: &str, test: &str, sql: &str, error: &SqlError) -> Vec<String> {
     let shown = match sql.char_indices().nth(LONGEST_QUERY) {
         Some((end, _)) => format!("{}...", &sql[..end]),
@@ -73,8 +73,8 @@ fn sql_error(function: &str, test: &str, error: &SqlError) -> String {
     function_failed(function, test, &format!("SQL error, errno = 0, state = '{sqlstate}': {message}"))
 }
 
-/// Returns true if sysbench rolls back and starts the event again: after a deadlock, a failed serialization or a
-/// duplicate key.
+/// True if sysbench rolls the event back and starts it again after an error with this SQLSTATE: a deadlock, a
+/// serialization failure or a duplicate key.
 pub fn is_ignorable(sqlstate: &str) -> bool {
     matches!(sqlstate, "40P01" | "40001" | "23505")
 }

@@ -1,4 +1,4 @@
-//! sysbench's tests of the database as native programs: the statements of each test are compiled once, and a client
+//! sysbench's tests of the database as native programs. The statements of each test are compiled once, and a client
 //! only draws values.
 
 mod bulk;
@@ -23,12 +23,12 @@ use parameters::TestParameters;
 pub use test::{OltpTest, TESTS, TestKind, find};
 
 impl OltpTest {
-    /// Returns the options that the test declares, in the order of its help; `bulk_insert` declares none.
+    /// Returns the options of the test, in the order in which its help lists them. The test `bulk_insert` has none.
     pub fn options(&self) -> Vec<OptionSpec> {
         options::of(self.kind)
     }
 
-    /// Returns the workload of a run's clients, of which the engine has one part. The run's mode must be
+    /// Returns the workload of a run of which this engine makes the share `shard`. The query mode of the run must be
     /// [`OltpTest::mode`].
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);

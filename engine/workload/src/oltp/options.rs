@@ -1,14 +1,14 @@
-//! The options that each test declares, as its `help` prints them.
+//! The options that each test declares, as `sysbench TEST help` prints them.
 
 use super::test::TestKind;
 use crate::settings::{OptionSpec, OptionValue};
 
 use OptionValue::{Bool, Int, Text};
 
-/// An option's name without 0.5's prefix, its description and its default.
+/// The name of an option without the prefix of sysbench 0.5, its description and its default.
 type Declared = (&'static str, &'static str, OptionValue);
 
-/// Returns the name that an option has in tests of this kind: in the test of sysbench 0.5 most names begin with
+/// Returns the name that an option has in tests of this kind. In the test of sysbench 0.5 most names begin with
 /// `oltp_`.
 pub fn name_in(kind: TestKind, name: &str) -> String {
     match (kind, name) {
@@ -18,8 +18,8 @@ pub fn name_in(kind: TestKind, name: &str) -> String {
     }
 }
 
-/// Returns the options that a test of this kind declares. The test of sysbench 0.5 has those of the other tests, under
-/// other names (see [`name_in`]), and two more; `bulk_insert` has none.
+/// Returns the options that a test of this kind declares. The test of sysbench 0.5 has the options of the other tests
+/// under other names (see [`name_in`]), and two more. The test `bulk_insert` has none.
 pub fn declared(kind: TestKind) -> Vec<Declared> {
     let mut options = vec![
         (
@@ -72,7 +72,7 @@ pub fn declared(kind: TestKind) -> Vec<Declared> {
     options
 }
 
-/// Returns a test's options in the order of their names.
+/// Returns the options of a test, sorted by name.
 pub fn of(kind: TestKind) -> Vec<OptionSpec> {
     let spec = |(name, description, default): Declared| OptionSpec {
         name: name_in(kind, name),

@@ -1,4 +1,4 @@
-//! The options that were chosen for a test, whatever their names.
+//! The values that were chosen for a test's options, under the same field names in every test.
 
 use std::ops::RangeInclusive;
 
@@ -7,21 +7,22 @@ use super::test::TestKind;
 use crate::program::Fatal;
 use crate::settings::Settings;
 
-/// The greatest number of rows of a table: their numbers are of PostgreSQL's type `integer`.
+/// The greatest number of rows of a table, since their numbers have PostgreSQL's type `integer`.
 const MOST_ROWS: i64 = i32::MAX as i64;
 
-/// The greatest number of tables: the statements for each are kept in memory.
+/// The greatest number of tables. The statements for each table are kept in memory.
 const MOST_TABLES: i64 = 100_000;
 
-/// The greatest number of parameters of a statement, by the protocol.
+/// The greatest number of parameters that the protocol allows in a statement.
 const MOST_PARAMETERS: i64 = u16::MAX as i64;
 
-/// The options of a test.
+/// The values of a test's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestParameters {
     pub tables: u64,
     pub table_size: i64,
-    /// The number of times that each statement is in an event; DELETE and INSERT together count once.
+    /// The number of point queries in an event. The fields up to `delete_inserts` are the numbers of the other
+    /// statements; a DELETE and its INSERT count as one.
     pub point_selects: u64,
     pub simple_ranges: u64,
     pub sum_ranges: u64,
@@ -33,7 +34,7 @@ pub struct TestParameters {
     pub range_size: i64,
     pub range_selects: bool,
     pub skip_trx: bool,
-    /// True if the server numbers the rows.
+    /// True if the server assigns the ids of rows (`--auto_inc`); false if the clients choose them.
     pub auto_inc: bool,
     pub secondary: bool,
     pub create_secondary: bool,
@@ -45,7 +46,7 @@ pub struct TestParameters {
 }
 
 impl TestParameters {
-    /// Reads the options of a test of this kind.
+    /// Reads the values of the options of a test of this kind.
     pub fn read(kind: TestKind, settings: &Settings) -> Result<Self, Fatal> {
         let mut chosen = Settings::default();
         for (name, _, default) in options::declared(kind) {
@@ -79,7 +80,8 @@ impl TestParameters {
             distinct_ranges: reads * count("distinct_ranges"),
             index_updates: writes * count("index_updates"),
             non_index_updates: writes * count("non_index_updates"),
-            // 1.0.20's tests say that this variant has none, and have them nevertheless.
+            // The help of the tests of sysbench 1.0.20 says that events have no DELETE and INSERT with the variant
+            // redshift, but they have them.
             delete_inserts: if is_legacy && redshift { 0 } else { writes * count("delete_inserts") },
             range_size: chosen.int("range_size"),
             range_selects: chosen.is_on("range_selects"),
@@ -96,8 +98,8 @@ impl TestParameters {
         })
     }
 
-    /// Checks that a run can use tables with these options. Some tables that can be prepared, such as empty ones, are
-    /// of no use for a run, which draws ids from them.
+    /// Checks that a run can use tables with these options. Some tables can be prepared but not used by a run: from an
+    /// empty table, for example, a run could draw no ids.
     pub fn check_for_run(&self, kind: TestKind) -> Result<(), Fatal> {
         for (name, number) in [("tables", self.tables as i64), ("table_size", self.table_size)] {
             if number < 1 {

@@ -1,26 +1,27 @@
-//! The texts of the statements, and how they become [`Statement`]s.
+//! The texts of the tests' statements, and their compilation to [`Statement`]s.
 
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// A value of a statement, and its place among a client's values.
+/// A value of a statement. [`Self::place`] is its index among a client's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementSlot {
     Id,
-    /// The end of a range that begins at the id.
+    /// The end of a range that begins at `Id`.
     End,
     K,
     C,
     Pad,
-    /// One of the many numbers of `select_random_points` and `select_random_ranges`, by its index.
+    /// One of the many numbers in the statements of `select_random_points` and `select_random_ranges`. The field is its
+    /// index.
     Point(usize),
 }
 
-/// The types that sysbench declares: it binds whole numbers as `bigint`, and strings as `varchar`.
+/// The OIDs of the types that sysbench declares for parameters: whole numbers are `bigint`, and strings are `varchar`.
 const BIGINT: u32 = 20;
 const VARCHAR: u32 = 1043;
 
 impl StatementSlot {
-    /// Returns the place of the value among a client's values.
+    /// Returns the index of the value among a client's values.
     pub fn place(self) -> usize {
         match self {
             StatementSlot::Id => 0,
@@ -48,20 +49,20 @@ pub const DELETE: &str = "DELETE FROM sbtest{} WHERE id=?";
 pub const INSERT: &str = "INSERT INTO sbtest{} (id, k, c, pad) VALUES (?, ?, ?, ?)";
 pub const INSERT_WITHOUT_ID: &str = "INSERT INTO sbtest{} (k, c, pad) VALUES (?, ?, ?)";
 
-/// Returns the statement of `select_random_points` with this number of points.
+/// Returns the text of the statement of `select_random_points` with `count` points.
 pub fn random_points(count: usize) -> String {
     let points = vec!["?"; count].join(", ");
     format!("        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({points})\n        ")
 }
 
-/// Returns the statement of `select_random_ranges` with this number of ranges.
+/// Returns the text of the statement of `select_random_ranges` with `count` ranges.
 pub fn random_ranges(count: usize) -> String {
     let ranges = vec!["k BETWEEN ? AND ?"; count].join(" OR ");
     format!("        SELECT count(k)\n          FROM sbtest1\n          WHERE {ranges}")
 }
 
-/// Makes a statement from its text, in which `?` stands for each of `slots`. If the statement is sent as text, strings
-/// are put in quotes.
+/// Makes a statement from a text in which a `?` stands for each of `slots`. If statements are sent as text, strings get
+/// quotes.
 pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[StatementSlot]) -> Statement {
     let mut pieces: Vec<Vec<u8>> = text.split('?').map(|piece| piece.as_bytes().to_vec()).collect();
     if mode == QueryMode::Simple {

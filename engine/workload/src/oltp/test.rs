@@ -1,4 +1,4 @@
-//! sysbench's tests of the database: their names, and how they differ.
+//! sysbench's tests of the database: their names and the differences between them.
 
 use crate::program::{CommandInfo, ScriptInfo};
 use crate::settings::Settings;
@@ -11,7 +11,7 @@ pub enum TestKind {
     BulkInsert,
     Delete,
     Insert,
-    /// The test `oltp.lua` of sysbench 0.5, whose statements are sent as text.
+    /// The test `oltp.lua` of sysbench 0.5, which sends its statements as text.
     Legacy,
     PointSelect,
     RandomPoints,
@@ -24,17 +24,17 @@ pub enum TestKind {
 }
 
 impl TestKind {
-    /// Returns true if a statement of the test has many values, all of which a client draws from its own part of the
-    /// table.
+    /// True if each client draws its ids from its own part of the table, as in the tests `select_random_*`, whose
+    /// statements have many values.
     pub fn has_own_part(self) -> bool {
         matches!(self, TestKind::RandomPoints | TestKind::RandomRanges)
     }
 }
 
-/// A native test of the database.
+/// A test of the database that is implemented in Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OltpTest {
-    /// The name of the test, as messages have it.
+    /// The name of the test in messages.
     pub name: &'static str,
     pub kind: TestKind,
     /// The description of the test in the help.
@@ -45,10 +45,10 @@ const fn test(name: &'static str, kind: TestKind, description: &'static str) -> 
     OltpTest { name, kind, description }
 }
 
-/// Native tests change none of sysbench's own reports.
+/// The tests of the database use sysbench's own reports unchanged.
 impl Hooks for OltpTest {}
 
-/// All tests of the database, in the order of their names.
+/// All tests of the database, sorted by name.
 pub const TESTS: [OltpTest; 12] = [
     test("bulk_insert", TestKind::BulkInsert, "INSERT of many rows at once"),
     test("oltp", TestKind::Legacy, "the test of sysbench 0.5"),
@@ -64,26 +64,26 @@ pub const TESTS: [OltpTest; 12] = [
     test("select_random_ranges", TestKind::RandomRanges, "SELECT of several random ranges"),
 ];
 
-/// Returns the test of this name.
+/// Returns the test of this name, or `None` if there is none.
 pub fn find(name: &str) -> Option<OltpTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }
 
 impl OltpTest {
-    /// Returns true if the test is written for sysbench 1.0: its commands run in all threads, and it takes only the
-    /// options that it declares.
+    /// True if the test belongs to sysbench 1.0: its commands run in all threads, and it accepts only options that it
+    /// declares. False for the test of sysbench 0.5.
     pub fn is_modern(&self) -> bool {
         !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
     }
 
-    /// Returns the test's one script, as reports name it.
+    /// Returns the only script of the test for reports.
     pub(super) fn scripts(&self) -> Vec<ScriptInfo> {
         let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: true }];
         vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
     }
 
-    /// Returns how the test's statements travel: prepared, unless `--db-ps-mode=disable`; some tests send text in any
-    /// case.
+    /// Returns the query mode of the test: prepared, unless the user gives `--db-ps-mode=disable`. Some tests always
+    /// send text.
     pub fn mode(&self, settings: &Settings) -> QueryMode {
         let is_text = matches!(self.kind, TestKind::BulkInsert | TestKind::Insert | TestKind::Legacy);
         if is_text || settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }

@@ -1,4 +1,4 @@
-//! Tests of the options that scripts declare, and of the values that they are given.
+//! Checks the options that scripts declare, and the values that scripts get for them.
 
 use std::sync::Mutex;
 

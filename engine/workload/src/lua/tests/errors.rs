@@ -1,8 +1,8 @@
-//! Tests of the messages about errors.
+//! Checks the messages about errors of scripts.
 
 use super::*;
 
-/// Returns the last line of the message with which a client ends.
+/// Returns the last line of the message with which a client was aborted.
 fn said(seen: &[Seen]) -> &str {
     match seen.last() {
         Some(Seen::Abort(lines)) => lines.last().map_or("", String::as_str),

@@ -1,4 +1,4 @@
-//! sysbench's C interface, as scripts reach it through `ffi`.
+//! Checks sysbench's C interface as scripts use it through `ffi`.
 
 use super::*;
 

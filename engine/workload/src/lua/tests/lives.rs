@@ -1,4 +1,4 @@
-//! Tests of a client from the start of its coroutine, over its transactions, to its end.
+//! Checks what a client does from the start of its coroutine, through its transactions, to its end.
 
 use super::*;
 

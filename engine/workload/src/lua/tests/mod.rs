@@ -1,4 +1,4 @@
-//! Scripts driven by hand: the actions that they ask for, with made-up answers.
+//! Runs scripts step by step: tests see each action that a script asks for, and make up the answer.
 
 mod declarations;
 mod errors;
@@ -21,18 +21,18 @@ use wire::error::ServerError;
 use wire::value::Value;
 use wire::{Answered, QueryKind};
 
-/// An action as tests name it.
+/// An action, in the form in which tests compare it.
 #[derive(Debug, Clone, PartialEq)]
 enum Seen {
     Connect(usize),
     Use(usize),
     Disconnect(usize),
     Text(String),
-    /// A statement is prepared; the value is its name.
+    /// A statement of this name is prepared.
     Prepare(String),
     Query(String, Vec<Value>),
     Leave,
-    /// The script has counted statements and events itself.
+    /// The script has itself counted these statements and this number of events.
     Count(Queries, u64),
     /// The client sleeps for this number of microseconds.
     Sleep(u128),
@@ -44,14 +44,14 @@ fn text(sql: &str) -> Seen {
     Seen::Text(sql.to_owned())
 }
 
-/// A script's client in the hands of a test.
+/// A client of a script that a test runs step by step.
 struct Hand {
     program: Box<dyn Program<StagedActions>>,
-    /// The directory of the script's file, which must live as long as the client.
+    /// The directory with the script's file. It is deleted when this field is dropped.
     _directory: tempfile::TempDir,
 }
 
-/// Loads a script from its text, called `t.lua` in a directory of its own.
+/// Writes a script with this text to a file `t.lua` in a new directory, and loads it.
 fn load(source: &str, command: &str) -> (Result<LuaScript, Fatal>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.lua");
@@ -73,7 +73,7 @@ impl Voice for Silence {
     fn print(&self, _text: &[u8]) {}
 }
 
-/// Returns executors for scripts that ask for nothing outside of a load.
+/// Returns executors for scripts that send no statements outside of a load.
 fn nobody() -> Executors {
     struct Nobody;
 
@@ -107,12 +107,12 @@ impl Hand {
         Self { program, _directory: directory }
     }
 
-    /// Makes a client of a script's events.
+    /// Makes a client that runs the events of a script.
     fn events(source: &str) -> Self {
         Self::of_role(source, Role::Events)
     }
 
-    /// Makes a client that executes the command `prepare`, whose function has this body.
+    /// Makes a client that executes the command `prepare`, whose function has the given body.
     fn body(body: &str) -> Self {
         let source = format!("function prepare()\n{body}\nend");
         Self::of_role(&source, Role::Command("prepare".to_owned()))
@@ -135,7 +135,8 @@ impl Hand {
         }
     }
 
-    /// Returns all actions up to the end. Each except `Use` and `Disconnect` is answered by an empty success.
+    /// Returns all actions up to the end. Each action except `Use` and `Disconnect` gets an empty success as its
+    /// answer.
     fn rest(&mut self) -> Vec<Seen> {
         let mut seen = Vec::new();
         loop {
@@ -167,7 +168,7 @@ impl Hand {
         self.program.complete(ActionResult::Failed(&error));
     }
 
-    /// Goes on after the connection of a script that begins with one.
+    /// Continues after the connection with which the script begins.
     fn connected(mut self) -> Self {
         assert_eq!(self.next(), Seen::Connect(0));
         self.done(&Answered::default());
@@ -175,7 +176,7 @@ impl Hand {
     }
 }
 
-/// Returns an answer of rows with one text column.
+/// Returns an answer with rows of one text column.
 fn rows(values: &[Option<&str>]) -> Answered {
     let mut data = Vec::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! Tests of the SQL interface of scripts.
+//! Checks the SQL functions that scripts call.
 
 use super::*;
 

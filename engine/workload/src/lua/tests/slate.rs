@@ -1,10 +1,9 @@
-//! Tests of requests that fit on the slate and of requests that do not, and that LuaJIT compiles the code that an event
-//! runs.
+//! Checks requests that fit on the slate and requests that do not, and that LuaJIT compiles the code of events.
 
 use super::*;
 
-/// Runs a script with a query and a prepared statement, and returns the requests of both; the query's text and the
-/// statement's first value have this length.
+/// Runs a script with a query and a prepared statement, and returns both requests. The query's text and the statement's
+/// first value have the given length.
 fn asked(length: usize) -> (Seen, Seen) {
     let mut hand = Hand::body(&format!(
         "local con = sysbench.sql.driver():connect()
@@ -81,9 +80,9 @@ fn numbers_are_whole_ones_or_as_they_are_written() {
     }
 }
 
-/// Checks that LuaJIT compiles events, which then cost two thirds of what they cost otherwise. After each yield a trace
-/// of its own continues, and each trace has to lead back to an existing one: two thousand events of two statements need
-/// a handful of traces.
+/// Checks that LuaJIT compiles events, which then take two thirds of the time. After each yield, execution continues in
+/// another trace, and each trace has to lead back to an existing one. So two thousand events of two statements need
+/// only a handful of traces.
 #[test]
 fn events_are_compiled_with_few_traces() {
     let mut hand = Hand::events(

@@ -1,4 +1,4 @@
-//! Tests of the test `bulk_insert`.
+//! Checks the test `bulk_insert`.
 
 use super::settings;
 use crate::oltp::find;
@@ -7,7 +7,7 @@ use ground::random::Random;
 use ground::shard::Shard;
 use wire::{Answered, Rows};
 
-/// Returns the rows that `bulk_insert` sends when `events` rows have been added, and the number of rows at its end.
+/// Returns the rows that `bulk_insert` has sent after `events` events, and the number of rows that it sends at its end.
 fn bulk_rows(events: usize) -> (Vec<String>, usize) {
     let workload = find("bulk_insert").unwrap().workload(&settings(&[]), Shard::WHOLE).unwrap();
     let mut client = workload.client(2, Random::seeded(1));

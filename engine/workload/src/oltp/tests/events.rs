@@ -1,4 +1,4 @@
-//! The statements that events consist of.
+//! Checks the statements of events.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{Query, client, event, number, queries, shapes, switch, text_of};
 use crate::settings::OptionValue;
 use wire::session_mark::SessionMark;
 
-/// Checks the statements against those of sysbench 1.0.20, in its order, as a server logged them.
+/// Checks that the statements and their order are those of sysbench 1.0.20, as a server has logged them.
 #[test]
 fn an_event_of_reads_and_writes_is_sysbenchs() {
     let event = event("oltp_read_write", &[("tables", number(3))]);
@@ -42,7 +42,7 @@ fn an_event_of_reads_and_writes_is_sysbenchs() {
     );
     assert_eq!(parsed[20..21], ["UPDATE sbtest1 SET c=$1 WHERE id=$2"]);
     assert_eq!(parsed[28], "INSERT INTO sbtest3 (id, k, c, pad) VALUES ($1, $2, $3, $4)");
-    // BIGINT and VARCHAR, as sysbench declares them.
+    // The types BIGINT and VARCHAR, as sysbench declares them.
     let types = [0, 4, 0, 0, 0, 20, 0, 0, 0, 20, 0, 0, 4, 19, 0, 0, 4, 19];
     assert!(event.statements[28].parse_message(SessionMark::NONE).ends_with(&types));
 }
@@ -136,7 +136,8 @@ fn each_client_of_random_points_has_its_own_part_of_the_table() {
 }
 
 proptest! {
-    /// Whatever the options: the statements are sent as often as they say, the last one is marked, ids are in range.
+    /// Checks, for any options, that an event has as many statements as the options say, that the last one is marked as
+    /// the last, and that ids are within the table.
     #[test]
     fn events_are_as_long_as_the_options_say(
         counts in prop::collection::vec(-1i64..4, 8),

@@ -1,4 +1,4 @@
-//! Tests of how the clients of tests handle errors.
+//! Checks how the clients of tests handle errors.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The test of sysbench 0.5.
+//! Checks the test of sysbench 0.5.
 
 use super::{client, event, number, queries, settings, shapes, switch};
 use crate::oltp::find;

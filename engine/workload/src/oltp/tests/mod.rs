@@ -38,7 +38,7 @@ fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<OltpEvent> {
     Arc::new(OltpEvent::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
 }
 
-/// Makes a client that is connected and has prepared its statements.
+/// Makes a client that has connected and prepared its statements.
 fn client(event: &Arc<OltpEvent>, number: usize) -> OltpClient {
     let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
@@ -57,7 +57,7 @@ fn text_of(statement: &Statement) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// Returns the text that is sent where statements are not prepared.
+/// Returns the text that a client sends if it does not prepare statements.
 fn sent_text(statement: &Statement, values: &[Value]) -> String {
     let mut text = Vec::new();
     statement.write_text(values, &mut text);
@@ -66,7 +66,7 @@ fn sent_text(statement: &Statement, values: &[Value]) -> String {
 
 /// A query of an event.
 struct Query {
-    /// The statement's text as it is prepared, and (`sent`) as it is sent if statements are not prepared.
+    /// The statement's text as it is prepared. `sent` is the text that is sent if statements are not prepared.
     parsed: String,
     sent: String,
     last: bool,
@@ -90,7 +90,7 @@ fn queries(client: &mut OltpClient) -> Vec<Query> {
     }
 }
 
-/// Returns the texts that are sent, with `T` for each string and `N` for each number that is drawn.
+/// Returns the texts that are sent, with `T` in place of each drawn string and `N` in place of each drawn number.
 fn shapes(queries: &[Query]) -> Vec<String> {
     let shape = |query: &Query| {
         let pieces = query.sent.split('\'').enumerate();

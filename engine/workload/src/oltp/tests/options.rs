@@ -1,11 +1,11 @@
-//! Tests of the options that tests declare and take.
+//! Checks the options that tests declare, and the values that tests accept.
 
 use super::{number, settings};
 use crate::oltp::{TESTS, find};
 use crate::settings::OptionValue;
 use ground::shard::Shard;
 
-/// Reads one line of `sysbench TEST help`.
+/// Parses a line of `sysbench TEST help` into the option's name, its default and its description.
 fn parse_help(line: &str) -> (String, OptionValue, String) {
     let line = line.trim_start().strip_prefix("--").unwrap();
     let (head, rest) = line.split_once(' ').unwrap();
