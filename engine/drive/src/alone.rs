@@ -1,5 +1,5 @@
-//! Runs a client's program outside of any load, in the calling thread. The thread blocks until each action of the
-//! program is finished.
+//! Runs the program of a single client, which decides its actions one after the other, outside of a benchmark: in the
+//! calling thread, without an event loop. The thread blocks until each action of the program is finished.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -32,17 +32,18 @@ impl std::fmt::Display for Arrival {
     }
 }
 
-/// One thread's share of the schedule of a load with a rate. Transactions must start at the moments of a Poisson
-/// process, so that clients that wait for a slow server do not hide its slowness. If several engines take turns in
-/// slices of time, the times of the schedule count only this engine's slices, as if these followed each other without a
-/// pause.
+/// One thread's share of the schedule of a load with a rate. The schedule is drawn from a Poisson process and does not
+/// depend on the server: while all clients wait for a slow server, starts stay scheduled, and the response times of the
+/// delayed transactions count from their scheduled starts. Thus the slowness is measured and not hidden. If several
+/// engines take turns in slices of time, the times of the schedule count only this engine's slices, as if these
+/// followed each other without a pause.
 pub struct Throttle {
     /// The mean time between two starts on this thread, in nanoseconds.
     mean: f64,
     random: Random,
-    /// The start that was drawn last, in whole nanoseconds, and the fraction of a nanosecond that has to be added to
-    /// it.
+    /// The start that was drawn last, in whole nanoseconds.
     last: Nanos,
+    /// The fraction of a nanosecond that has to be added to `last`.
     fraction: f64,
     /// Starts that were drawn and that no client has taken yet.
     open: BinaryHeap<Reverse<Nanos>>,
@@ -182,8 +183,9 @@ impl Arrivals {
         };
     }
 
-    /// Returns the seconds from one arrival, or from the start, to the next arrival. It is 0 unless the arrivals are a
-    /// Poisson process: then it is exponentially distributed (drawn by inversion).
+    /// Draws the seconds from one arrival, or from the start, to the next arrival: exponentially distributed (drawn by
+    /// inversion) if tasks arrive by a Poisson process. Returns 0 for the other two schedules, which are not random:
+    /// all tasks arrive at once, or the caller computes the arrival times from a fixed rate.
     fn distance(&mut self) -> f64 {
         match self.arrival {
             Arrival::AtOnce | Arrival::Rate(_) => 0.0,

@@ -32,14 +32,15 @@ pub struct Books<'a, T> {
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
-    /// True if the end of a transaction has to be recorded elsewhere, too, and not only in the counts of the period: in
-    /// the transaction log, in the totals of its script, or as late, retried or behind its schedule.
+    /// True if the counts of the period are not the only place where the end of a transaction has to be recorded. This
+    /// is so if the run has a transaction log or totals for each script, or if it must tell which transactions were
+    /// late, were retried or began after their scheduled start.
     is_detailed: bool,
 }
 
 impl<'a, T: ModeCounts> Books<'a, T> {
-    /// Makes the counters of thread `thread`. `tally` is the empty tally of the load's mode, in which the thread
-    /// counts.
+    /// Makes the counters of thread `thread`. `tally` has the counters of one period, all of them zero, for the mode of
+    /// the load, such as a closed loop or a replay. The thread adds its transactions to `tally`.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
@@ -84,8 +85,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Moves the end of the load forward to `end`. Returns false and changes nothing if the load ends by `end` anyway,
-    /// or if engines take turns in slices.
+    /// Makes the load end earlier, at `end`. Returns false and changes nothing if the load already ends by `end`, or if
+    /// engines take turns in slices.
     pub fn cut(&mut self, end: Nanos) -> bool {
         let is_cut = self.schedule.cut(end, &mut self.stretch);
         if is_cut {

@@ -7,8 +7,9 @@ use wire::error::ServerError;
 use wire::{Connection, Rows};
 use workload::{Actions, Program};
 
-/// One client of a thread. The type `O` is the state that only clients of the load's mode have, and `A` are the actions
-/// that the client's program can ask for.
+/// One client of a thread. The type `O` is the state that a client has only in this mode of the load, such as a closed
+/// loop or a replay. `A` are the actions that the client's program can ask for, and `S` is the operating system, which
+/// can be simulated.
 pub struct Client<O, A: Actions, S: Shell> {
     /// The client's index among the clients of its thread. It is also the token under which the poll reports events of
     /// the client's connection.
@@ -39,13 +40,14 @@ pub struct Transaction {
     /// True if the server has answered a request of this transaction. The clock is read with each answer; without an
     /// answer it has not been read since the transaction began.
     pub was_answered: bool,
-    /// The time at which the transaction was scheduled to start. The fields after it are the time at which it did
-    /// start, and the time at which its current command started.
+    /// The time at which the transaction was scheduled to start.
     pub scheduled: Nanos,
+    /// The time at which the transaction did start.
     pub began: Nanos,
+    /// The time at which the transaction's current command started.
     pub command_began: Nanos,
-    /// The total length of other engines' slices before `scheduled`. Used only if the load has a rate and engines take
-    /// turns in slices.
+    /// The total length of other engines' slices from the start of the load to `scheduled`. Used only if the load has a
+    /// rate and engines take turns in slices.
     pub pause: Nanos,
     /// The failure of this transaction, kept until the transaction has been rolled back.
     pub failure: Option<Box<TransactionFailure>>,
@@ -69,7 +71,7 @@ pub enum ClientState {
     /// The client waits until its connection is made. Before that it may wait in the queue, since only a few
     /// connections are made at a time.
     Connecting,
-    /// The client is about to start its next transaction. Before, it waits until the other clients of its thread have
+    /// The client is about to start its next transaction. It first waits until the other clients of its thread have
     /// been served, or until its engine's slice begins.
     Yielding,
     /// The client waits in the middle of a transaction until the other clients of its thread have been served.
@@ -87,7 +89,7 @@ pub enum ClientState {
 pub enum Awaited {
     /// The client goes on with its next action. If `last` is true, this statement ends the transaction.
     Statement { command: usize, last: bool },
-    /// The client hands the rows of a script's command to the program.
+    /// The client hands the rows that the server returned for a script's command to the client's program.
     Rows { command: usize },
     /// The client counts the answered query. If `last` is true, this query ends the transaction.
     Count { last: bool },

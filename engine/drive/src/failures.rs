@@ -20,8 +20,9 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }
 
-    /// Prints the error of a statement that could not be prepared, and sends the rest of the request. Returns false if
-    /// the server has no more answers to send.
+    /// Prints the error of a statement that could not be prepared, and then executes the statement nevertheless, as
+    /// pgbench does: sends the messages of the request that come after the statement's text. Returns false if no such
+    /// messages are left, so that no further answer of the server will come.
     pub fn pass_unprepared(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, error: Box<ServerError>) -> bool {
         self.write_error(&error);
         client.transaction.unprepared = Some(error);

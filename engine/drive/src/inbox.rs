@@ -10,12 +10,12 @@ use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
 use crate::runtime::Runtime;
 use ground::clock::Nanos;
 
-/// The time from an alarm to the end of the load, in nanoseconds. It is long enough for all threads to notice the alarm
-/// before the load ends.
+/// The time from the signal SIGALRM to the end of the load, in nanoseconds. It is long enough for all threads to notice
+/// the signal before the load ends.
 const ALARM_LEAD: Nanos = 100_000_000;
 
-/// The main thread's receiver for the reports of all threads. An interrupt ends the run, and after that the waiting for
-/// reports.
+/// The main thread's receiver for the reports of all threads. If the user interrupts the run, the threads end, and the
+/// receiver waits only a limited time for their last reports.
 pub struct Inbox<'a, R> {
     pub runtime: &'a R,
     reports: Receiver<Report>,
@@ -26,13 +26,14 @@ pub struct Inbox<'a, R> {
     threads: usize,
     /// The time at which this receiver first noticed that the run must end.
     ended: Cell<Option<Nanos>>,
-    /// How long this receiver has waited without receiving a report since the run must end.
+    /// How long this receiver has waited without receiving a report, counted from the moment at which the run had to
+    /// end.
     waited: Cell<Duration>,
 }
 
 impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
-    /// Makes the receiver for the reports of `threads` threads. The flag `interrupt` ends the run, and the flag `alarm`
-    /// ends the load.
+    /// Makes the receiver for the reports of `threads` threads. A signal handler sets the flag `interrupt` to end the
+    /// run, and the flag `alarm` to end the load.
     pub fn new(
         runtime: &'a R,
         reports: Receiver<Report>,
@@ -75,7 +76,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Returns the time at which an alarm ends the load, if there was an alarm.
+    /// Returns the time at which the signal SIGALRM ends the load, if the signal has come.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.shared.alarm_at()
     }
@@ -91,9 +92,9 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         !self.is_stuck()
     }
 
-    /// Records that no report came for [`PATIENCE`]. After the end of the run only such waits are added up, and not the
-    /// time on the clock: the whole program may have been stopped for a while, or its threads may have waited because
-    /// nobody read its output.
+    /// Records that the main thread has waited for [`PATIENCE`] without receiving a report. Once the run has to end,
+    /// these waits are added up to decide whether a thread hangs. The time on the clock would be misleading: the whole
+    /// program may have been stopped for a while, or its threads may have waited because nobody read its output.
     fn note_wait(&self) {
         if self.shared.is_ended() {
             self.ended.set(Some(self.ended.get().unwrap_or_else(|| self.now())));

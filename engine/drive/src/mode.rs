@@ -12,15 +12,15 @@ use wire::error::{ConnectionError, ServerError};
 use wire::{Connection, OpenError, Sent};
 use workload::Actions;
 
-/// A client in a load of mode `M`, in a thread whose system is `S`.
+/// A client in a load of mode `M`. `S` is the operating system that its thread uses, which can be simulated.
 pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, ActionsOf<M, S>, S>;
 
 /// The actions that the programs of a mode can ask for.
 pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
 
-/// A request that a program of the mode sends to the server. The type after it is a step that the engine carries out
-/// without a request.
+/// A request that a program of mode `M` sends to the server.
 pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
+/// An action of a program of mode `M` that the engine carries out without a request to the server.
 pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 
 /// The result of sending a request: how the client uses the answer, and how far the request was sent. `None` in place
@@ -145,7 +145,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         Self::Totals::default()
     }
 
-    /// Called when all threads have reported a period and the run's observer has seen it. Moves entries that are kept
-    /// one by one, such as tasks, from the period's counters to the totals.
+    /// Called when all threads have reported a period and the run's observer, which receives the events of the run, has
+    /// seen it. Moves entries that are kept one by one, such as tasks, from the period's counters to the totals.
     fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
 }

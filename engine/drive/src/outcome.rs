@@ -130,8 +130,8 @@ pub trait Observer {
     /// kind.
     fn note(&mut self, _text: &str) {}
     /// Called when threads do not end although the run is over, for example because a program computes without end.
-    /// Reports that, and returns the exit status for the program. The transactions that such threads ran after the last
-    /// second that they reported are missing in `outcome`.
+    /// Prints a message about these threads, and returns the exit status for the program. The transactions that such
+    /// threads ran after the last second that they reported are missing in `outcome`.
     fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         self.note(STUCK);
         interrupt::STATUS
@@ -145,7 +145,7 @@ pub const STUCK: &str = "a client thread did not end: it computes without end, o
 /// The results of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The time until all clients were connected, in seconds.
+    /// The time from the start of the threads until all clients were connected, in seconds.
     pub connect_s: f64,
     pub warmup: Tally,
     pub measure: Tally,

@@ -54,8 +54,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     }
 
     /// Records how many transactions wait for a client, and how many clients are busy, at the end of a period. Does
-    /// nothing if that was recorded before. `free` is the number of clients that are not in a transaction although they
-    /// wait for no timer. Used only with a rate.
+    /// nothing if this was already recorded for the period. `free` is the number of clients that have ended their
+    /// transaction but do not wait for a timer yet; they must not be counted as busy. Used only with a rate.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };

@@ -57,8 +57,8 @@ pub struct Load {
     scripts: Vec<ScriptInfo>,
 }
 
-/// The part of a plan that only one mode has. The methods answer what the event loop and the reports ask of the plans
-/// of all modes.
+/// The part of a plan that only one mode of the load has. Its methods give the event loop and the reports the facts
+/// that they need from the plan of any mode.
 pub trait ModePlan: Any + Send + Sync {
     /// Returns the length of the measured part, or `None` without a limit.
     fn time(&self) -> Option<Duration> {
@@ -82,7 +82,8 @@ pub trait ModePlan: Any + Send + Sync {
         self.interval_ns().is_some()
     }
 
-    /// Returns the flag that an alarm sets to end the load early, if the load can have an alarm.
+    /// Returns the flag that a signal handler sets at SIGALRM to end the load early, or `None` if the load cannot be
+    /// ended in this way.
     fn alarm(&self) -> Option<&AtomicBool> {
         None
     }
@@ -152,7 +153,8 @@ pub struct ScriptOptions {
     pub latency_limit: Option<Duration>,
     /// How many times a transaction is tried if it meets serialization failures or deadlocks; `None` without a limit.
     pub tries: Option<u32>,
-    /// True if a client goes on after other errors of its statements than these two.
+    /// True if a client goes on with its next transaction after an error that is neither a serialization failure nor a
+    /// deadlock. False if such an error aborts the client.
     pub continue_on_error: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,

@@ -44,13 +44,13 @@ pub struct Pool {
     arrivals: Arrivals,
     waiting: VecDeque<QueuedTask>,
     slots: Vec<Slot>,
-    /// The slots with a free connection, of which the last one was used last. The slots without a connection are in
-    /// `closed`.
+    /// The slots (numbers of connections) with a free connection, of which the last one was used last.
     free: Vec<usize>,
+    /// The slots that have no connection.
     closed: Vec<usize>,
-    /// The number of slots whose connection is being made. The number of slots whose connection has a task is in
-    /// `busy`.
+    /// The number of connections that are being made.
     opening: usize,
+    /// The number of connections that have a task.
     busy: usize,
     timeout: Nanos,
     lifetime: Option<Nanos>,
@@ -116,8 +116,8 @@ impl Pool {
         task.arrived.saturating_add(self.timeout)
     }
 
-    /// Gives the first task of the queue to the free connection that was used last. Returns the connection's slot and
-    /// the task.
+    /// Gives the first task of the queue to the free connection that was used last. Returns the slot, which is the
+    /// connection's number in the pool, and the task.
     pub fn dispatch(&mut self) -> Option<(usize, QueuedTask)> {
         if self.waiting.is_empty() {
             return None;
@@ -126,8 +126,8 @@ impl Pool {
         self.assign(slot).map(|task| (slot, task))
     }
 
-    /// Gives the first task of the queue to the connection of `slot`. The caller has already removed the slot from the
-    /// lists of free and closed slots.
+    /// Gives the first task of the queue to connection number `slot`. The caller has already removed `slot` from the
+    /// lists of free connections and of numbers without a connection.
     fn assign(&mut self, slot: usize) -> Option<QueuedTask> {
         let task = self.waiting.pop_front()?;
         self.slots[slot].task = task.number;
@@ -135,8 +135,8 @@ impl Pool {
         Some(task)
     }
 
-    /// Records that the task of `slot` has ended. The slot's connection is given to the next task of the queue, which
-    /// is returned. If no task waits, the connection becomes free.
+    /// Records that the task of connection number `slot` has ended. The connection is given to the next task of the
+    /// queue, which is returned. If no task waits, the connection becomes free.
     pub fn pass_on(&mut self, slot: usize) -> Option<QueuedTask> {
         self.busy -= 1;
         let next = self.assign(slot);
@@ -146,19 +146,20 @@ impl Pool {
         next
     }
 
-    /// Records that the task of `slot` has ended and that the connection was closed.
+    /// Records that the task of connection number `slot` has ended and that the connection was closed.
     pub fn retire(&mut self, slot: usize) {
         self.busy -= 1;
         self.closed.push(slot);
     }
 
-    /// Records that the free connection of `slot` was closed.
+    /// Records that the free connection number `slot` was closed.
     pub fn lose(&mut self, slot: usize) {
         self.free.retain(|free| *free != slot);
         self.closed.push(slot);
     }
 
-    /// Removes a free connection from the pool that is too old to be used for another task, and returns its slot.
+    /// Removes a free connection from the pool that is too old to be used for another task, and returns its slot, the
+    /// connection's number in the pool.
     pub fn take_worn(&mut self, now: Nanos) -> Option<usize> {
         if self.lifetime.is_none() || self.waiting.is_empty() {
             return None;
@@ -169,13 +170,13 @@ impl Pool {
         Some(slot)
     }
 
-    /// Returns true if the connection of `slot` is too old to be used for another task.
+    /// Returns true if connection number `slot` is too old to be used for another task.
     pub fn is_worn(&self, slot: usize, now: Nanos) -> bool {
         self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
     }
 
-    /// Returns the slot for a new connection if one is needed: if more tasks wait than connections are free or being
-    /// made.
+    /// Returns the slot (the number in the pool) for a new connection if one is needed: if more tasks wait than
+    /// connections are free or being made.
     pub fn open(&mut self, now: Nanos) -> Option<usize> {
         if now < self.retry_at || !self.is_short() {
             return None;
@@ -188,21 +189,21 @@ impl Pool {
         self.opening + self.free.len() < self.waiting.len() && !self.closed.is_empty()
     }
 
-    /// Records that the new connection of `slot` is ready.
+    /// Records that the new connection number `slot` is ready.
     pub fn opened(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.slots[slot].opened = now;
         self.free.push(slot);
     }
 
-    /// Records that the connection of `slot` could not be made.
+    /// Records that connection number `slot` could not be made.
     pub fn refused(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.closed.push(slot);
         self.retry_at = now + RETRY;
     }
 
-    /// Returns the number of the task that has the connection of `slot`, or that had it last.
+    /// Returns the number of the task that has connection number `slot`, or that had it last.
     pub fn task(&self, slot: usize) -> u32 {
         self.slots[slot].task
     }

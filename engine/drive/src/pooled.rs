@@ -39,7 +39,8 @@ impl ModePlan for PooledPlan {
         &self.options
     }
 
-    /// Returns the number of slots of a pool, since all slots of a pool must run in one thread.
+    /// Returns the number of connections of a pool. Each connection is a client of the load, and all connections of a
+    /// pool must run in one thread; therefore the threads get the clients in groups of this size.
     fn unit(&self) -> usize {
         self.pools.size
     }
@@ -52,7 +53,7 @@ pub struct Pooled {
     agenda: Agenda,
     /// For each pool: true if all of its tasks have ended.
     done: Vec<bool>,
-    /// The number of slots of each pool.
+    /// The number of connections of each pool.
     size: usize,
     /// The number of the application to which the thread's first pool belongs.
     first_app: usize,
@@ -249,7 +250,8 @@ impl<S: Shell> Mode<S> for Pooled {
 }
 
 impl Pooled {
-    /// Returns the pool to which a client belongs, and the client's slot in it.
+    /// Returns the pool to which a client belongs, and the client's slot, which is the number of its connection in the
+    /// pool.
     fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
         self.agenda.touch(client.index / self.size);
         (&mut self.pools[client.index / self.size], client.index % self.size)

@@ -15,7 +15,7 @@ pub struct ReplayPlan {
     /// The time after which no transaction begins. Transactions that are under way then are finished without the
     /// recorded pauses. `None`: the load ends with its last session.
     pub time: Option<Duration>,
-    /// The names by which messages call the statement templates, in the order of their accounts.
+    /// The names that messages show for the statement templates, in the order in which the results list the templates.
     pub accounts: Arc<[String]>,
 }
 

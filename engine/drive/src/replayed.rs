@@ -59,7 +59,7 @@ pub struct ReplayClient {
     /// True if the connection broke while the session waited for its next statement.
     is_lost: bool,
     /// The time at which the server first refused the session's connection because it had too many connections. `None`
-    /// if it did not refuse it.
+    /// if the server has not refused the connection for this reason.
     asks_since: Option<Nanos>,
     /// True if the session was ended early because the time of the load is over.
     is_stopped: bool,
@@ -279,7 +279,8 @@ impl Replayed {
         self.cancels.add(now.saturating_add(self.pace.length(after)), statement);
     }
 
-    /// Counts the session if its first COMMIT or ROLLBACK has no transaction to end.
+    /// Counts the session as one whose first transaction began before the recording, if its first COMMIT or ROLLBACK
+    /// has no transaction to end.
     fn note_block<S: Shell>(&mut self, client: &mut SessionClient<S>, expected: &Expected) {
         if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
             self.totals.sessions.begun_before += 1;

@@ -133,7 +133,7 @@ pub struct Shared {
     stop: AtomicBool,
     /// The number of threads that have noticed that they must end.
     pub ending: AtomicUsize,
-    /// The time at which an alarm ends the load, if there was an alarm.
+    /// The time at which the signal SIGALRM ends the load, if the signal has come.
     alarm_at: OnceLock<Nanos>,
     /// The number of transactions that clients have taken out of the limit for all clients together, without those that
     /// they gave back.
@@ -158,12 +158,12 @@ impl Shared {
         self.ending.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends the load at `at`, because of an alarm. No transaction begins later.
+    /// Ends the load at `at`, because the signal SIGALRM has come. No transaction begins later.
     pub fn end_load(&self, at: Nanos) {
         let _ = self.alarm_at.set(at);
     }
 
-    /// Returns the time at which an alarm ends the load, if there was an alarm.
+    /// Returns the time at which the signal SIGALRM ends the load, if the signal has come.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.alarm_at.get().copied()
     }

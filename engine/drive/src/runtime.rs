@@ -23,7 +23,8 @@ use workload::Workload;
 pub trait Runtime<'run> {
     type Shell: Shell + 'run;
 
-    /// Makes the shell of one thread. The message of an error is a whole sentence.
+    /// Makes the access to the operating system that one thread uses: its clock, its sockets and its wait for events.
+    /// The message of an error is a whole sentence.
     fn shell(&self) -> io::Result<Self::Shell>;
 
     /// Starts a thread, which receives its schedule through `start`.
@@ -42,7 +43,7 @@ pub trait Runtime<'run> {
     /// Returns the current times of the run's clock and of the machine's clocks.
     fn clocks(&self) -> Clocks;
 
-    /// Waits for this time, while the threads go on.
+    /// Makes the main thread wait for the duration `time`, while the other threads go on.
     fn pause(&self, time: Duration);
 
     /// Reads a part of a line from standard input. Returns no bytes at the end of the input, and `None` if nothing

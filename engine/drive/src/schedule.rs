@@ -26,9 +26,9 @@ impl Schedule {
         Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
     }
 
-    /// Moves the end of the load forward to `end`, but not before the end of the warm-up, and shortens the current
-    /// period `stretch` accordingly. Returns false and changes nothing if the load ends by `end` anyway, or if engines
-    /// take turns in slices, since the other engines rely on the times of the slices.
+    /// Makes the load end earlier, at `end` but not before the end of the warm-up, and shortens the current period
+    /// `stretch` accordingly. Returns false and changes nothing if the load already ends by `end`, or if engines take
+    /// turns in slices, since the other engines rely on the times of the slices.
     pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {

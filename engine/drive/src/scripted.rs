@@ -22,7 +22,9 @@ impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, 
         (Awaited::Prepared { command }, connection.prepare(statements))
     }
 
-    /// Carries out a step of a script. Returns the current time if the client goes on at once, else `None`.
+    /// Carries out a step of a script, which is an action without a statement: the end of a pipeline, or the beginning
+    /// or end of a command that the engine executes itself. Returns the current time if the client goes on at once,
+    /// else `None`.
     pub fn step_script(&mut self, client: &mut ClientOf<M, S>, step: ScriptStep, now: Nanos) -> Option<Nanos> {
         match step {
             ScriptStep::SyncPipeline { command } => {

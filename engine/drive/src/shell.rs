@@ -54,7 +54,7 @@ pub trait Shell: Send {
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
 }
 
-/// The transport by which a shell reaches a server.
+/// The stream of bytes by which a thread with the operating system `S`, real or simulated, reaches a server.
 pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
 
 /// The longest time that a cancel request may take whose result nobody waits for.
@@ -67,7 +67,8 @@ pub struct System {
 }
 
 impl System {
-    /// Makes the shell of one thread of a run that uses this clock. The message of an error is a whole sentence.
+    /// Makes the access to the operating system for one thread of a run that uses this clock. The message of an error
+    /// is a whole sentence.
     pub fn new(clock: Clock) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;

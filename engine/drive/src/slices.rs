@@ -1,6 +1,6 @@
-//! Slices of time: several engines take turns, so that only one of them makes load at any time. The order is drawn anew
-//! for each round. It follows from the options alone, so that engines agree on it without communicating. Times count
-//! from the start of the load.
+//! Slices of time: several engines take turns, so that only one of them makes load at any time. For each round of
+//! slices a new order of the engines is drawn. The order depends only on the options and the number of the round, so
+//! that engines agree on it without communicating. Times count from the start of the load.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ pub const SHORTEST: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slices {
     pub length: Nanos,
-    /// The number of this engine among the engines that take turns, counted from 0. `of` is the number of these
-    /// engines.
+    /// The number of this engine among the engines that take turns, counted from 0.
     pub index: usize,
+    /// The number of engines that take turns.
     pub of: usize,
     /// The seed from which the order of the engines in each round is drawn. It must be the same for all engines.
     pub seed: u64,

@@ -44,7 +44,7 @@ impl Sockets {
         self.queue.push_back(index);
     }
 
-    /// Returns true if any client waits in the queue, or its connection is being made.
+    /// Returns true if any client waits in the queue for its connection, or if any connection is being made.
     #[inline]
     pub fn are_connecting(&self) -> bool {
         !(self.opening.is_empty() && self.queue.is_empty())

@@ -73,8 +73,8 @@ pub struct StagedClient<T> {
     parked: Vec<(usize, Connection<T>)>,
     /// The numbers of the connections that the client has made and has not closed itself.
     made: Vec<usize>,
-    /// True if the client has taken a transaction from the number that all clients share, but could not begin it before
-    /// the end of this engine's slice.
+    /// True if the client has taken one of the transactions that all clients share, but could not begin it before the
+    /// end of this engine's slice. The client then begins it in the next slice.
     has_event: bool,
 }
 
@@ -190,7 +190,8 @@ impl<S: Shell> Mode<S> for Staged {
         }
     }
 
-    /// Returns true if the load is under way and is limited neither by a number of transactions nor by a rate.
+    /// Returns true if a client whose transaction has just ended begins the next one at the same moment: the load is
+    /// under way and is limited neither by a number of transactions nor by a rate.
     #[inline]
     fn goes_on(thread: &StagedThread<'_, S>, client: &Caller<S>, now: Nanos) -> bool {
         client.own.stage == Stage::Load
@@ -317,8 +318,8 @@ impl<S: Shell> StagedThread<'_, S> {
         }
     }
 
-    /// Handles a client for which no transaction is left. It stops; but in the warm-up, where transactions may still be
-    /// given back, it waits for the measured part.
+    /// Handles a client for which no transaction is left. In the measured part the client stops. In the warm-up the
+    /// client waits for the measured part, because other clients may still give transactions back.
     #[cold]
     fn go_without_event(&mut self, client: &mut Caller<S>) {
         if self.books.stretch.phase != Phase::Warmup {
@@ -350,8 +351,8 @@ impl<S: Shell> StagedThread<'_, S> {
         true
     }
 
-    /// Handles a client that must not begin a transaction. It stops if the load is over, and waits if it is the slice
-    /// of another engine.
+    /// Handles a client that must not begin a transaction. The client stops if the load is over, and waits while it is
+    /// the slice of another engine.
     #[cold]
     fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
         self.part(client, now);

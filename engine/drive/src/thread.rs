@@ -25,7 +25,8 @@ pub struct Share {
     pub clients: usize,
 }
 
-/// One thread of a load of mode `M` in shell `S`, without its clients.
+/// One thread of a load of mode `M`, without its clients. `S` is the operating system that it uses, which can be
+/// simulated.
 pub struct Thread<'a, M: Counting, S> {
     pub plan: &'a Plan,
     pub options: &'a ScriptOptions,
@@ -45,8 +46,8 @@ pub struct Thread<'a, M: Counting, S> {
 }
 
 impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
-    /// Makes a thread that has not begun its load. `mode` is the mode's state, and the empty tally in which the mode
-    /// counts.
+    /// Makes a thread that has not begun its load. It gets the state of the load's mode, and the empty counters of one
+    /// period, in which the mode counts its transactions.
     pub fn new(
         plan: &'a Plan,
         shell: S,

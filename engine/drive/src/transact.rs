@@ -142,8 +142,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         None
     }
 
-    /// Waits until the socket accepts the rest of the request. If the connection broke while the request was sent, it
-    /// is read once, since the socket may still hold the server's last message.
+    /// Waits until the socket accepts the rest of the request. If the connection broke while the request was sent, the
+    /// client reads once from the broken connection, since the socket may still hold the server's last message.
     #[cold]
     fn sent_in_part(&mut self, client: &mut ClientOf<M, S>, sent: Result<Sent, ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
@@ -326,7 +326,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::lost(self, client, command, error, now);
     }
 
-    /// Handles a script that ended in an open transaction.
+    /// Fails the transaction of a script that ended without ending its transaction block, and aborts the client or
+    /// fails its task.
     #[cold]
     pub fn left_open(&mut self, client: &mut ClientOf<M, S>) {
         let reason = "end of script reached without completing the last transaction".to_owned();

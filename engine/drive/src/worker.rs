@@ -58,8 +58,9 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Self { clients: clients.collect(), thread, stage: Stage::New }
     }
 
-    /// Prepares the clients, waits for the start, and runs the load to its end. `start` delivers the schedule; it is
-    /// closed if the run is called off. Returns true at the end. Returns false before the end if the shell runs its
+    /// Prepares the clients, waits for the start, and runs the load to its end. The channel `start` delivers the
+    /// schedule; the main thread closes the channel if the run ends before the load begins. Returns true when the run
+    /// of this thread is over. Returns false before, after each round of the event loop, if the simulation runs its
     /// threads step by step.
     pub fn run(&mut self, start: &Receiver<Schedule>) -> bool {
         loop {
@@ -189,8 +190,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Reports a second that has ended although no event came, checks whether an alarm has ended the load, and sets the
-    /// time of the next such check.
+    /// Reports a second that has ended although no event came, checks whether the signal SIGALRM has ended the load,
+    /// and sets the time of the next such check.
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.shell.now();

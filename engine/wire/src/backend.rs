@@ -51,7 +51,7 @@ impl BackendKey {
     }
 }
 
-/// The server process of a session, with what a cancel request needs to reach it.
+/// The server process of a session, with the address and the key that a cancel request for the session needs.
 pub struct Backend {
     pub(crate) target: Arc<Target>,
     /// The address and the choice of encryption by which the session was opened.

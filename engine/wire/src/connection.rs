@@ -293,9 +293,9 @@ impl<T: Transport> Connection<T> {
         self.send_text(&messages).map(Some)
     }
 
-    /// Goes on after the server has refused to prepare a statement, as if it had prepared it: sends again the messages
-    /// of the last request that came after the statement's text. `rows` says how their rows are used. Returns `None` if
-    /// no messages came after the text.
+    /// Goes on after the server has refused to prepare a statement, as if it had prepared the statement. The server has
+    /// ignored the messages that came after the statement's text in the last request; they are sent again. `rows` says
+    /// how the rows of their reply are used. Returns `None` if no messages came after the text.
     pub fn pass_unprepared(&mut self, rows: Rows) -> Result<Option<Sent>, ConnectionError> {
         let rest = self.exchange.request.pass_rejected();
         let mut kinds = frame::messages(&rest).map(|(kind, _)| kind);
@@ -337,8 +337,8 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Returns the reply to the last request if it is complete. If the request was sent only in part, sends more of it;
-    /// the caller must have called [`Connection::watch_unsent`] for it. If the server sent an error before it closed
-    /// the connection, that error is returned in place of the failure of the socket.
+    /// in that case the caller must have called [`Connection::watch_unsent`] after sending. If the server sent an error
+    /// before it closed the connection, that error is returned in place of the failure of the socket.
     #[inline(always)]
     pub fn receive<N: Network<Transport = T>>(
         &mut self,
@@ -400,8 +400,8 @@ impl<T: Transport> Connection<T> {
         Ok(self.watch_unsent(network, token)?)
     }
 
-    /// Returns the error with which the session ends. If the error is a COPY, for which this client has no data, the
-    /// session still works, and Terminate is sent.
+    /// Returns the error with which the session ends. If the reason is a COPY, for which this client has no data, the
+    /// connection itself still works; Terminate is then sent, so that the server ends the session, too.
     #[cold]
     fn fail(&mut self, error: ConnectionError) -> ConnectionError {
         let failure = self.exchange.failure(error);

@@ -9,9 +9,9 @@ pub struct ClientTotals {
     pub transactions: u64,
     /// The time that the client has spent in transactions, in nanoseconds.
     pub busy_ns: u64,
-    /// The duration of the client's shortest transaction, in nanoseconds; 0 without any transaction. The longest is in
-    /// the next field.
+    /// The duration of the client's shortest transaction, in nanoseconds; 0 without any transaction.
     pub shortest_ns: u64,
+    /// The duration of the client's longest transaction, in nanoseconds.
     pub longest_ns: u64,
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use latency::{Latencies, Moments};
 use workload::queries::Queries;
 
-/// The SQLSTATEs of the two failures after which a transaction may be tried again.
+/// The SQLSTATE of a serialization failure, after which a transaction may be tried again.
 pub const SERIALIZATION_FAILURE: &str = "40001";
+/// The SQLSTATE of a deadlock, after which a transaction may be tried again.
 pub const DEADLOCK_DETECTED: &str = "40P01";
 
 /// Failed transactions by SQLSTATE.
@@ -29,9 +30,9 @@ pub struct Counts {
     pub skipped: u64,
     /// Committed transactions that took longer than the latency limit.
     pub late: u64,
-    /// The number of transactions that were tried more than once. The number of all their tries beyond the first is in
-    /// the next field.
+    /// The number of transactions that were tried more than once.
     pub retried: u64,
+    /// The number of tries of all transactions beyond their first tries.
     pub retries: u64,
     pub queries: Queries,
     /// Transactions that a sysbench script has reported by itself, in addition to those that the event loop counts.
@@ -92,9 +93,9 @@ impl Counts {
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub moments: Moments,
-    /// Serialization failures and deadlocks after which the transaction was not retried. Those after which it was
-    /// retried are in the next field.
+    /// Serialization failures and deadlocks of this command after which the transaction was not tried again.
     pub failures: u64,
+    /// Serialization failures and deadlocks of this command after which the transaction was tried again.
     pub retries: u64,
 }
 
@@ -111,8 +112,8 @@ impl Account {
 #[derive(Debug, Clone, Default)]
 pub struct ScriptAccount {
     pub whole: Counts,
-    /// The latencies of the script's transactions, if the load has several scripts. The latencies of a single script
-    /// are in the tally.
+    /// The latencies of the script's transactions, if the load has several scripts. For a load with a single script
+    /// they are the same as the latencies of the whole load, and are not stored here.
     pub latencies: Latencies,
     pub commands: Vec<Account>,
 }

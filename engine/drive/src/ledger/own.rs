@@ -1,5 +1,6 @@
-//! Counters that only one mode of the load has, such as the counters of replays. The thread that counts knows their
-//! type. Code that reads a report gets them by their type with [`Own::get`].
+//! Counters that only one mode of the load has, such as the counters of replays. The thread that counts is compiled for
+//! its mode and knows their type. The code that reads a report is the same for all modes, and gets the counters by
+//! their type with [`Own::get`].
 
 use std::any::Any;
 use std::fmt::Debug;

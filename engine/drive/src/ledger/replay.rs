@@ -1,5 +1,6 @@
 //! The counters of replays: how many recorded sessions ended in which way, and how the statements of each template
-//! ended. Each thread hands over these totals when it ends; the counts of each second are in the tallies.
+//! ended. A template stands for statements that differ only in their values. Each thread hands over these totals when
+//! it ends; the counts of each second are in the tallies.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
 use workload::recorded::{Expected, StatementFailure};
 
-/// The name under which failures are counted if the capture does not contain their SQLSTATE.
+/// The name under which failures are counted if the recording that is replayed does not contain their SQLSTATE.
 const UNSTATED: &str = "unstated";
 
 /// The SQLSTATE of a statement in a transaction that an earlier error has aborted.
@@ -22,10 +23,11 @@ pub struct ReplayTotals {
     pub sessions: SessionCounts,
     /// The number of transactions that have ended, by commit or by rollback.
     pub transactions: u64,
-    /// Errors by SQLSTATE. `expected` are errors that the capture recorded for the same statement, `unexpected` are
-    /// errors that it did not record, and `missing` are recorded errors that did not happen in the replay.
+    /// Errors that were recorded for the same statement and that happened in the replay, too; their number by SQLSTATE.
     pub expected: Failures,
+    /// Errors that happened in the replay but were not recorded for the same statement; their number by SQLSTATE.
     pub unexpected: Failures,
+    /// Recorded errors that did not happen in the replay; their number by SQLSTATE.
     pub missing: Failures,
     /// The totals of each template of statements.
     pub accounts: Vec<ReplayAccount>,
@@ -43,9 +45,10 @@ pub struct SessionCounts {
     /// Sessions whose connection broke.
     pub lost: u64,
     /// Sessions whose first COMMIT or ROLLBACK had no transaction to end: the transaction presumably began before the
-    /// capture did.
+    /// recording of the sessions did.
     pub begun_before: u64,
-    /// Sessions that ended inside a transaction: its end presumably came after the capture, or it failed with an error.
+    /// Sessions that ended inside a transaction. Presumably the recording stopped before the end of the transaction, or
+    /// an error aborted the transaction and the client never rolled it back.
     pub left_open: u64,
 }
 
@@ -61,23 +64,29 @@ pub struct ReplayAccount {
     pub hash: u64,
     /// Statements that returned or changed a different number of rows than recorded.
     pub other_rows: u64,
-    /// Errors by SQLSTATE: expected, unexpected and missing ones, as in [`ReplayTotals`].
+    /// Recorded errors of these statements that happened in the replay, too; their number by SQLSTATE.
     pub expected: Failures,
+    /// Errors of these statements that happened in the replay but were not recorded; their number by SQLSTATE.
     pub unexpected: Failures,
+    /// Recorded errors of these statements that did not happen in the replay; their number by SQLSTATE.
     pub missing: Failures,
-    /// Statements of any template that come later in a transaction than an error of this template, by the SQLSTATE of
-    /// that error. `consequences` counts statements that failed with an unrecorded 25P02 because the error aborted
-    /// their transaction. `missing_consequences` counts statements whose recorded 25P02 did not happen because the
-    /// recorded error did not happen.
+    /// Statements that failed with an unrecorded 25P02 because an earlier statement of their transaction, one of this
+    /// template, had failed and thereby aborted the transaction. The statements themselves can have any template. They
+    /// are counted by the SQLSTATE of the earlier error.
     pub consequences: Failures,
+    /// Statements whose recorded 25P02 did not happen, because an earlier statement of their transaction, one of this
+    /// template, did not fail as recorded and the transaction was therefore not aborted. They are counted by the
+    /// SQLSTATE of the recorded error of the earlier statement.
     pub missing_consequences: Failures,
-    /// The time from sending a statement to its answer, in microseconds. `times` has the same as a histogram.
-    /// Statements with unexpected errors are not counted.
+    /// The time from sending a statement to its answer, in microseconds. Statements with unexpected errors are not
+    /// counted.
     pub moments: Moments,
+    /// The same times as in `moments`, as a histogram.
     pub times: Latencies,
 }
 
-/// The errors of a session's current transaction from which errors of later statements follow.
+/// The errors of a session's current transaction that explain why later statements of the transaction fail or succeed
+/// unlike in the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TransactionErrors {
     /// The error that aborted the transaction, if there was one.
@@ -245,7 +254,8 @@ impl ReplayAccount {
     }
 }
 
-/// Returns the name under which a recorded failure is counted: its SQLSTATE, if the capture has it.
+/// Returns the name under which a recorded failure is counted: its SQLSTATE or, if the recording does not contain it,
+/// `unstated`.
 fn name(failure: &StatementFailure) -> Cow<'_, str> {
     match failure {
         StatementFailure::Code(code) => String::from_utf8_lossy(code),

@@ -12,7 +12,8 @@ pub const POOL_TIMEOUT: &str = "pool-timeout";
 /// server.
 pub const SCRIPT: &str = "script";
 
-/// The limit of the responses that are counted as fast: 5 s, as in the published study that these tasks repeat.
+/// The limit below which a response counts as fast: 5 s, as in the study "PostgreSQL: Linux VS Windows" (2016), whose
+/// tasks this load repeats.
 const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
 
 /// The limits of J. Nielsen's classes of response times (Usability Engineering, 1993, chapter 5): up to 0.1 s a
@@ -22,9 +23,9 @@ pub const CLASSES: [Nanos; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The number of the task's application. The number of the task within its application is in the next field. Both
-    /// count from 0.
+    /// The number of the task's application, counted from 0.
     pub app: usize,
+    /// The number of the task within its application, counted from 0.
     pub number: u32,
     /// The time of the task's arrival on the run's clock.
     pub arrived: Nanos,
@@ -59,12 +60,14 @@ impl Task {
 /// The counters of all connection pools for one period.
 #[derive(Debug, Clone, Default)]
 pub struct PooledTasks {
-    /// How long completed tasks waited in the queue. How long they had their connection is in the next field.
+    /// How long completed tasks waited in the queue of the pool until they got a connection.
     pub queue: Latencies,
+    /// How long completed tasks had their connection.
     pub service: Latencies,
     /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeouts: Moments,
-    /// The tasks that ended in this period. They are kept one by one until the run's observer has seen them.
+    /// The tasks that ended in this period. They are kept one by one until the run's observer, which receives the
+    /// events of the run, has seen them.
     pub tasks: Vec<Task>,
 }
 

@@ -17,8 +17,8 @@ const MS: Nanos = 1_000_000;
 const WALL: Duration = Duration::from_secs(1_795_000_000);
 const MONOTONIC: Nanos = 5_000_000_000_000;
 
-/// Combined with the seed, so that drawing these features does not change the random numbers of the rest of the
-/// scenario.
+/// A number that is combined with the seed, so that the features are drawn from a random sequence of their own. Drawing
+/// more of them does not change the rest of the scenario.
 const STREAM: u64 = 0x6a09_e667_f3bc_c908;
 
 /// The features that some simulated runs have and others do not.
@@ -29,13 +29,13 @@ pub struct Extras {
     pub notes: Notes,
     /// The time at which thread 0 begins to compute without end.
     pub hangs_at: Option<Nanos>,
-    /// The time at which all waits for events begin to fail. `unmade` is the thread for which the simulated system
-    /// cannot make an event loop.
+    /// The time at which all waits for events begin to fail.
     pub fails_at: Option<Nanos>,
+    /// The thread for which the simulated system cannot make an event loop, if there is one.
     pub unmade: Option<usize>,
-    /// The probability that, some time after a reply, the server ends the session. `chatter` is the probability that it
-    /// sends an unsolicited message.
+    /// The probability that, some time after a reply, the server ends the session.
     pub dismissal: f64,
+    /// The probability that, some time after a reply, the server sends an unsolicited message.
     pub chatter: f64,
     /// True if servers ignore cancel requests.
     pub is_deaf: bool,

@@ -26,9 +26,9 @@ pub struct Faults {
     pub fracture: f64,
     /// The probability that a reply arrives seconds late.
     pub stall: f64,
-    /// The probability that, some time after a reply, the server ends the session. `chatter` is the probability that it
-    /// sends an unsolicited message.
+    /// The probability that, some time after a reply, the server ends the session.
     pub dismissal: f64,
+    /// The probability that, some time after a reply, the server sends an unsolicited message.
     pub chatter: f64,
     /// True if the server ignores cancel requests.
     pub is_deaf: bool,
@@ -44,7 +44,8 @@ pub struct Faults {
 }
 
 impl Draw {
-    /// Draws the probability of a rare fault. Only some scenarios have the fault; in the others the probability is 0.
+    /// Draws the probability of a rare fault, which is at most `most`. Only three scenarios in ten have the fault; in
+    /// the others the probability is 0.
     fn fault(&mut self, most: f64) -> f64 {
         if self.happens(0.3) { self.magnitude(most / 100.0, most) } else { 0.0 }
     }

@@ -39,12 +39,13 @@ use ground::random::Random;
 /// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
 
-/// Seeds of runs that once broke the promises of `promises.rs`. They found: a client that was aborted twice;
-/// transactions that began after the end of the load, and in another engine's slice, as soon as their connection was
-/// ready; an alarm while clients connected; an alarm in the warm-up of a load with a rate; a failed transaction that
-/// was counted twice because its connection broke as well; a thread that woke late for the start of the load and began
-/// transactions in another engine's slice; clients that skipped starts and then began there; a thread that a simulated
-/// interrupt did not reach while it computed; and a recorded statement whose connection broke after its error.
+/// Seeds of runs that once broke the promises of `promises.rs`, which are conditions that every run must fulfil. They
+/// found: a client that was aborted twice; transactions that began after the end of the load, and in another engine's
+/// slice, as soon as their connection was ready; an alarm while clients connected; an alarm in the warm-up of a load
+/// with a rate; a failed transaction that was counted twice because its connection broke as well; a thread that woke
+/// late for the start of the load and began transactions in another engine's slice; clients that skipped starts and
+/// then began there; a thread that a simulated interrupt did not reach while it computed; and a recorded statement
+/// whose connection broke after its error.
 const FORMER: [u64; 14] = [
     74,
     230,
@@ -101,8 +102,8 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
     engines.collect()
 }
 
-/// Runs the scenario of a seed. Returns `None` if it keeps all promises; otherwise a description of the scenario, of
-/// the broken promises, and of how to repeat the run.
+/// Runs the scenario of a seed. Returns `None` if the run keeps all promises, which are the conditions that every run
+/// must fulfil. Otherwise returns a description of the scenario, of the broken promises, and of how to repeat the run.
 fn trouble(seed: u64) -> Option<String> {
     let scenario = Scenario::draw(seed);
     let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(&scenario, &simulate(&scenario)))) {
@@ -130,7 +131,7 @@ fn seeds() -> Range<u64> {
     }
 }
 
-/// Ends the tests if the run of one seed takes too long.
+/// Ends the tests if the run of one seed takes so long that it presumably never ends.
 fn watch_for_endless(current: &[AtomicU64]) {
     let mut before: Vec<u64> = Vec::new();
     loop {

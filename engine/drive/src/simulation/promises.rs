@@ -1,5 +1,5 @@
-//! The promises that every simulated run must keep, in all modes. The engine's counts are compared with what really
-//! happened.
+//! The promises of every simulated run: conditions that the run must fulfil in all modes. The engine's counts are
+//! compared with what really happened.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     }
 }
 
-/// Returns descriptions of the promises that the engines of a scenario broke.
+/// Returns descriptions of the promises that the engines of a scenario broke. A promise is a condition that every run
+/// must fulfil.
 pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
     let mut broken = Vec::new();
     for engine in engines {

@@ -44,8 +44,9 @@ pub struct Scenario {
     pub slices: Option<Slices>,
     pub exit_on_abort: bool,
     pub connect_timeout: bool,
-    /// The time at which an interrupt comes. `alarm_at` is the time at which an alarm ends the load.
+    /// The time at which the simulated user interrupts the run.
     pub interrupt_at: Option<Nanos>,
+    /// The time at which the signal SIGALRM ends the load.
     pub alarm_at: Option<Nanos>,
     pub extras: Extras,
 }

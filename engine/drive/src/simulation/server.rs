@@ -278,7 +278,8 @@ impl World {
         }
     }
 
-    /// Sends the reply, which is complete. `is_rollback` is given if the reply answers statements.
+    /// Sends the reply, which is complete. `is_rollback` is `None` if the reply does not answer statements; otherwise
+    /// it is true for the reply to a ROLLBACK.
     fn reply(&mut self, strand: usize, id: usize, is_rollback: Option<bool>) {
         let faults = self.faults.clone();
         let mut service = self.time(faults.service.0, faults.service.1);
@@ -365,13 +366,15 @@ impl World {
         self.deliver(strand, id, at, reply, commits);
     }
 
-    /// Handles a cancel request for the session of a server process. The thread to which the session belongs is ending.
+    /// Handles a cancel request for the session of a server process. The thread of the session's client is ending, so
+    /// that none of its transactions counts any more.
     pub fn cancel(&mut self, process: u32) {
         self.strands[process as usize / 1_000_000].is_called_off = true;
         self.break_off(process);
     }
 
-    /// Handles a cancel request for the session of a server process.
+    /// Handles a cancel request for the session of a server process, whose client goes on. If the server is still
+    /// replying, the session breaks after the bytes that the server has already sent.
     pub fn break_off(&mut self, process: u32) {
         let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
         if self.happens(self.faults.silence) {

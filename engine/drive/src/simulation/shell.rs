@@ -33,7 +33,7 @@ use workload::Workload;
 /// The number of steps of threads after which the test assumes that a run does not end.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// The shell of one simulated thread.
+/// The operating system as one simulated thread sees it: its clock, its network and its wait for events.
 pub struct SimulatedShell<'run> {
     network: SimulatedNetwork,
     /// The time at which the main thread notices the interrupt. From then on all threads are told that the run has

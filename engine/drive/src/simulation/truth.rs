@@ -15,17 +15,18 @@ pub struct Truth {
     pub making: (usize, usize),
     /// The last moment at which something happened on a connection.
     pub last_activity: Nanos,
-    /// The time at which the load was planned to start. `starts` has the times at which its transactions started.
+    /// The time at which the load was planned to start.
     pub start: Nanos,
+    /// The times at which the transactions of the load started.
     pub starts: Vec<Nanos>,
     /// The number of scheduled starts that clients took and did not put back, in the threads that have ended. Used only
     /// with a rate.
     pub taken: u64,
     /// The lines that threads printed.
     pub lines: Vec<String>,
-    /// The number of transactions that programs have counted by themselves. `more_queries` is the number of such
-    /// statements.
+    /// The number of transactions that programs have counted by themselves.
     pub more_events: u64,
+    /// The number of statements that programs have counted by themselves.
     pub more_queries: u64,
     pub replay: ReplayTruth,
     /// Descriptions of the errors of the engine that were found.
@@ -70,12 +71,13 @@ pub struct ReplayTruth {
     pub refused: u64,
     pub lost: u64,
     pub succeeded: u64,
-    /// `expected` counts statements that failed as recorded, `unexpected` statements that failed with an error that was
-    /// not recorded, `missing` statements whose recorded error did not happen, and `other_rows` statements with a
-    /// different number of rows than recorded.
+    /// The number of statements that failed as recorded.
     pub expected: u64,
+    /// The number of statements that failed with an error that was not recorded.
     pub unexpected: u64,
+    /// The number of statements whose recorded error did not happen.
     pub missing: u64,
+    /// The number of statements with a different number of rows than recorded.
     pub other_rows: u64,
     /// The number of unexpected errors that follow from an earlier error of the same transaction.
     pub consequences: u64,
@@ -143,7 +145,7 @@ impl ClientTruth {
         (self.is_last, self.service_so_far) = (false, 0);
     }
 
-    /// Records that the client leaves the load: its current transaction does not count.
+    /// Records that the client takes no further part in the load. Its current transaction is not counted.
     pub fn leave(&mut self) {
         self.is_open = false;
     }

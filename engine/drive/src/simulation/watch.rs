@@ -34,20 +34,23 @@ pub struct Ends {
 /// The events that the observer of a simulated run has received.
 #[derive(Default)]
 pub struct Watch {
-    /// The clients that were aborted. The field after it has those of them that got no connection.
+    /// The clients that were aborted.
     pub aborted: BTreeSet<usize>,
+    /// The number of aborted clients that got no connection.
     pub unconnected: u64,
     /// The clients that were aborted by their programs, so that no SQLSTATE counts them.
     pub stopped: BTreeSet<usize>,
     /// The number of notes which say that statements may still be running.
     pub left_running: usize,
     pub ticks: BTreeMap<Phase, Tally>,
-    /// The number of times that each task ended, which must be 1. `responses` has the response times of the completed
-    /// tasks.
+    /// The number of times that each task ended, which must be 1. A task is identified by its application and its
+    /// number.
     pub tasks: BTreeMap<(usize, u32), usize>,
+    /// The response times of the completed tasks.
     pub responses: Vec<Nanos>,
-    /// The time at which all clients were ready. `began` is the time at which the load began.
+    /// The time at which all clients were ready.
     pub ready_at: Option<Nanos>,
+    /// The time at which the load began.
     pub began: Option<Began>,
     /// If the main thread ended the run because other threads did not end: the number of committed transactions, and
     /// the number of clients that had not finished.

@@ -58,9 +58,9 @@ pub struct Line {
     /// The time at which the socket is connected or refused. `None`: this never happens.
     connected_at: Option<Nanos>,
     is_refused: bool,
-    /// The time until which the queue of the listening socket is full. `is_crowded` is true if the client has learned
-    /// that.
+    /// The time until which the queue of the listening socket is full.
     full_until: Nanos,
+    /// True if the client has learned that the queue is full.
     is_crowded: bool,
     inbound: VecDeque<Chunk>,
     end: Option<(Nanos, LineEnd)>,
@@ -115,7 +115,7 @@ impl World {
         least + ((most - least) as f64 * self.chance.unit().powi(3)) as Nanos
     }
 
-    /// Advances the time of a thread that makes a system call.
+    /// Advances the time of a thread that makes a system call. The call takes between `least` and four times `least`.
     fn pass(&mut self, strand: usize, least: Nanos) {
         let time = self.time(least, 4 * least);
         self.strands[strand].now += time;
@@ -350,7 +350,7 @@ impl World {
         thread.edges.push(Reverse((at, id)));
     }
 
-    /// Ends the server's end of a connection at `at`.
+    /// Makes the server close or reset a connection at `at`, unless it did so before.
     pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: LineEnd) {
         let thread = &mut self.strands[strand];
         let known = &mut thread.lines[id].end;

@@ -156,7 +156,8 @@ impl Workload<ReplayActions> for Workloads {
     }
 }
 
-/// Changes the record of what really happened to the client at `place`.
+/// Changes the record of what really happened to a client. `place` has the indexes of the client's thread and of the
+/// client in the thread.
 fn truth<R>(place: (usize, usize), change: impl FnOnce(&mut ClientTruth) -> R) -> R {
     world(|world| change(world.truth.client(place)))
 }

@@ -21,8 +21,9 @@ pub struct Replay {
     /// True if statements have recorded errors, and some of them drop the prepared statements.
     is_rich: bool,
     at: ReplayPlace,
-    /// The recorded rows and errors of the next statement. `is_asked` is true while the statement is under way.
+    /// The recorded rows and errors of the next statement.
     expected: Expected,
+    /// True while this statement is under way.
     is_asked: bool,
     /// True if an error has aborted the current transaction.
     has_failed: bool,

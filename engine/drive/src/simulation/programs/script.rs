@@ -18,13 +18,13 @@ pub struct Script {
     statements: Arc<Vec<Vec<Statement>>>,
     /// The numbers of the scripts that the client runs.
     pub scripts: Vec<usize>,
-    /// True if the client's commands are timed. `is_announced` is true if the engine is told of commands that need no
-    /// server before they run.
+    /// True if the client's commands are timed.
     pub is_timed: bool,
+    /// True if the engine is told of each command that needs no server before the command runs.
     pub is_announced: bool,
-    /// True if the client's scripts fail at times. `is_pooled` is true if the client runs tasks of a connection pool,
-    /// which fail if they leave a transaction open.
+    /// True if the client's scripts fail at times.
     pub is_rich: bool,
+    /// True if the client runs tasks of a connection pool, which fail if they leave a transaction open.
     pub is_pooled: bool,
     has_announced: bool,
     steps: &'static [Step],

@@ -33,8 +33,9 @@ pub struct Staged {
     is_rich: bool,
     stage: Stage,
     at: usize,
-    /// The index of the connection in use. `lines` has the numbers of the open connections in the simulated world.
+    /// The index in `lines` of the connection in use.
     current: usize,
+    /// The numbers of the open connections in the simulated world.
     lines: [Option<usize>; 2],
     /// The actions that the client has to do before anything else, in reverse order.
     next: Vec<Preparation>,
@@ -82,7 +83,7 @@ impl Staged {
         self.at = 0;
     }
 
-    /// Records which connection the client uses for the statements that follow.
+    /// Records the number of the connection that the client uses for the statements that follow.
     fn note_line(&self) {
         let line = self.lines[self.current];
         truth(self.place, |client| client.line = line.filter(|_| self.is_rich));
