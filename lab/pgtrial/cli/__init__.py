@@ -62,7 +62,8 @@ COMMANDS = {
 --help` need not import the modules."""
 
 _FORMER = {"studies": "`pgtrial list` lists the bundled studies, with their profiles"}
-"""The commands that earlier versions of pgtrial had. Each has the advice that the error message gives in its place."""
+"""The commands that earlier versions of pgtrial had. The value of each is the advice that the error message gives to a
+user who still calls the command."""
 
 _COMPLETE = "_PGTRIAL_COMPLETE"
 """The environment variable that a shell sets when it asks pgtrial for completions. `pgtrial --install-completion` sets

@@ -46,7 +46,7 @@ def bisect_command(
     good: Annotated[
         str,
         typer.Argument(
-            help="A commit, branch or tag from before the difference in speed. It must be an ancestor of BAD."
+            help="A commit, branch or tag that does not have the change of speed yet. It must be an ancestor of BAD."
         ),
     ],
     bad: Annotated[str, typer.Argument(help="A commit, branch or tag that is slower or faster than GOOD.")],
@@ -54,8 +54,8 @@ def bisect_command(
     study: Annotated[
         str,
         typer.Option(
-            help="The study file with the load. The `postgres` or `extensions` of its first arm, or of its section "
-            "[server], names the repository to bisect as git:PATH@REF.",
+            help="The study file with the load. It must name the repository to bisect, as git:PATH@REF in the key "
+            "`postgres` or `extensions` of its first arm or of its section [server].",
             metavar="FILE",
         ),
     ],
@@ -184,8 +184,9 @@ class _Shell:
         self._tell(known.steps[-1])
 
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
-        """Prints the answer of the bisection: the commit, the size of its effect, and the costs per transaction that
-        differ. Also writes the commit that was found into bisect.log, as git bisect does."""
+        """Prints the answer of the bisection: the commit, the size of its effect on the speed, and the costs per
+        transaction (such as CPU time or WAL) that differ between the commit and its parent. Also writes the commit that
+        was found into bisect.log, as git bisect does."""
         known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect again")
         if known is not None and answer.kind == "found":
             write_atomically(self.directory / _LOG, log_of(known, answer.step))

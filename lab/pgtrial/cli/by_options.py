@@ -94,7 +94,8 @@ class _Options(Words):
     flags: Collection[str] = ()
     """The paths of the keys whose options take no value."""
     sets: bool = field(default=False, kw_only=True)
-    """True if the command has `--set` and `--server`, which can set all other keys."""
+    """True if the command has `--set` and `--server`. These two options can set every key for which `named` has no
+    option."""
 
     def of(self, path: str, value: str | None = None) -> str | None:
         """Returns the option that sets a key, followed by the value if one is given. Returns None if the command has no
@@ -198,10 +199,10 @@ def _bare(value: str) -> str:
 
 
 def by_options(named: Mapping[str, str], flags: Collection[str] = (), *, sets: bool = False) -> Reword:
-    """Returns a function that rewords messages for a command with these options. `named` maps the paths of keys to the
-    options that set them.
+    """Returns a function that rewords messages for a command with these options. `named` maps the path of each key to
+    the option that sets it.
 
-    `flags` are the paths whose options take no value. `sets` is true if the command has --set and --server, which set
-    all other keys.
+    `flags` are the paths of the keys whose options take no value. `sets` is true if the command has --set and --server,
+    which can set every key that is not in `named`.
     """
     return _Options(named, flags, sets=sets).reword

@@ -34,7 +34,8 @@ def capacity_command(
         str | None, typer.Option("--p99.9", help="The limit of the 99.9th percentile of the response time.")
     ] = None,
     failures: Annotated[
-        str | None, typer.Option(help="The share of transactions that is allowed to fail. Default: 0.1%.")
+        str | None,
+        typer.Option(help="The share of transactions that may fail at a rate that counts as served. Default: 0.1%."),
     ] = None,
     at_most: Annotated[
         float | None,

@@ -19,7 +19,8 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, TWO_FORMS
 
 _WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metrics": "p99,response", "planted": "3%,5%"}
-"""The options that take several values in one list, each with an example of such a list."""
+"""The options that take several values in one list, separated by commas. The value of each is an example of such a
+list, which the message about a repeated option shows."""
 
 _FORMER = {
     ("run", "--resume"): "name the study's directory in place of its file, as in `pgtrial run results/NAME-DATE-TIME`",

@@ -20,7 +20,8 @@ from pgtrial.store.comparison import comparison, parse_setup
 from pgtrial.store.set_keys import with_keys
 
 _ARM_IS_JOB = re.compile(r"(^|=)\s*job:")
-"""Matches the set-up of an arm whose load is a job that only this arm runs."""
+"""Matches the set-up of an arm that only runs a job of its own, such as `job:new.sql`. A job is a file of statements
+that end by themselves, such as CREATE INDEX, and whose time is measured."""
 
 _OF_SUITES = ("runs", "cache", "unchecked")
 """The options that apply only to suites of queries."""
@@ -134,7 +135,8 @@ def compare_command(
         list[str] | None,
         typer.Option(
             help="Your own data: a dump by pg_dump, an SQL file (repeatable), or the connection string of a database, "
-            "which pgtrial then dumps. For a replay: a dump of the data as they were when the capture began.",
+            "which pgtrial then dumps. For a replay: a dump of the data as they were when the recording of the "
+            "sessions began.",
             show_default=False,
         ),
     ] = None,
@@ -264,8 +266,9 @@ def compare_command(
         str | None,
         typer.Option(
             help="The metrics that are compared, separated by commas, e.g. p99,response. The first metric decides the "
-            "verdict. Metrics are tps, response, p50 to p99.9, 'wal per transaction' and others; for a job they "
-            "are time, wal, size and memory. Default: tps, or response with --rate."
+            "verdict. Metrics are tps, response, p50 to p99.9, costs such as 'wal per transaction', and others, which "
+            "docs/method.md lists under Metrics; for a job they are time, wal, size and memory. "
+            "Default: tps, or response with --rate."
         ),
     ] = None,
     margin: study_options.Margin = None,
@@ -420,7 +423,8 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_end(workload: str, suite: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
-    """Returns the sections of the study file for a suite or a job. Raises StudyError for an option that does not apply
+    """Returns the sections of the study file for a suite (queries in files, each of which is timed) or for a job
+    (statements or a program that end by themselves and are timed). Raises StudyError for an option that does not apply
     to the workload."""
     given = _given(suite)
     if is_suite(workload):
@@ -468,7 +472,8 @@ def _patterns(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
 
 
 def _promise(text: str | None) -> dict[str, str] | None:
-    """Returns the value of `--capacity`, such as `p99=20ms,failures=0.1%`, in the form of the study file."""
+    """Returns the value of `--capacity`, such as `p99=20ms,failures=0.1%`, in the form of the study file. It names the
+    limits that the response time and the share of failures must keep at the highest rate."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in _words(text) or []]

@@ -51,8 +51,8 @@ class Conclusion:
 
 
 Conclude = Callable[[StudyDirectory], Conclusion]
-"""A function that writes the report of a study that has ended, and does the other work with which the command ends,
-such as printing the outcome of a gate."""
+"""A function that writes the report of a study that has ended. It also does the other work with which its command ends,
+such as printing whether the change passes the gate."""
 
 
 _REGRESSION = 1
@@ -174,11 +174,12 @@ def conduct(
 
 
 def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> Listener:
-    """Returns a listener that passes events on to `listener`, and also warns if the margin is too small for the plan to
-    establish equivalence.
+    """Returns a listener that passes events on to `listener`. It also warns if the margin is so small that the planned
+    number of blocks can hardly show that two arms are equivalent.
 
-    The warning comes when the first trial begins, and not before: until then the rehearsal may still refuse the study
-    for a graver reason, and the lengths of the trials are not known.
+    The warning comes when the first trial begins. Before the first trial pgtrial rehearses the load, that is, runs it
+    once on each arm. The rehearsal may refuse the study for a graver reason, and only after it are the lengths of the
+    trials known.
     """
 
     def hear(event: ProgressEvent) -> None:

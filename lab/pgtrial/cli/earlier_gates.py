@@ -1,5 +1,6 @@
-"""Finds earlier gates of the same set-ups, ended or stopped ones. They are looked for in the results directory, and in
-the bundle that the new gate will replace."""
+"""Finds earlier gates of the same set-ups, both gates that ended and gates that the user stopped. A gate is a
+comparison whose exit status decides whether a change passes. This module looks for gates in the results directory, and
+in the bundle (the packed study) that the new gate will replace."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 
 @contextmanager
 def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
-    """Opens the bundle at `path` and yields the study of the gate in it, for the time of the context. Yields None if
-    there is no readable bundle of a gate at `path`."""
+    """A context manager that opens the bundle (the packed study) at `path` and yields the study of the gate in it. The
+    study can be read until the context ends. Yields None if there is no readable bundle of a gate at `path`."""
     with ExitStack() as stack:
         study = None
         if path is not None and path.is_file() and path.stat().st_size:
@@ -44,20 +45,25 @@ def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
 
 @dataclass(frozen=True)
 class EarlierGates:
-    """The gates of the same set-ups that were run before a new gate."""
+    """The gates that compared the same set-ups before a new gate. A gate is a comparison whose exit status decides
+    whether a change passes."""
 
     here: StudyDirectory | None
-    """The study of a gate that has ended in the very directory that the user named for the new gate; None if there is
-    none."""
+    """The study in the directory that the user named for the new gate, if a gate has already ended in this directory;
+    otherwise None."""
     standing: StudyDirectory | None
-    """The oldest study with exactly the same set-ups, load and budget that gave a verdict; None if there is none. Its
-    verdict is repeated and nothing is measured."""
+    """The oldest study that has a verdict on exactly the same set-ups, load and budget; None if there is no such study.
+    The new gate repeats the verdict of this study and measures nothing."""
     known: tuple[EarlierGate, ...]
     """All earlier gates that were found, the oldest first."""
 
     def tries(self, standing: StudyDirectory | None) -> Tries:
-        """Returns the earlier gates as tries, by which the new gate is numbered. `standing` is the study whose verdict
-        the gate repeats, or None if the gate measures. If there is such a study, only gates before it count."""
+        """Returns the earlier gates, from which the report computes the number of the present try (the third gate of
+        the same set-ups is try 3).
+
+        `standing` is an earlier study whose verdict the new gate repeats without measuring. Only gates before that
+        study are then returned. If `standing` is None, the new gate measures, and all earlier gates are returned.
+        """
         if standing is None:
             return Tries(self.known, attempt=_attempt())
         begun = standing.plan.created
@@ -67,11 +73,12 @@ class EarlierGates:
 def earlier_gates(
     spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None, *, anew: bool
 ) -> EarlierGates:
-    """Returns the gates of the same set-ups that were run before the gate of `spec` in `results`. `bundled` is the
-    study in the bundle that the new gate will replace.
+    """Returns the gates of the same set-ups that were run before the gate of `spec`, whose directory is `results`.
+    `bundled` is the study in the bundle that the new gate will replace.
 
-    A gate that was stopped counts as an earlier gate, unless the new gate continues it. A gate that begins `anew`
-    continues none. Raises StoreError if the directory `results` holds another study.
+    A gate that the user stopped counts as an earlier gate, unless the new gate continues it. With `anew` the new gate
+    starts from the beginning, so that every stopped gate counts. Raises StoreError if the directory `results` holds
+    another study.
     """
     here = _ended_in(spec, results)
     beside = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
@@ -112,8 +119,9 @@ def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
 
 
 def _was_stopped(study: StudyDirectory) -> bool:
-    """True if the study belongs to a gate that was stopped after its first complete block, when the user could already
-    have seen an estimate."""
+    """True if the study belongs to a gate that was stopped after its first complete block. pgtrial had then already
+    shown an estimate, so that the user may have stopped the gate because of it. Such a gate therefore counts as a
+    try."""
     with suppress(StoreError, StudyError):
         return study.spec.verdict.final and any(Grid(study.plan, study.trials()).counted)
     return False

@@ -110,7 +110,7 @@ def gate_command(
             "--base-twice",
             help=(
                 "Run BASE a second time as a third arm. If this arm differs from BASE, the measurement on this "
-                "machine is not fair."
+                "machine is not fair, and the gate exits with status 2."
             ),
         ),
     ] = False,
@@ -241,8 +241,9 @@ def _one_sided(spec: StudySpec) -> StudySpec:
 
 
 def _too_short(error: BudgetError, spec: StudySpec) -> str:
-    """Returns the message for a budget that is too short for a verdict. The message states which difference a gate with
-    the needed budget would find, if the noise of this machine is known."""
+    """Returns the message for a budget that is too short for a verdict. The message states the shortest budget that
+    suffices for a verdict. If the noise of this machine is known, it also states which difference a gate with that
+    budget would find."""
     enough = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": error.needed_s})})
     known = None
     with suppress(BudgetError):
@@ -347,8 +348,9 @@ class Files:
     head: str = "head"
 
     def check(self) -> None:
-        """Raises StudyError for a file that cannot be written, or that exists and was not written by a gate. The check
-        comes first, so that the user does not learn of the error after ten minutes of load."""
+        """Raises StudyError for a file that cannot be written, or that exists and was not written by a gate. The
+        command calls this method before it measures, so that the user learns of the error at once and not after ten
+        minutes of load."""
         for option, path in self._given.items():
             if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
                 raise StudyError(

@@ -128,7 +128,8 @@ def _row_of_build(build: KeptBuild) -> tuple[str, ...]:
 
 
 def _kept(templates: Sequence[KeptTemplate]) -> str:
-    """Returns a sentence that says how much disk space the templates take, and how to remove them."""
+    """Returns a sentence that says how much disk space the templates (loaded data that are kept for later studies)
+    take, and how to remove them."""
     root = state_root()
     if not templates:
         return (
@@ -215,8 +216,9 @@ def cleanup_command(
         bool,
         typer.Option(
             "--yes",
-            help="Run the SQL that undoes the jobs of interrupted studies without asking, even if it is not certain "
-            "what the jobs have changed.",
+            help="Undo the jobs of interrupted studies without asking. A job is SQL such as CREATE INDEX whose time a "
+            "study measures; pgtrial runs the `undo` SQL of the study, even if it is not certain what the job has "
+            "changed.",
         ),
     ] = False,
 ) -> int:
@@ -267,8 +269,9 @@ def cleanup_command(
 
 
 def _consent(*, yes: bool) -> Consent | None:
-    """Returns a function that asks the user whether pgtrial runs the SQL that undoes an interrupted job; with `yes` it
-    agrees without asking. Returns None if there is no terminal at which the user could be asked."""
+    """Returns the function that decides whether pgtrial runs the SQL that undoes an interrupted job. The function asks
+    the user, or always agrees if `yes` is true. Returns None if `yes` is false and there is no terminal at which the
+    user could be asked."""
     if yes:
         return lambda question: True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

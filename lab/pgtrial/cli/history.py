@@ -182,12 +182,16 @@ def _confirm(
 
 
 def _effects(setups: Sequence[tuple[str, Mapping[str, Any]]], repository: Path) -> list[Effect]:
-    """Returns the effects of the set-ups of a history, for the user's consent. Building a commit of the history's own
-    repository is not among them."""
+    """Returns the effects of the set-ups of a history: everything that they do to this machine or to a server, such as
+    starting a program. The user must agree to these effects. Building a commit of the history's own repository needs no
+    agreement and is left out."""
     try:
         known = {arm: SetUp.model_validate(setup) for arm, setup in setups}
     except ValidationError as error:
-        raise StudyError(f"the set-up of a commit in the history is not valid: {first_line(error)}") from None
+        raise StudyError(
+            f"the set-up of a commit in the history is not valid: {first_line(error)}; run `pgtrial gate` on the two "
+            "commits instead"
+        ) from None
     own = f"git:{repository.absolute()}@"
     effects = effects_of_setups(known)
     return [effect for effect in effects if effect.kind != "sources" or own not in effect.text]
@@ -204,7 +208,8 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
         raise StudyError("name the bundles whose results `pgtrial history add` adds")
     if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
         raise StudyError(
-            "--commit takes the name of one commit, in printable characters, and goes with a single bundle"
+            "--commit takes the name of one commit, in printable characters, and needs a single bundle; add each bundle "
+            "by a command of its own, or leave --commit out"
         )
     for bundle in bundles:
         with open_study(bundle) as study, values_of(bundle):
@@ -232,14 +237,20 @@ def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None
     """Raises StoreError for a study that was edited, so that its stored verdict is not the verdict that follows from
     its trials."""
     if (study.path / "verdict.json").exists() and (unlike := differences(study, data.result)):
-        cure = f"`pgtrial report {bundle}` writes it again" if bundle.is_dir() else "get the bundle again"
+        cure = (
+            f"`pgtrial report {bundle}` writes the verdict again"
+            if bundle.is_dir()
+            else "get an unchanged copy of the bundle from its author"
+        )
         raise StoreError(
             f"{bundle} is not added, since its verdict does not follow from its trials: {unlike[0]}; {cure}"
         )
 
 
 def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
-    """Yields a sentence if a bundle starts a new history or a new series although there are others, with the reason."""
+    """Yields a sentence if a bundle starts a new history although the directory has other histories, or a new series
+    although its history has series of other machines. The sentence says why the results do not fit the existing
+    ones."""
     earlier = [entry for entry in result.entries if entry not in entries]
     machines = list(dict.fromkeys(entry.machine for entry in earlier))
     if not result.new:
@@ -284,8 +295,8 @@ def _told(series: Series) -> Iterator[str]:
 
 
 def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
-    """Returns the histories that the user names, or all histories. Raises StudyError if there are none, or not the
-    named ones."""
+    """Returns the histories that the user names, or all histories if the user names none. Raises StudyError if there
+    are no histories, or if a named history does not exist."""
     if not known:
         raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` starts one")
     for name in map(str, names):

@@ -38,7 +38,8 @@ from pgtrial.model.units import format_duration
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 40
-"""For how many of the latest seconds (or slices) of each arm the display draws a bar."""
+"""The display draws one bar for each of at most this many values of an arm. A value is the throughput in a second or,
+if the arms alternate in slices of time, in a slice."""
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -62,7 +63,8 @@ class LiveDisplay:
         self._begun: TrialBegins | None = None
         self._now: Preparing | Second | JobProgress | QueryEnds | None = None
         self._tps: dict[str, deque[float]] = {}
-        """The throughput in the latest seconds or slices of the running trial, by arm."""
+        """For each arm, the throughput in the latest seconds of the running trial. If the arms alternate in short
+        slices of time, each value is the throughput of one slice instead."""
         self._last: Trial | None = None
         self._block: BlockEnds | None = None
         self._since = time.monotonic()
@@ -144,9 +146,10 @@ class LiveDisplay:
 
 
 def _step(now: Preparing | Second | JobProgress | QueryEnds | None, unit: str, *, alternates: bool) -> str:
-    """Returns what the running trial does now, with its speed in `unit`.
+    """Returns text that says what the running trial does now, with its speed in `unit`.
 
-    `alternates` is true if several arms run in turns; the text then says which slice of which arm it is.
+    `alternates` is true if the arms of a trial take turns in short slices of time. The text then names the arm of the
+    latest slice and the number of this slice.
     """
     match now:
         case None:

@@ -53,8 +53,9 @@ def _on_stderr(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Redirects a stream to the null device, with all text that is still in its buffer. Otherwise Python would try to
-    write the buffer again when it exits, and exit with its own status."""
+    """Redirects a stream to the null device after a write to it has failed. The text that is still in the stream's
+    buffer is lost. Without this redirection Python would try to write the buffer once more at its exit, fail again, and
+    replace pgtrial's exit status by its own."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -1,4 +1,5 @@
-"""`pgtrial pack`: checks the files of a pack and runs it on a new server, or lists the packs that come with pgtrial."""
+"""`pgtrial pack`: checks the files of a pack (a workload in a folder of SQL files) and runs the pack on a new server,
+or lists the packs that come with pgtrial."""
 
 from __future__ import annotations
 
@@ -71,8 +72,8 @@ def pack_command(
 
 
 def _found(pack: str) -> tuple[str, FoundPack]:
-    """Returns the workload name for the text that the user gave, and the pack with that name. Raises StudyError if
-    there is no such pack."""
+    """Returns the name by which a study calls the workload, and the pack (a workload in a folder of SQL files) itself.
+    `pack` is the text that the user typed: a folder or a name. Raises StudyError if there is no such pack."""
     bundled = not Path(pack).exists() and "/" not in pack and not pack.startswith(BUNDLED)
     workload = f"{BUNDLED}{pack}" if bundled else pack if pack.startswith((BUNDLED, "/")) else f"./{pack}"
     folder = find_pack(workload, Path(), "pgtrial pack check")

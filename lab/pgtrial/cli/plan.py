@@ -210,7 +210,7 @@ def _curves(plan: Plan) -> Iterator[str]:
 
 def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]]:
     """Yields the lines that say where the servers, the load and the data are. With `ask`, pgtrial connects to the given
-    servers to ask for their version."""
+    servers, which the study names by their connection strings, to ask for their version."""
     if plan.interleaving is not None:
         slices = f"{plan.interleaving.slice_s * 1000:g} ms"
         together = (
@@ -249,8 +249,8 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
 
 
 def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
-    """Yields each arm whose given server pgtrial changes by ALTER SYSTEM, with the names of the settings that it
-    changes."""
+    """Yields each arm whose given server (a server that the study names by a connection string) pgtrial changes by
+    ALTER SYSTEM, with the names of the settings that it changes."""
     for arm, server in design.given.items():
         names = [name for name in server.settings if name not in design.sessions.get(arm, {})]
         if names and (arm == design.baseline or not design.sessions):
@@ -258,8 +258,8 @@ def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
 
 
 def _made_on_given(design: Design) -> list[str]:
-    """Returns a line for each database of a given server, with the tables that a run would create there if they are
-    missing."""
+    """Returns a line for each database of a given server, which is a server that the study names by a connection
+    string. The line lists the tables that a run would create in this database if they are missing."""
     texts = []
     for dsn in dict.fromkeys(dsn for server in design.given.values() for dsn in server.dsn):
         named = "dbname" in parts_of(dsn)
@@ -276,8 +276,8 @@ _SHOWN_SCRIPT = 300
 
 
 def _given_servers(design: Design, *, ask: bool) -> Iterator[str]:
-    """Yields a line for each given server, with the arms that use it: `a and b: PostgreSQL 15.8 at db1:5432, database
-    shop`."""
+    """Yields a line for each given server (a server that the study names by a connection string), with the arms that
+    use it: `a and b: PostgreSQL 15.8 at db1:5432, database shop`."""
     named = grouped((dsn, arm) for arm, server in design.given.items() for dsn in server.dsn)
     for dsn, arms in named.items():
         yield f"{listed(arms)}: {_asked(dsn) if ask else _named(dsn)}"
@@ -296,7 +296,7 @@ def _asked(dsn: str) -> str:
 
 def _named(dsn: str) -> str:
     """Returns the host, port, database and role of a connection string, completed by the environment variables of
-    libpq. What neither of them names is left out."""
+    libpq. A value that is neither in the string nor in the environment is left out."""
     parts = with_defaults(parts_of(dsn))
     if "service" in parts:
         return f"service {parts['service']}"
@@ -306,8 +306,9 @@ def _named(dsn: str) -> str:
 
 
 def _is_named(host: ServerHost) -> bool:
-    """True if the connection string names the host of the server, or if pgtrial examines the host by ssh. If no host is
-    named, libpq chooses one, which the line `servers` shows."""
+    """True if the plan can name the host of the server: the connection string contains a host, or pgtrial examines the
+    host by ssh. If false, libpq chooses the host when it connects, and the plan shows only the connection (in the line
+    `servers`)."""
     return host.label not in UNNAMED or host.looked_at is not None
 
 

@@ -54,7 +54,8 @@ def how_far(event: JobProgress) -> str:
 
 def running_estimate(event: BlockEnds) -> str:
     """Returns the estimated differences from all blocks so far, such as `off is 153% faster (+120 to +190% at the last
-    look)`."""
+    look)`. A look is a planned interim analysis. An interval is computed only at a look, so that the text has the
+    interval of the latest look."""
     return ", ".join(
         f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
         for arm, difference in event.running.items()
@@ -70,9 +71,10 @@ def _interval(event: BlockEnds, arm: str) -> str:
 
 
 def by_the_end(event: BlockEnds) -> str:
-    """Returns which difference the study can still find by its last block.
+    """Returns which difference the study can probably still find if it runs all its planned blocks.
 
-    The text is empty before the fourth block, after the last look, and as soon as all comparisons are decided.
+    The text is empty if there is nothing to foresee: before the fourth block, because the noise is not known yet, after
+    the last block, and as soon as all comparisons are decided.
     """
     reach = event.precision
     return in_words(reach) if reach is not None and event.block + 1 < reach.blocks and not event.decided else ""

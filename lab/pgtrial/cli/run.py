@@ -44,7 +44,7 @@ def run_command(
         str | None,
         typer.Option(
             help="Extend a study that has ended. Either the number of further blocks, e.g. 12, or a time, e.g. 1h; "
-            "with a time, the study is extended to the last look that fits into it.",
+            "with a time, the study is extended to the last look (planned interim analysis) that fits into this time.",
             metavar="BLOCKS|TIME",
             show_default=False,
         ),

@@ -165,7 +165,7 @@ def bundle_command(
             if written.trials() != study.trials():
                 raise StoreError(
                     f"{directory} has changed while it was bundled, or holds links to folders; wait until its run has "
-                    "ended, and bundle it again"
+                    "ended, replace such links by the folders themselves, and bundle it again"
                 )
     say(_kept(study, manifest, target))
     warn_of_cut_values(study.spec)

@@ -85,8 +85,9 @@ def read(study: str, profile: str | None, seed: int | None = None, change: Chang
 
 
 def _refuse_frozen(file: Path) -> None:
-    """Raises StudyError if the file is the stored study file of a directory that this account has not made on this
-    machine."""
+    """Raises StudyError if `file` is the study file that pgtrial has stored in the directory of somebody else's study.
+    Such a study counts as somebody else's if this account did not make it on this machine. The user must run its
+    directory instead, because pgtrial then first shows what the study does."""
     if file.name == STUDY and (file.parent / PLAN).is_file() and not StudyDirectory.open(file.parent).made_here:
         raise StudyError(
             f"{file} belongs to a study that was not made by this account on this machine; run its directory, `pgtrial "

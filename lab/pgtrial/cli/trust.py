@@ -34,8 +34,8 @@ Allow = Annotated[
 ]
 
 _MOST_LINES = 60
-"""The number of lines of a script that are shown. Of a longer script only these lines are shown, followed by the number
-of the other lines."""
+"""The largest number of lines of a script that are shown. If a script is longer, a last line says how many lines are
+left out."""
 
 
 _STRANGE = "was not made by this account on this machine"

@@ -95,14 +95,14 @@ def in_full(result: StudyResult) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the table of comparisons: an arm at a load point, one regime of this arm, or the mean over the load
-    points."""
+    """A row of the table of comparisons. It shows an arm at a load point, or the mean over the load points, or only the
+    part of the trials before or after a lasting change of speed."""
 
     place: str
     arm: str
     measured: str | None = ""
     claim: Claim | None = None
-    """The claim about the arm, or None for the baseline."""
+    """The claim about the arm, which is its comparison with the baseline; None in the row of the baseline."""
 
     @property
     def verdict(self) -> Word | None:
@@ -110,8 +110,9 @@ class _Row:
 
     @property
     def difference(self) -> str | None:
-        """Returns the estimated difference. Returns an empty text if the claim has parts, since each part has its own
-        estimate."""
+        """Returns the estimated difference from the baseline as text; None if it is not known. The text is empty for
+        the baseline, and for a claim that is divided into parts (such as before and after a change of speed), because
+        each part has its own row and estimate."""
         return estimate_text(self.claim, "so far") if self.claim and not self.claim.parts else ""
 
     @property
@@ -158,14 +159,16 @@ def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
 
 
 def _with_parts(row: _Row) -> Iterator[_Row]:
-    """Yields a row, followed by a row for each part of its claim."""
+    """Yields a row, followed by a row for each part of its claim. A claim (the comparison of an arm with the baseline)
+    has parts if the speed changes within the trials: one before and one after the change."""
     yield row
     for part in row.claim.parts if row.claim else ():
         yield _Row("", f"-{in_regime(part).removeprefix(',')}", claim=part)
 
 
 def _criteria(result: StudyResult) -> Table[Criterion]:
-    """Returns a table of the criteria of each comparison. Their intervals are only in the report."""
+    """Returns a table of the criteria by which a study of an application's tasks compares the arms, such as the longest
+    task. Their intervals are left out here, and are only in the report."""
     return Table(
         "",
         result.criteria,
@@ -180,7 +183,8 @@ def _criteria(result: StudyResult) -> Table[Criterion]:
 
 
 def _metrics(result: StudyResult) -> Table[MetricClaim]:
-    """Returns a table of the claims on declared metrics. Their intervals are only in the report."""
+    """Returns a table of the metrics that the study file declares, with the difference from the baseline and the
+    verdict on each. Their intervals are left out here, and are only in the report."""
     rate = rate_unit(result.load_points)
     return Table(
         "",

@@ -36,18 +36,24 @@ class Change(Record):
     """A change of the level of a series."""
 
     machine: str
-    before: str = Field(description="The last commit on the old level.")
-    after: str = Field(description="The first commit on the new level.")
+    before: str = Field(description="The commit just before the change, which is the last one with the old speed.")
+    after: str = Field(description="The commit just after the change, which is the first one with the new speed.")
     at: str
-    difference: Estimate = Field(description="The new level divided by the old level, minus 1, with Welch's interval.")
+    difference: Estimate = Field(
+        description="The typical speed of the commits after the change, divided by the typical speed of the commits "
+        "before it, minus 1, with Welch's interval."
+    )
     p: float
-    commits: tuple[int, int] = Field(description="How many commits the old level and the new level rest on.")
+    commits: tuple[int, int] = Field(
+        description="How many commits were averaged to compute the old speed and the new speed."
+    )
     surely: tuple[str, str] = Field(
-        description="The last commit that is on the old level, and the first one that is on the new level, with "
-        "a confidence of 95%."
+        description="The change lies between these two commits with a confidence of 95%: the first commit of the pair "
+        "still has the old speed, and the second one already has the new speed."
     )
     ends: tuple[int, int] = Field(
-        description="The positions of the commits of `surely` among the commits that have a level, counted from 0."
+        description="The positions of the two commits of `surely`, counted from 0, in the list of the series' commits "
+        "without those for which no speed is known."
     )
 
     @property

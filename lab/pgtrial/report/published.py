@@ -23,12 +23,19 @@ class Ratio(Record):
 
     arm: str
     baseline: str
-    where: str = Field(description="A load point, or the mean over all load points.")
+    where: str = Field(
+        description="The load point at which the ratio was measured, in words, or the mean over all load points."
+    )
     low: float | None
-    value: float | None = Field(description="The ratio; None if there is no block yet.")
+    value: float | None = Field(
+        description="The speed of the arm divided by the speed of the baseline; None before the first complete block."
+    )
     high: float | None
     verdict: Word
-    running: bool = Field(description="True if the value is an estimate before the first look, which has no guarantee.")
+    running: bool = Field(
+        description="True if the study has not reached its first look (planned interim analysis). The value is then "
+        "only the estimate from the blocks so far, without an interval."
+    )
 
 
 class Contrast(Record):
@@ -42,10 +49,12 @@ class Contrast(Record):
     series: str
     baseline: str
     at: str = Field(
-        description="The position on the axis of the figure, in words; empty if the pair applies to the whole axis."
+        description="The position on the axis of the published figure at which the two arms are compared, in words; "
+        "empty if the figure gives one value for the whole axis."
     )
     published: float = Field(
-        description="The published speed of the series divided by the published speed of the baseline."
+        description="The published speed of the arm in the field `series`, divided by the published speed of the arm "
+        "in the field `baseline`."
     )
     exact: Exactness
     ours: Ratio | None

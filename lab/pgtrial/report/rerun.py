@@ -43,15 +43,17 @@ class Pair(Record):
     arm: str
     baseline: str
     regime: str | None = Field(
-        description="The part of the trials that the comparison is about; None for whole trials."
+        description="The part of each trial that the comparison is about, such as before or after a lasting change of "
+        "speed; None if the comparison is about whole trials."
     )
     then_verdict: Word
     now_verdict: Word
     then: Estimate | None
     now: Estimate | None
     difference: Estimate | None = Field(
-        description="The ratio of the second study divided by that of the first one, minus 1, with an interval "
-        "computed from both; None if an interval is missing."
+        description="How far the results of the two studies lie apart: the ratio of the arm to the baseline in the "
+        "rerun, divided by the same ratio in the first study, minus 1. Its interval follows from the intervals of "
+        "both studies; None if one of them is missing."
     )
     word: Agreement
     why: str
@@ -84,7 +86,8 @@ class Rerun(Record):
     bundle: str
     study: str = Field(description="The directory of the new study.")
     agreement: Agreement = Field(
-        description="`disagrees` if any comparison has `disagrees`; otherwise `cannot say` if any comparison has this."
+        description="`disagrees` if the two studies disagree on any comparison; otherwise `cannot say` if this is open "
+        "for any comparison; otherwise `agrees`."
     )
     margin: float
     pairs: list[Pair]

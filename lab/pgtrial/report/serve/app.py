@@ -104,7 +104,10 @@ class Site:
         data = self._catalogue.data(study)
         wanted = next((trial for trial in data.trials if trial.index + 1 == request.path_params["number"]), None)
         if wanted is None:
-            raise HTTPException(404, f"{study.name} has no trial {request.path_params['number']}.")
+            raise HTTPException(
+                404,
+                f"{study.name} has no trial {request.path_params['number']}. The page of the study lists its trials.",
+            )
         return HTMLResponse(self._pages.trial(study, data, wanted))
 
     def history(self, request: Request) -> Response:

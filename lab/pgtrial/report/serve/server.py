@@ -88,7 +88,10 @@ def _listening(port: int | None) -> list[socket.socket]:
                 ) from error
             # a port may be free with IPv4 and in use with IPv6; then the next one is tried
             if error.errno != errno.EADDRINUSE:
-                raise PgtrialError(f"pgtrial serve cannot listen at {_V4}: {reason}") from error
+                raise PgtrialError(
+                    f"pgtrial serve cannot listen at {_V4}: {reason}; check that this machine has a loopback interface "
+                    "with this address"
+                ) from error
     raise PgtrialError(f"no port is free at both {_V4} and {_V6}; name a port with --port")
 
 
