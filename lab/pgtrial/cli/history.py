@@ -208,8 +208,8 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
         raise StudyError("name the bundles whose results `pgtrial history add` adds")
     if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
         raise StudyError(
-            "--commit takes the name of one commit, in printable characters, and needs a single bundle; add each bundle "
-            "by a command of its own, or leave --commit out"
+            "--commit takes the name of one commit, in printable characters, and needs a single bundle; add each "
+            "bundle by a command of its own, or leave --commit out"
         )
     for bundle in bundles:
         with open_study(bundle) as study, values_of(bundle):
