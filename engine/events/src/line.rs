@@ -69,7 +69,8 @@ pub struct ClientError {
     pub message: String,
 }
 
-/// A machine whose events ended without `done`, with the first second that is missing.
+/// A machine whose events ended without the last event, `done`. `phase` and `second` name the first second that the
+/// machine has not reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lost {
     pub machine: String,

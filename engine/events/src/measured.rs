@@ -226,9 +226,9 @@ pub struct SliceRecord {
     pub round: u64,
     pub planned_begin_s: f64,
     pub planned_end_s: f64,
-    /// The time at which the first client became active. `end_s` is the time at which the last one stopped being
-    /// active. Both are `None` if no client was active.
+    /// The time at which the first client became active in the slice. `None` if no client was active.
     pub begin_s: Option<f64>,
+    /// The time at which the last client stopped being active in the slice. `None` if no client was active.
     pub end_s: Option<f64>,
     /// The sum over all clients of the time for which each was active. With a rate only the time within the planned
     /// slice counts.

@@ -1,4 +1,5 @@
-//! Events about replays of captures: the plan of a replay, and the outcome of its sessions and statements.
+//! Events about replays of captures, which are recorded sessions of a server: the plan of a replay, and the outcome of
+//! its sessions and statements.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use crate::measured::{Count, DistributionRecord, FailuresRecord};
 /// The plan of a replay: which sessions are replayed, and how fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayPlanRecord {
-    /// The directory of the capture.
+    /// The directory of the capture, which contains the recorded sessions.
     pub capture: String,
     /// The number of sessions that are replayed, with their copies.
     pub sessions: Count,
@@ -18,7 +19,7 @@ pub struct ReplayPlanRecord {
     pub most_at_once: u64,
     /// The number by which the recorded times are divided. `None` if statements run back to back.
     pub speed: Option<f64>,
-    /// The percentage of the capture's sessions that are drawn.
+    /// The percentage of the recorded sessions that are drawn for the replay.
     pub sample_percent: f64,
     pub copies: u32,
 }
@@ -34,13 +35,15 @@ pub struct ReplayRecord {
     pub rows: Count,
     /// The number of statements that returned or changed a different number of rows than recorded.
     pub other_rows: Count,
-    /// Errors by SQLSTATE. `expected_failures` are recorded errors that happened again, `unexpected_failures` are
-    /// errors that were not recorded, and `missing_failures` are recorded errors that did not happen.
+    /// The number of recorded errors that happened again in the replay, by SQLSTATE.
     pub expected_failures: FailuresRecord,
+    /// The number of errors that were not recorded, by SQLSTATE.
     pub unexpected_failures: FailuresRecord,
+    /// The number of recorded errors that did not happen in the replay, by SQLSTATE.
     pub missing_failures: FailuresRecord,
     pub templates: Vec<ReplayTemplate>,
-    /// The totals of the statements of all other templates, if there are any.
+    /// The totals of the statements of those templates that have no totals of their own in `templates`. `None` if there
+    /// are no such templates.
     pub other_templates: Option<OtherTemplates>,
 }
 
@@ -58,7 +61,7 @@ pub struct ReplaySessions {
 /// The totals of the statements of one template. A template stands for statements that differ only in their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayTemplate {
-    /// The number of the template in the capture.
+    /// The number of the template in the capture, which contains the recorded sessions.
     pub template: u32,
     /// The text of the template. A long text is cut.
     pub text: String,
@@ -66,7 +69,8 @@ pub struct ReplayTemplate {
     pub counts: ReplayCounts,
 }
 
-/// The totals of the statements of those templates that have no totals of their own.
+/// The totals of the statements of those templates that have no totals of their own, because a replay reports only a
+/// limited number of templates one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherTemplates {
     /// The number of templates whose statements are counted here together.
@@ -83,15 +87,18 @@ pub struct ReplayCounts {
     /// The sum of the hashes of all returned rows modulo 2^64, as 16 hexadecimal digits.
     pub rows_hash: Option<String>,
     pub other_rows: Count,
-    /// Errors by SQLSTATE: expected, unexpected and missing ones, as in [`ReplayRecord`].
+    /// The number of recorded errors of these statements that happened again in the replay, by SQLSTATE.
     pub expected_failures: FailuresRecord,
+    /// The number of errors of these statements that were not recorded, by SQLSTATE.
     pub unexpected_failures: FailuresRecord,
+    /// The number of recorded errors of these statements that did not happen in the replay, by SQLSTATE.
     pub missing_failures: FailuresRecord,
-    /// The later statements of transactions in which one of these statements had an error, by the SQLSTATE of that
-    /// error. `consequences` counts those that failed with 25P02 (in a failed transaction), which was not recorded.
-    /// `missing_consequences` counts those for which 25P02 was recorded, if neither the first error nor 25P02 happened
-    /// in the replay.
+    /// The number of statements that failed with an unrecorded 25P02 (in a failed transaction) because one of these
+    /// statements, earlier in the same transaction, had failed. They are counted by the SQLSTATE of the earlier error.
     pub consequences: FailuresRecord,
+    /// The number of statements whose recorded 25P02 did not happen, because one of these statements, earlier in the
+    /// same transaction, did not fail as recorded. They are counted by the SQLSTATE of the recorded error of the
+    /// earlier statement.
     pub missing_consequences: FailuresRecord,
     /// The time from sending a statement to its answer. Statements with unexpected errors are not counted.
     pub time_us: Option<DistributionRecord>,

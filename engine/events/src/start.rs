@@ -11,10 +11,12 @@ use crate::replay::ReplayPlanRecord;
 use crate::suite::SuitePlanRecord;
 use ground::clock::Phase;
 
-/// The version of the protocol. It is raised with each change that a reader could notice.
+/// The version of the event protocol, which consists of the events and their keys. It is raised with each change that a
+/// reader of the events could notice.
 pub const PROTOCOL: u32 = 2;
 
-/// The oldest version that can be read. Histograms and percentiles of version 1 are in whole microseconds.
+/// The oldest version of the event protocol that can be read. Histograms and percentiles of version 1 are in whole
+/// microseconds.
 pub(crate) const OLDEST_PROTOCOL: u32 = 1;
 
 /// The first event: a description of the engine and of the plan of its run.
@@ -67,7 +69,7 @@ pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// Which part of a run this engine does, if several engines share the run.
+/// The part of a run that this engine does, if several engines share the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
     /// The engine's number, counted from 1.
@@ -103,7 +105,7 @@ pub struct Pools {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Connected {
     pub clients: Count,
-    /// The time since the first client began to connect, in seconds.
+    /// The time from the first attempt of a client to connect until all clients were connected, in seconds.
     pub connect_s: f64,
 }
 

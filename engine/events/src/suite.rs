@@ -1,4 +1,5 @@
-//! The events of a suite of queries: the plan, the end of each query, and the pause before a query.
+//! The events of a suite of queries: the plan, the end of each query, and the pause before a query in which another
+//! program can act.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ pub struct SuitePlanRecord {
     pub runs: u32,
     /// The time limit in seconds after which a query is cancelled.
     pub limit_s: f64,
-    /// True if the engine pauses before each query.
+    /// True if the engine waits before each query for a line on standard input, so that another program can act before
+    /// the query.
     pub pauses: bool,
 }
 
@@ -36,7 +38,8 @@ pub struct QueryRecord {
     pub message: Option<String>,
 }
 
-/// The event that the engine pauses before a query, without a connection to the server.
+/// The event that the engine pauses before a query: it has closed its connection, and waits for a line on standard
+/// input, so that another program can act, for example restart the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseRecord {
     pub query: String,

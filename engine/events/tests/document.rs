@@ -302,9 +302,10 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The keys for which the page writes `*percentiles*`. The page writes `*distribution*` for these keys together with
-/// those of the next constant.
+/// The keys that the page abbreviates as `*percentiles*`. The page abbreviates all keys of a distribution, which are
+/// these keys and `OTHER_DISTRIBUTION_KEYS`, as `*distribution*`.
 const PERCENTILE_KEYS: &str = "`p50`, `p90`, `p95`, `p99`, `p99.9`";
+/// The keys of a distribution that are not percentiles.
 const OTHER_DISTRIBUTION_KEYS: &str = "`mean`, `stddev`, `min`, `max`";
 
 /// Returns the keys in the tables `| key | meaning |` of the page's part "Events", by section.

@@ -59,8 +59,9 @@ pub fn read<T, E: From<GetoptError>, G>(
 /// which is empty for an option without a value.
 pub struct Getopt<'a, T: 'static, E: 'static, G> {
     table: &'a [OptionRow<T, E, G>],
-    /// The names of the original program's long options, in its order. An abbreviation that is unambiguous among them
-    /// stays so, whatever other options the table has.
+    /// The names of the long options that the imitated program (such as pgbench) has, in its order. An abbreviation
+    /// that is unambiguous among these names stays unambiguous, even if the table has further options that begin with
+    /// it.
     originals: &'a [&'static str],
     rest: VecDeque<String>,
     /// The letters of the current argument that have not been read yet.

@@ -19,7 +19,7 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
     pub set: Setter<T, E>,
 }
 
-/// What an option does to the struct `T` whose fields the options set.
+/// The effect of an option on the struct `T` whose fields the options set.
 pub enum Setter<T: 'static, E: 'static> {
     /// The option has no value, and sets this field to true.
     Switch(fn(&mut T) -> &mut bool),
@@ -122,7 +122,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// Stores a value that was read in `field`. If it could not be read, returns its error.
+/// Stores `value` in `field`. If reading the value has failed, changes nothing and returns the error.
 pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> SetResult<E> {
     *field = F::from(value.map_err(|error| Stop::Error(error.into()))?);
     Ok(())
@@ -130,7 +130,8 @@ pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> S
 
 // Rows are copied in constants, which the compiler allows only for types without a destructor; hence `Copy`.
 impl<T, E, G: Copy> OptionRow<T, E, G> {
-    /// Makes an option without a value. It sets the flag to true to which `set` returns a reference.
+    /// Makes an option without a value. The function `set` returns the flag of the options' struct that the option sets
+    /// to true.
     pub const fn switch(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> &mut bool) -> Self {
         Self { spec, group, help, set: Setter::Switch(set) }
     }

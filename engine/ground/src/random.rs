@@ -5,8 +5,9 @@
 /// The smallest allowed parameter of a gaussian draw. A smaller parameter would reject too many draws.
 pub const MIN_GAUSSIAN_PARAMETER: f64 = 2.0;
 
-/// The smallest allowed parameter of a zipfian draw. The constant after it is the largest.
+/// The smallest allowed parameter of a zipfian draw.
 pub const MIN_ZIPFIAN_PARAMETER: f64 = 1.001;
+/// The largest allowed parameter of a zipfian draw.
 pub const MAX_ZIPFIAN_PARAMETER: f64 = 1000.0;
 
 /// Draws 64 random bits from the operating system.

@@ -1,8 +1,8 @@
 //! Computes which clients, transactions and tasks each engine has, if several engines share a run.
 //!
 //! Each engine gets a contiguous range of the clients. The rate and a number of transactions that all clients share are
-//! divided in proportion to the clients. The slots of a connection pool and its tasks are assigned round-robin, so that
-//! tasks that arrive one after another go to different engines.
+//! divided in proportion to the clients. The slots of a connection pool, which are its numbered connections, and its
+//! tasks are assigned round-robin, so that tasks that arrive one after another go to different engines.
 
 use std::fmt;
 use std::ops::Range;
@@ -69,7 +69,8 @@ pub struct ClientShare {
     pub shard: Shard,
     /// The number of clients of the whole run.
     pub whole: usize,
-    /// The number of slots of a pool in the whole run, if clients are slots of connection pools. `None` otherwise.
+    /// The number of connections of a pool in the whole run, if each client is a connection of a pool. `None`
+    /// otherwise.
     pool: Option<usize>,
 }
 
@@ -84,7 +85,8 @@ impl ClientShare {
         Self { shard, whole: clients, pool: None }
     }
 
-    /// Returns the share that the engine `shard` has of the slots of `apps` connection pools with `size` slots each.
+    /// Returns the share that the engine `shard` has of the connections of `apps` connection pools with `size`
+    /// connections each. Each connection is a client.
     pub fn of_pools(shard: Shard, apps: usize, size: usize) -> Self {
         Self { shard, whole: apps * size, pool: Some(size) }
     }
@@ -108,7 +110,7 @@ impl ClientShare {
         }
     }
 
-    /// Returns the contiguous range of this engine's clients. Not used if clients are slots of connection pools.
+    /// Returns the contiguous range of this engine's clients. Not used if each client is a connection of a pool.
     fn range(&self) -> Range<usize> {
         let own = self.shard.range(self.whole as u64);
         own.start as usize..own.end as usize
@@ -121,15 +123,16 @@ impl ClientShare {
         before(first + self.clients()) - before(first)
     }
 
-    /// Returns the mean time between two transactions of this engine, in nanoseconds. `interval_ns` is that of the
-    /// whole run.
+    /// Returns the mean time between two transactions of this engine, in nanoseconds. `interval_ns` is the mean time
+    /// between two transactions of the whole run.
     pub fn mean_ns(&self, interval_ns: f64) -> f64 {
         interval_ns * (self.whole as f64 / self.clients() as f64)
     }
 }
 
-/// Which tasks and slots of one application's connection pool belong to an engine. Slot `s` belongs to engine `s`
-/// modulo the number of engines. Task `t` belongs to the engine that has the slot `t` modulo the size of the pool.
+/// The tasks of one application and the slots (numbered connections) of its connection pool that belong to an engine.
+/// Slot `s` belongs to engine `s` modulo the number of engines. Task `t` belongs to the engine that has the slot `t`
+/// modulo the size of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskShare {
     pub shard: Shard,
@@ -151,7 +154,7 @@ impl TaskShare {
         (rounds * self.own_slots() + self.shard.turns(rest)) as u32
     }
 
-    /// Returns the number of slots of this engine.
+    /// Returns the number of connections of the pool that belong to this engine.
     pub fn own_slots(&self) -> usize {
         self.shard.turns(self.size)
     }

@@ -18,9 +18,9 @@ pub const MOST: u64 = 1 << 44;
 const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 const INFLATED: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 
-/// The number of header bytes before the deflated part. The constant after it is the number of header bytes in the
-/// inflated part, before the counts.
+/// The number of header bytes before the deflated part.
 const OUTER_HEADER: usize = 8;
+/// The number of header bytes in the inflated part, before the counts.
 const HEADER: usize = 40;
 
 /// The longest latency in histograms of version 1 of the event protocol, which are in microseconds.

@@ -1,9 +1,10 @@
-//! Checks the captures of the logs of many seeds: `cargo run --release --example hunt -- COUNT [FIRST_SEED]`. Prints
-//! the first differences, each with the smallest log that shows the same kind of difference.
+//! Generates random logs of a server, one for each seed, makes a capture (the recorded sessions and statements) from
+//! each log, and compares the capture with what was written: `cargo run --release --example hunt -- COUNT
+//! [FIRST_SEED]`. Prints the first differences, each with the smallest log that shows the same kind of difference.
 
 use log_oracle::judge;
 
-/// The number of differences for which the smallest log is searched and printed.
+/// The number of differences for each of which the smallest log is searched and printed.
 const SHOWN: usize = 12;
 
 fn main() {

@@ -5,13 +5,14 @@ use crate::choices::Choices;
 use crate::form::LogForm;
 use crate::load::RecordedLoad;
 
-/// A log that may be damaged, and what its capture may lack because of the damage.
+/// A log that may be damaged, and which of its statements may be missing when the log is read, because of the damage.
 pub struct DamagedLog {
     pub bytes: Vec<u8>,
     /// For each statement, true if the log still contains at least a part of a message that shows the statement.
     pub is_shown: Vec<bool>,
     pub is_damaged: bool,
-    /// True if the log must be rejected, because only its first bytes look compressed.
+    /// True if the program that reads the log must reject it, because its first bytes are those of a compressed file
+    /// but the rest is not compressed.
     pub is_compressed: bool,
     /// True if all lines end with a carriage return and a line feed, as on Windows. The carriage return at the end of a
     /// line is then not part of the statement.
@@ -130,9 +131,9 @@ fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Removes the remains of cut messages that the log does not show to be there: plain lines directly before a message of
-/// another form, and a message that was cut off before its keyword, if it comes directly after another cut message or
-/// before a message whose beginning is lost.
+/// Removes the remains of cut messages that no reader of the log could recognize as cut messages. These are plain lines
+/// directly before a message of another form, and a message that was cut off before its keyword, if it comes directly
+/// after another cut message or before a message whose beginning is lost.
 fn separate(pieces: &mut Vec<Piece>) {
     pieces.retain(|piece| !piece.bytes.is_empty());
     for at in 1..pieces.len() {
@@ -179,7 +180,8 @@ fn punch(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Writes these messages, which are the rest of the log, in another form.
+/// Writes the messages of `pieces`, which is the end of the log, in another form, as if the server's log settings had
+/// been changed.
 fn mix(choices: &mut Choices<'_>, load: &RecordedLoad, form: LogForm, pieces: &mut [Piece]) {
     let other = LogForm::draw(choices);
     if other == form || other.has_plain_lines() && form.has_plain_lines() {

@@ -22,9 +22,9 @@ pub enum LogForm {
     },
 }
 
-/// Values of `log_line_prefix`. A capture recognizes the first ones without being told. None of them begins with a name
-/// or a process number: if the message before it were cut off within its name, the log would not show where the next
-/// message begins.
+/// Values of `log_line_prefix`. The program that reads logs recognizes the first [`GUESSED`] of them by itself; the
+/// user has to name the others. None of them begins with a name or a process number: if the message before it were cut
+/// off within its name, the log would not show where the next message begins.
 const PREFIXES: [&str; 15] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
@@ -43,7 +43,7 @@ const PREFIXES: [&str; 15] = [
     "%m [%p] %t",
 ];
 
-/// The number of [`PREFIXES`], from the first one on, that a capture recognizes without being told.
+/// The number of [`PREFIXES`], from the first one on, that the program that reads logs recognizes by itself.
 const GUESSED: usize = 8;
 
 impl LogForm {
@@ -57,7 +57,8 @@ impl LogForm {
         }
     }
 
-    /// Returns the prefix that must be given to the capture, or `None` if it needs none.
+    /// Returns the prefix that the program that reads the log must be told, or `None` if it recognizes the form of the
+    /// log by itself.
     pub fn needed_prefix(self) -> Option<&'static str> {
         self.prefix().filter(|prefix| !PREFIXES[..GUESSED].contains(prefix))
     }

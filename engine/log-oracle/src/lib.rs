@@ -1,5 +1,5 @@
-//! An oracle for testing captures of logs: a generator writes logs and remembers what it wrote, so that a capture can
-//! be compared with it.
+//! A test oracle for captures, which are the recorded sessions and statements that the engine reads from a server's
+//! log. A generator writes logs and remembers what it wrote, so that a capture can be compared with it.
 //!
 //! - `choices`: random decisions, drawn from the bytes of a fuzzer or of a property test
 //! - `load`: sessions, their statements, and the messages that a server logs about them

@@ -28,9 +28,9 @@ const PARTS: [&str; 20] = [
     " '\nSTATEMENT:  DROP TABLE t'",
 ];
 
-/// Comments for statements without parameters, which captures keep. If a statement has a literal that looks like a
-/// message of a log, and a comment with a quote, it cannot be told from the log where the literal ends. A capture only
-/// counts such a statement; therefore none is written here.
+/// Comments for statements without parameters. If a statement has a literal that looks like a message of a log, and a
+/// comment with a quote, it cannot be told from the log where the literal ends. The program that reads logs then leaves
+/// the statement out and only counts it; therefore no statement gets both.
 const COMMENTS: [&str; 3] = [" -- it's \"a\" comment\n", " /* a: b\n '*/ ", " -- duration: 5 ms\n"];
 
 /// Draws the text of a statement. It contains `number`, so that no other statement has the same text, and the

@@ -1,5 +1,5 @@
-//! Compares a capture with what was written to the log. Each statement must be in the capture as it was sent, or be
-//! counted as left out, and the capture must contain nothing else.
+//! Compares a capture, which is what the engine has read from a log, with what was written to the log. Each statement
+//! must be in the capture as it was sent, or be counted as left out, and the capture must contain nothing else.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,8 +17,8 @@ use crate::damage::DamagedLog;
 use crate::form::LogForm;
 use crate::load::{RecordedLoad, SentStatement};
 
-/// A difference between a capture and what was written to the log, together with the log, for the messages of failed
-/// tests.
+/// A difference between a capture (what the engine has read from a log) and what was written to the log, together with
+/// the log, for the messages of failed tests.
 #[derive(Debug, Error)]
 #[error("{difference}; prefix {prefix:?}, needed {needed:?}; the log:\n{log}")]
 pub struct Mismatch {
@@ -29,7 +29,7 @@ pub struct Mismatch {
     log: String,
 }
 
-/// A difference between a capture and what was written to the log.
+/// A difference between a capture (what the engine has read from a log) and what was written to the log.
 #[derive(Debug, Error)]
 enum Difference {
     #[error("could not write the files for the comparison: {0}")]
@@ -56,7 +56,8 @@ enum Difference {
     Other { what: &'static str, captured: Captured },
 }
 
-/// Writes a log whose content is drawn from these bytes, captures it, and compares the capture with what was written.
+/// Writes a log whose content is drawn from `bytes`, lets the engine make a capture (the recorded sessions and
+/// statements) from it, and compares the capture with what was written.
 pub fn judge(bytes: &[u8]) -> Result<(), Mismatch> {
     let mut choices = Choices::new(bytes);
     let form = LogForm::draw(&mut choices);
@@ -70,7 +71,7 @@ pub fn judge(bytes: &[u8]) -> Result<(), Mismatch> {
     })
 }
 
-/// A statement of a capture.
+/// A statement as the engine has read it from a log.
 #[derive(Debug, Clone)]
 struct Captured {
     protocol: Protocol,
@@ -108,10 +109,11 @@ fn compare(load: &RecordedLoad, log: &DamagedLog, form: LogForm) -> Result<(), D
     Ok(())
 }
 
-/// The reasons for which a capture reports a statement as doubtful although it contains the statement.
+/// The reasons for which a capture, made from a log, reports a statement as doubtful although the capture contains the
+/// statement.
 const DOUBTS: [&str; 3] = ["values-cut", "batch-unknown", "types-unknown"];
 
-/// Returns the number of messages that the capture has left out.
+/// Returns the number of log messages that the capture, made from the log, has left out.
 fn counted(about: &About) -> u64 {
     let is_left_out = |left_out: &&LeftOut| !DOUBTS.contains(&left_out.reason.as_str());
     about.left_out.iter().filter(is_left_out).map(|left_out| left_out.count).sum()
@@ -123,15 +125,16 @@ fn clients_with_statements(load: &RecordedLoad) -> usize {
     clients.len()
 }
 
-/// Checks that a log was rejected rightly. A log may be rejected, with one sentence, if it is damaged or has no
-/// statement.
+/// Checks that the engine was right to reject a log. It may reject a log, with one sentence, if the log is damaged or
+/// has no statement.
 fn refused(sentence: &str, load: &RecordedLoad, log: &DamagedLog) -> Result<(), Difference> {
     let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
     let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
     if is_sentence && may_be { Ok(()) } else { Err(Difference::Refused(sentence.to_owned())) }
 }
 
-/// Checks that the statements of a captured session were sent by one client, in this order, and are unchanged.
+/// Checks that the statements of a session that was read from a log were sent by one client, in this order, and are
+/// unchanged.
 fn check_session(
     session: &[Captured],
     load: &RecordedLoad,
@@ -161,7 +164,7 @@ fn check_session(
     Ok(())
 }
 
-/// Returns the name of the property in which a captured statement differs from the one that was sent.
+/// Returns the name of the property in which a statement that was read from a log differs from the one that was sent.
 fn differs(captured: &Captured, written: &SentStatement, is_damaged: bool) -> Option<&'static str> {
     // If the log shows a statement only together with its error, it does not show whether the statement had a name.
     let is_its_protocol = captured.protocol == written.protocol

@@ -29,7 +29,7 @@ pub enum Delay {
     Mix(Vec<(f64, Delay)>),
 }
 
-/// The error in the text of a delay. Each message is the second half of a sentence.
+/// The error in the text of a delay. Each message continues a sentence that begins with the option and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DelayError {
     #[error("\"{0}\" is not a distribution: use fixed, uniform, exponential, lognormal or mix")]

@@ -41,9 +41,10 @@ use queue::ServiceQueue;
 use serving::{ServerState, Serving};
 use session::Setup;
 
-/// The number of open files that the server needs in addition to the sockets of its clients. The constant after it is
-/// the number for each thread.
+/// The number of open files that the server needs in addition to the sockets of its clients and the files of its
+/// threads.
 const OWN_FILES: u64 = 32;
+/// The number of open files that the server needs for each of its threads.
 const FILES_PER_THREAD: u64 = 2;
 
 /// Runs the server with `args`, which do not include the program's name. The exit status is 0 after a signal, and 3

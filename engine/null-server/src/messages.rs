@@ -4,20 +4,24 @@ use wire::frame::{write, write_text};
 
 use crate::statements::KnownRow;
 
-/// The OIDs of the data types of the columns that the null server returns.
+/// The OID of the type "char".
 const CHAR_OID: u32 = 18;
+/// The OID of the type bigint.
 const INT8_OID: u32 = 20;
+/// The OID of the type integer.
 const INT4_OID: u32 = 23;
 /// The OID of the type text, which parameters have if the client names no type.
 pub const TEXT_OID: u32 = 25;
 
-/// The transaction statuses that ReadyForQuery reports.
+/// The transaction status that ReadyForQuery reports outside of a transaction.
 pub const IDLE: u8 = b'I';
+/// The transaction status that ReadyForQuery reports in a transaction.
 pub const IN_TRANSACTION: u8 = b'T';
+/// The transaction status that ReadyForQuery reports in a failed transaction.
 pub const FAILED: u8 = b'E';
 
-/// The messages RowDescription and DataRow of each known row. They are encoded once, in text format and in binary
-/// format.
+/// The messages RowDescription and DataRow of each fixed row with which the server answers queries. They are encoded
+/// once, in text format and in binary format.
 pub struct EncodedRows([[EncodedRow; 2]; 4]);
 
 struct EncodedRow {
@@ -38,12 +42,12 @@ impl EncodedRows {
         Self(rows.map(|columns| [encode(columns, false), encode(columns, true)]))
     }
 
-    /// Returns the RowDescription message of a row.
+    /// Returns the RowDescription message of one of the fixed rows with which the server answers queries.
     pub fn description(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].description
     }
 
-    /// Returns the DataRow message of a row.
+    /// Returns the DataRow message of one of the fixed rows with which the server answers queries.
     pub fn row(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].row
     }

@@ -88,7 +88,7 @@ struct ServedClient {
     began: Nanos,
 }
 
-/// What a client does after a step.
+/// The state of a client after a step of its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// The client can go on at once.

@@ -17,9 +17,11 @@ const MAX_STARTUP_LENGTH: usize = 10_000;
 /// The length from which on messages are rejected, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
 const MESSAGE_LIMIT: usize = 1 << 30;
 
-/// The codes that a first packet can have in place of the protocol version.
+/// The code of a request for TLS, which a first packet can have in place of the protocol version.
 const SSL_REQUEST: u32 = 80_877_103;
+/// The code of a request for encryption by GSSAPI, which a first packet can have in place of the protocol version.
 const GSSENC_REQUEST: u32 = 80_877_104;
+/// The code of a cancel request, which a first packet can have in place of the protocol version.
 const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// The values that all sessions share.
@@ -29,7 +31,7 @@ pub struct Setup {
     pub seed: u64,
 }
 
-/// What the caller of a session has to do next.
+/// The next action of the caller after a session has answered bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAction {
     /// The caller sends the output, then reads more bytes.

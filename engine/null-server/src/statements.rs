@@ -24,7 +24,7 @@ pub enum StatementKind {
     Done(CommandTag),
 }
 
-/// The rows that the server can return.
+/// The fixed rows with which the server answers queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownRow {
     /// The column `abalance` with the value 0. It answers all queries that are not recognised.
@@ -117,7 +117,7 @@ pub fn parameters(text: &[u8]) -> u16 {
     highest
 }
 
-/// Returns the row with which the server answers a SELECT.
+/// Returns the fixed row with which the server answers a SELECT.
 fn known_row(text: &[u8]) -> KnownRow {
     if contains(text, b"pgbench_branches") && contains(text, b"count(*)") {
         KnownRow::Branches

@@ -1,5 +1,6 @@
-//! The messages of protocol 3: a type byte, a length of four bytes that includes itself, and a body. All messages of
-//! clients, servers and the null server are built here, and are cut out of streams of bytes here.
+//! The messages of protocol 3: a type byte, a length of four bytes that includes itself, and a body. This module builds
+//! all messages of clients, of servers, and of the null server, which is a program that answers statements without
+//! executing them. It also cuts received bytes into messages.
 
 use memchr::memchr;
 

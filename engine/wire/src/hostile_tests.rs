@@ -243,9 +243,9 @@ fn a_query_that_the_socket_takes_only_in_part_is_sent_whole() {
     assert_eq!(session.query(&"x".repeat(LONG)).unwrap().len(), 0);
 }
 
-/// Starts a server on a Unix socket that ends a session in such a way that the client notices it at its first write.
-/// The server accepts one session, and if `welcomed` is true it reports that it is ready. When the returned function is
-/// called, the server sends an error and closes the session; then the function returns.
+/// Starts a server on a Unix socket that accepts one session and, if `welcomed` is true, reports that it is ready. When
+/// the returned function is called, the server sends an error and closes the session; then the function returns. A
+/// client that writes to the session afterwards gets an error from its first write.
 fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
@@ -412,7 +412,7 @@ fn a_row_that_is_shorter_than_it_says_is_an_error() {
     assert_eq!(error.to_string(), "insufficient data in \"D\" message");
 }
 
-/// Messages that a server might send, and some that no server would send.
+/// Generates messages that a server might send, and some that no server would send.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(b"REZSKNDTC1v2GWHdc\0".to_vec());
     let body = prop_oneof![

@@ -140,7 +140,7 @@ impl Search {
     }
 }
 
-/// What to do after a failed attempt to connect.
+/// The next step of a connection after a failed attempt to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(usize),
@@ -149,9 +149,9 @@ enum Next {
     GiveUp,
 }
 
-/// Returns what libpq does after this kind of failure. It goes on to another server only if the first server does not
-/// answer or is of the wrong kind, but not if the server refuses the session. `is_open` is true if the same address may
-/// be tried again with the other choice of encryption, because authentication has not been completed.
+/// Returns what libpq does after this kind of failure. libpq goes on to another server only if the first server does
+/// not answer or is of the wrong kind, but not if the server refuses the session. `is_open` is true if the same address
+/// may be tried again with the other choice of encryption, because authentication has not been completed.
 fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;

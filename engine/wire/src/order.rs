@@ -76,8 +76,8 @@ impl Order {
         self.between == Columns::None
     }
 
-    /// Returns the beginning of a reply that may have any number of results and rows, with RowDescriptions or without.
-    /// For tests of [`crate::reply::Exchange`].
+    /// Returns the position at the beginning of a reply that may have any number of results and rows, with
+    /// RowDescriptions or without. For tests of [`crate::reply::Exchange`].
     #[cfg(test)]
     pub fn of_anything() -> Self {
         Self { columns: Columns::Any, between: Columns::Any, results: 0, least: 0, most: u32::MAX }

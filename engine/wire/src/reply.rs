@@ -38,7 +38,8 @@ enum CopyState {
     None,
     /// The server waits until the client ends the data.
     AwaitsEnd,
-    /// The client has ended the data, or it is the server that sends data.
+    /// No data of the client is missing: the client has ended the data, or the COPY sends data from the server to the
+    /// client.
     Ending,
 }
 
@@ -49,15 +50,16 @@ pub struct Exchange {
     rows: Rows,
     order: Order,
     /// The index of the request's statement and the form of its reply. They are kept as long as the reply may be
-    /// compared with the statement's usual reply: no caller wants the rows, and no message of the reply has been
-    /// processed.
+    /// compared with the statement's usual reply, which is stored from an earlier execution: no caller wants the rows,
+    /// and no message of the reply has been processed.
     usual: Option<(usize, Form)>,
     status: u8,
     is_pipeline: bool,
     /// The number of ReadyForQuery messages that have not arrived yet.
     awaited: u32,
-    /// The number of complete results of the request. In a pipeline it is 1 after a Sync and 0 after each result, as in
-    /// pgbench.
+    /// The number of complete results of the request, which tells the index of the statement that fails next. In a
+    /// pipeline it is set to 1 by each Sync and to 0 by each result, so that errors have the index that pgbench
+    /// reports.
     complete: u32,
     /// The first error of the reply.
     error: Option<StatementError>,
@@ -69,7 +71,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Makes the exchange of a session. `tell` is called with each notice of the server.
+    /// Makes the state of a session in which no request has been sent. `tell` is called with each notice of the server.
     pub(crate) fn telling(tell: fn(&str)) -> Self {
         Self { tell: Some(tell), ..Self::default() }
     }
@@ -93,7 +95,8 @@ impl Exchange {
         }
     }
 
-    /// Begins a request for a statement, whose reply may be compared with the statement's usual reply.
+    /// Begins a request for a statement. If the caller does not use the rows, the reply may be compared with the
+    /// statement's usual reply, which is stored from an earlier execution.
     #[inline(always)]
     pub fn expect_of(&mut self, statement: usize, rows: Rows, form: Form) {
         self.expect(rows, Order::of(form));
@@ -260,9 +263,9 @@ impl Visitor for Exchange {
 }
 
 impl Exchange {
-    /// Processes a whole reply in one step if it is equal to the statement's usual reply in `usual`, or if it can
-    /// become the usual reply. The effect is the same as processing its messages one by one. Returns false and has no
-    /// effect for other bytes.
+    /// Processes a whole reply in one step if it has the same messages around its rows as an earlier correct reply to
+    /// the statement (its usual reply, stored in `usual`), or if it is correct and becomes the usual reply. The effect
+    /// is the same as processing its messages one by one. Returns false and has no effect for other bytes.
     #[inline(always)]
     pub(crate) fn take_usual(&mut self, bytes: &[u8], usual: &mut UsualReplies) -> bool {
         let Some((statement, form)) = self.usual else { return false };
@@ -320,7 +323,8 @@ impl Exchange {
     }
 }
 
-/// Receives the reply to a request, and compares it with the usual replies.
+/// Receives the reply to a request. Compares it with the usual reply of its statement, which is stored from an earlier
+/// execution, to save most of the work of checking it.
 pub struct Receiving<'a> {
     pub exchange: &'a mut Exchange,
     pub usual: &'a mut UsualReplies,

@@ -40,12 +40,12 @@ const PATIENCE_AFTER_LIMIT: Duration = Duration::from_secs(60);
 /// A row of a result. NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
-/// What comes after the COPY data that a caller has just written to the buffer.
+/// The answer of a function that has just written COPY data to the buffer: whether more data follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     More,
     Done,
-    /// The caller gives the data up, and the COPY fails.
+    /// The caller cannot provide the rest of the data: the client makes the COPY fail.
     GiveUp,
 }
 
@@ -327,8 +327,9 @@ fn wait(poll: &mut Poll, patience: Option<Duration>) -> io::Result<bool> {
     Ok(poll.wait(&mut Ready::default(), patience)? > 0)
 }
 
-/// Ends the session, and waits a moment until the server has closed the socket. Before that, the server adds the
-/// session's work to its statistics. If it did so after a VACUUM that follows, rows would be counted twice.
+/// Ends the session, and waits a moment until the server has closed the socket. The server adds the session's inserted
+/// rows to its statistics just before it closes the socket. Without the wait, a VACUUM that the program runs next could
+/// count the rows first, and the session's statistics would then be added to that number.
 impl Drop for Session {
     fn drop(&mut self) {
         self.connection.terminate();

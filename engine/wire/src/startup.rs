@@ -18,9 +18,10 @@ use crate::target::{Attempt, Target};
 use crate::tls::{self, CertificateRequest, TlsFailure};
 use ground::text;
 
-/// Protocol version 3.0, to which the minor version is added. The constant after it is the code of a request for TLS.
-/// The first message of a connection has one of the two in place of a type.
+/// Protocol version 3.0, to which the minor version is added. The first message of a session has the version in place
+/// of a message type.
 const PROTOCOL_3_0: u32 = 3 << 16;
+/// The code of a request for TLS. It is sent as the first message of a connection, in place of a protocol version.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// What the server reports about itself when a session starts.
@@ -154,7 +155,7 @@ impl Startup {
     }
 
     /// Returns true if, as in libpq, the same server may be tried again with the other choice of encryption after this
-    /// error. It may not if authentication is complete, or if TLS failed after its handshake.
+    /// error. Returns false if authentication is complete, or if TLS failed after its handshake.
     pub fn may_change_encryption(&self, error: &ConnectionError) -> bool {
         let is_past_handshake = !matches!(self.state, State::Connecting | State::AwaitTlsAnswer | State::TlsHandshake);
         !(self.authentication.is_done || is_past_handshake && matches!(error, ConnectionError::Tls(_)))
@@ -336,7 +337,8 @@ impl Startup {
 }
 
 impl Visitor for Startup {
-    /// A peer that has not proved to be a server gets no more memory than this.
+    /// The largest message in bytes that is accepted during the start of a session. It is much smaller than later,
+    /// since the peer has not proved to be a PostgreSQL server yet.
     const LIMIT: usize = 1 << 20;
 
     fn wants(&self, _kind: u8) -> bool {

@@ -93,10 +93,13 @@ impl Tail {
     }
 }
 
-/// The offsets of a statement's name in the messages Parse, Bind and Describe. Before the name are the message's type
-/// and length, and also, in Bind, the empty name of the portal and, in Describe, the kind of object.
+/// The offset of a statement's name in the message Parse, after the message's type and length.
 const NAME_IN_PARSE: usize = 5;
+/// The offset of a statement's name in the message Bind, after the message's type and length and the empty name of the
+/// portal.
 const NAME_IN_BIND: usize = 6;
+/// The offset of a statement's name in the message Describe, after the message's type and length and the kind of the
+/// described object.
 const NAME_IN_DESCRIBE: usize = 6;
 
 /// The number of bytes for the messages of one execution with up to six short values.
@@ -119,7 +122,8 @@ pub struct Statement {
     pub id: usize,
     /// The name under which the statement is prepared.
     name: String,
-    /// True if each session prepares the statement under a name that contains the session's mark.
+    /// True if the name under which each session prepares the statement contains the session's mark: random letters
+    /// that are drawn for the session, so that sessions behind a pooler do not use the same name.
     is_marked: bool,
     /// The pieces of text around the holes. There is one more piece than there are holes.
     pieces: Vec<Vec<u8>>,
@@ -216,7 +220,8 @@ impl Statement {
         hole.map(|hole| hole.name.as_str())
     }
 
-    /// Returns the message that asks the server to prepare the statement in the session with this mark.
+    /// Returns the message that asks the server to prepare the statement. `mark` has the random letters that the
+    /// session adds to the names of its prepared statements.
     pub fn parse_message(&self, mark: SessionMark) -> Vec<u8> {
         let mut message = self.parse.clone();
         if self.is_marked {
@@ -225,7 +230,8 @@ impl Statement {
         message
     }
 
-    /// Returns the message that asks the server to describe the prepared statement of the session with this mark.
+    /// Returns the message that asks the server to describe the prepared statement. `mark` has the random letters that
+    /// the session adds to the names of its prepared statements.
     pub(crate) fn describe_message(&self, mark: SessionMark) -> Vec<u8> {
         let mut message = messages::describe(&self.name);
         if self.is_marked {
@@ -234,8 +240,9 @@ impl Statement {
         message
     }
 
-    /// Appends the messages of one execution in the session with this mark. In prepared mode Parse is left out if the
-    /// session has already parsed the statement (`parsed`).
+    /// Appends the messages of one execution. `mark` has the random letters that the session adds to the names of its
+    /// prepared statements. In prepared mode Parse is left out if the session has already parsed the statement
+    /// (`parsed`).
     pub fn encode(
         &self,
         mark: SessionMark,

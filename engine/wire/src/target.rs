@@ -76,7 +76,8 @@ impl Target {
     }
 
     /// Resolves host names and prepares TLS, for connections whose notices are dropped and that never ask for a
-    /// password. As in libpq, an error in either is reported only by the connection attempts that need it.
+    /// password. As in libpq, an error in resolving a host or in preparing TLS is reported only by the connection
+    /// attempts that need the host or TLS.
     pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));

@@ -101,8 +101,8 @@ impl RequireAuth {
         if self.accepted & wanted != 0 { Ok(()) } else { Err(self.unaccepted(AuthMethod::ALL[method as usize].2)) }
     }
 
-    /// Checks whether the SASL mechanism is accepted that the client has chosen from the server's offer, which is one
-    /// of SCRAM.
+    /// Checks whether the user accepts `mechanism`, a variant of SCRAM that the client has chosen among the SASL
+    /// mechanisms that the server offers.
     ///
     /// # Errors
     /// Returns an error if the user's `require_auth` does not accept SCRAM.

@@ -171,7 +171,7 @@ fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), Para
     options.store(keyword, &decode(encoded, &quotable(keyword, encoded))?)
 }
 
-/// Returns the value in the form in which an error message may show it.
+/// Returns the value as an error message may show it: asterisks in place of a password or another secret.
 fn quotable(keyword: &str, value: &str) -> String {
     match keyword {
         "password" | "sslpassword" | "oauth_client_secret" => "***".to_owned(),

@@ -249,8 +249,7 @@ pub enum ChannelBinding {
 pub struct TcpOptions {
     /// True if keepalives are sent at all.
     pub keepalives: bool,
-    /// The time in seconds without data before the first keepalive is sent. The operating system may reject 0, here and
-    /// in the next two fields.
+    /// The time in seconds without data before the first keepalive is sent. The operating system may reject 0.
     pub idle: Option<u32>,
     /// The time in seconds between keepalives that are not answered.
     pub interval: Option<u32>,

@@ -145,7 +145,8 @@ fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -
     Some(format!("{reply:?} {results:?} {:?}", exchange.answered()))
 }
 
-/// Reads a reply of which the caller uses only the error. Returns false if the connection was closed.
+/// Reads a reply of which the caller uses only the error. Returns false if reading ended the connection, or if the
+/// reply has no error.
 fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
     exchange.expect(rows, Order::of_anything());
     let ready = [(b'Z', b"I".to_vec())];
