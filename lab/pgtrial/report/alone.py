@@ -1,5 +1,6 @@
-"""Describes the result of a study with a single arm: the capacity of this arm, with an interval. Such a study compares
-nothing and has no verdict."""
+"""Describes the result of a study with a single arm: the capacity of this arm, with an interval. A capacity is the
+highest rate of transactions at which the response time keeps a limit. Such a study compares nothing and has no
+verdict."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def _rate(value: float) -> str:
 
 
 _WHOLE = 100
-"""Rates of at least this many transactions per second are shown without decimals."""
+"""Rates of at least this many transactions per second are shown without decimals, smaller rates with decimals."""
 
 
 def alone_measured(result: StudyResult, plan: Plan) -> str:
@@ -47,7 +48,8 @@ def alone_measured(result: StudyResult, plan: Plan) -> str:
 
 
 def withheld_text(level: Level, result: StudyResult) -> str | None:
-    """Returns the reasons why the capacity of the single arm is withheld; None if it is not withheld."""
+    """Returns the reasons why the capacity of the single arm is withheld, that is, not reported because the measurement
+    is not reliable. Returns None if it is reported."""
     reasons = [finding.message for finding in result.findings if finding.severity == "withhold"]
     return f"No result on {level.arm}: {' '.join(reasons)}" if reasons else None
 

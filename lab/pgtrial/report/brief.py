@@ -79,8 +79,9 @@ class Brief:
     watched: list[str]
     """Warnings that a reader must know before using the verdict. The most important one comes first."""
     then: str | None
-    """The command or the change of the study that leads to a verdict, or further sizes of the data that narrow down a
-    cliff. None if nothing is left to do."""
+    """The next step: the command or the change of the study that leads to a verdict, or further sizes of the data to
+    measure. Further sizes narrow down a cliff, which is a size above which the throughput falls. None if nothing is
+    left to do."""
 
     def lines(self, most: int | None = None) -> list[Line]:
         """Returns the lines below the headlines. At most `most` warnings are shown; a further line then says how many
@@ -147,8 +148,8 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
 
 
 def _levels(claim: Claim, result: StudyResult) -> str:
-    """Returns the levels of both arms as text, such as `1,234 tps against 386 tps`, or their mean response times. The
-    text is empty if there are several load points, or if a level is unknown."""
+    """Returns the throughput of both arms as text, such as `1,234 tps against 386 tps`, or their mean response times.
+    The text is empty if there are several load points, or if the value of an arm is unknown."""
     if len(result.load_points) > 1:
         return ""
     if result.metrics:
@@ -161,8 +162,9 @@ def _levels(claim: Claim, result: StudyResult) -> str:
 
 
 def _contrary(claim: Claim, result: StudyResult) -> str:
-    """Returns a remark if the percentage and the medians of the throughput have opposite signs; otherwise an empty
-    text."""
+    """Returns a remark if the estimated difference and the two median throughputs contradict each other: the arm has
+    the higher median, but the estimate says that it is slower, or the other way round. This is possible because the
+    estimate compares the trials within each block. Returns an empty text if they agree."""
     medians = {level.arm: level.tps.median for level in result.levels if level.tps is not None}
     arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
     if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
@@ -172,7 +174,8 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
-    """Returns the level of each arm, from its median trial, as text."""
+    """Returns the throughput of each arm as text, from its median trial. If the study compares times, it is the mean
+    response time or the time of the job instead."""
     measure = measure_of(result.load_points)
     if measure == "goodput":
         unit = rate_unit(result.load_points)
@@ -191,8 +194,9 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
-    """Returns the slower statements as text, such as `1 of 6 statements: SELECT id, item … (26 times as long)`. The
-    text is empty if there is no replay, and before the first look."""
+    """Returns the statements that are slower on the arm as text, such as `1 of 6 statements: SELECT id, item … (26
+    times as long)`. The text is empty if the load is not a replay of recorded sessions, and before the first look
+    (planned interim analysis)."""
     of_arm = [statement for statement in result.statements if statement.arm == claim.arm]
     if all(statement.difference is None for statement in of_arm):
         return ""
@@ -213,8 +217,9 @@ def _statements(result: StudyResult, claim: Claim) -> str:
 
 
 def _queries(result: StudyResult, claim: Claim) -> str:
-    """Returns the slower and the faster queries as text, such as `of 22: 2 slower: q07 (3.1 times as long), q13 (2
-    times as long); 20 undecided`. The text is empty if there is no suite."""
+    """Returns the queries that are slower or faster on the arm as text, such as `of 22: 2 slower: q07 (3.1 times as
+    long), q13 (2 times as long); 20 undecided`. The text is empty if the load is not a suite (queries in files, each of
+    which is timed)."""
     of_arm = [row for row in result.queries if row.arm == claim.arm and row.query is not None]
     if all(row.difference is None for row in of_arm):
         return ""
@@ -248,8 +253,8 @@ def _plans(result: StudyResult, claim: Claim) -> str:
 
 
 def _updates(result: StudyResult, claim: Claim) -> str:
-    """Returns the shares of HOT updates as text, such as `98% of them are HOT in day_only, 0% in indexed`. The text is
-    empty if the arms hardly differ, or if there are several load points."""
+    """Returns the shares of HOT updates in both arms as text, such as `98% of them are HOT in day_only, 0% in indexed`.
+    The text is empty if the two shares hardly differ, or if there are several load points."""
     if len(result.load_points) > 1:
         return ""
     medians = {cost.arm: cost.median for cost in result.costs if cost.what == NOT_HOT}
@@ -311,8 +316,8 @@ def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
 
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:
-    """Returns the warnings that a reader must know: first those about the claims, then those about the arms, then the
-    warnings of the audit."""
+    """Returns the warnings that a reader must know before using the verdict: first the warnings about the comparisons,
+    then those about single arms, and then the findings of the audit, which checks whether the comparison is fair."""
     notes = (
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )
@@ -334,8 +339,8 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _unsteady(result: StudyResult) -> list[str]:
-    """Returns a note that names the arms whose speed has a trend within their trials. The list is empty if no arm has
-    one."""
+    """Returns one note with the names of the arms whose speed rises or falls steadily within their trials. The list is
+    empty if the speed of every arm is steady."""
     verbs = {"rising": "faster", "falling": "slower"}
     changes = [
         f"{entry.arm} becomes {percent(abs(entry.trend or 0.0))} {verbs[entry.state]}"
@@ -346,18 +351,22 @@ def _unsteady(result: StudyResult) -> list[str]:
 
 
 def _title_with_arms(finding: Finding) -> str:
-    """Returns the title of a finding, with the name of its arm if it is about one arm only. The title of a difference
-    that the load did not use names both arms, since other arms of the study may differ in what the load used."""
+    """Returns the title of a finding. If the finding is about one arm only, the title ends with the name of this arm.
+
+    If the finding says that the load did not use the setting in which two arms differ, the title names both arms: for
+    other pairs of arms the load may have used what differs between them.
+    """
     if finding.rule == UNUSED and len(finding.arms) == 2:
         return title(finding).replace("the arms", " and ".join(finding.arms))
     return f"{title(finding)} ({finding.arms[0]})" if len(finding.arms) == 1 else title(finding)
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
-    """Returns notes about choices that somebody may have made after seeing results: earlier tries of the same question,
-    and trials that were interrupted.
+    """Returns notes about choices that somebody may have made after seeing results. There are two kinds of them: the
+    same question was tried before, or trials were interrupted, which somebody could do whenever a trial looks bad.
 
-    Studies that were planned with the older rule P8 have no such notes, so that their stored results do not change.
+    P8 is the statistical rule of older versions of pgtrial. Studies that were planned with it have no such notes, so
+    that their stored results do not change.
     """
     if plan.spending is None:
         return []
@@ -408,7 +417,8 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
 
 
 def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
-    """Yields the advice of findings which say that the load did not use the difference of an undecided arm."""
+    """Yields advice for undecided arms if the load did not use the setting or object in which such an arm differs from
+    the baseline. More blocks would not help these arms."""
     for finding in result.findings:
         if finding.rule == UNUSED and finding.severity == "warning" and undecided.intersection(finding.arms):
             yield finding.cure

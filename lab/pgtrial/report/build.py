@@ -32,8 +32,8 @@ def render(directory: StudyDirectory, form: Form) -> str:
 
 
 def short_report(directory: StudyDirectory) -> str:
-    """Returns a short report as Markdown, with the verdict, levels, differences, latencies and failures. No file is
-    written. Raises StoreError."""
+    """Returns a short report as Markdown, with the verdict, and with the throughput, differences, latencies and
+    failures of the arms. No file is written. Raises StoreError."""
     from pgtrial.report import markdown  # noqa: PLC0415 - as in _writers
     from pgtrial.report.sections import sections  # noqa: PLC0415
 
@@ -129,7 +129,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
 
 def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
     """Returns the keys of a result that cannot be compared with a stored verdict, because an older version of pgtrial
-    wrote the verdict. That version fitted no curves and averaged across cliffs."""
+    wrote the verdict. That version fitted no curves. It also did not split the load points at a cliff, which is a size
+    of the data above which the throughput falls, but averaged over both sides of it."""
     missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
     if not missing & {"scaling", "cliffs"}:
         return missing

@@ -41,8 +41,8 @@ class StudyData:
     facts: dict[str, Facts]
     result: StudyResult
     timelines: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """The timelines of the trials, by the index of the trial, with the columns of records.TimelineRow. The result is
-    computed without them."""
+    """The timelines of the trials, by the index of the trial, with the columns of records.TimelineRow. Only the charts
+    and tables of the report use them. They do not affect the result."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
     """The wait events of the trials that were observed, by the index of the trial, with the columns of WAITS_SCHEMA."""
     histograms: dict[int, Latencies] = field(default_factory=dict)
@@ -61,8 +61,8 @@ class StudyData:
     """The plans of those statements of a replay that became slower."""
 
     certificate: Certificate | None = None
-    """The certificate that this machine had before the study. For a self-test it is the certificate of the self-test
-    itself."""
+    """The certificate that this machine had before the study: the result of a self-test, which says how small a
+    difference the machine can show. For a self-test it is the certificate of the self-test itself."""
 
     every_second: bool = False
     """True if charts over the seconds of a trial show each second, however many there are."""
@@ -74,12 +74,14 @@ class StudyData:
 
     @property
     def unit(self) -> str:
-        """The unit of analysis of the verdicts: `block` or `deployment`."""
+        """The unit of analysis of the verdicts, which is what counts as one independent measurement. It is `block` or,
+        if each arm runs on several deployments (servers of the same product), `deployment`."""
         return self.result.primary[0].unit if self.result.primary else "block"
 
     @cached_property
     def reached(self) -> list[tuple[Claim, Reached]]:
-        """The primary claims, each with the interval that was reached after each block."""
+        """The primary claims, which decide the verdict. Each has a list of the intervals that followed from the first
+        block, the first two blocks and so on."""
         claims = [part for claim in self.result.primary for part in claim.read]
         return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
 

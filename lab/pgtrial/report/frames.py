@@ -42,7 +42,8 @@ TRIALS: dict[str, pl.DataType] = {
     **dict.fromkeys(("tps", *_TIMES, "client_cpu_us", "round_trip_us", "quality"), pl.Float64()),
 }
 SECONDS: dict[str, pl.DataType] = {**_PLACE, **TIMELINE_SCHEMA}
-"""The columns of the frame of seconds. As in the other frames, other fields of a row are left out."""
+"""The columns of the frame of seconds. A field of a stored row that is not named here is left out of the frame, and the
+other frames treat fields in the same way."""
 
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:
@@ -64,8 +65,10 @@ def study_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def claim_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each comparison: for the primary claims and for the claims at each load point. The load_point
-    is null if the comparison is about the mean over several load points. `difference`, `low` and `high` are shares."""
+    """Returns a row for each comparison: for the primary claims, which decide the verdict, and for the comparisons at
+    each load point. The load_point is null if the comparison is about the mean over several load points. `difference`,
+    `low` and `high` are the difference from the baseline and its interval as fractions of the baseline: 0.05 means 5%
+    more."""
     result = read_measured(study).result
     single = len(result.load_points) == 1
     rows = []
@@ -79,7 +82,9 @@ def claim_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def metric_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each claim on a declared metric. `difference`, `low` and `high` are shares."""
+    """Returns a row for each metric that the study file declares, in each comparison of an arm with the baseline.
+    `difference`, `low` and `high` are the difference from the baseline and its interval as fractions of the baseline:
+    0.05 means 5% more."""
     rows = [
         {
             **_fields(row),
@@ -128,8 +133,9 @@ def _place(trial: Trial) -> dict[str, Any]:
 
 
 def second_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns a row for each second of each trial, in the warm-up and in the measured part. For interleaved trials the
-    seconds count the arm's own slices only."""
+    """Returns a row for each second of each trial, in the warm-up and in the measured part. If the arms of a trial take
+    turns in slices, only the time of the arm's own slices is counted, so that the seconds of one arm follow each other
+    without gaps."""
     parts = [
         study.timeline(trial).select(*(pl.lit(value).alias(name) for name, value in _place(trial).items()), pl.all())
         for trial in study.trials()

@@ -1,5 +1,6 @@
-"""The history of a study: the entries that a bundle adds to it, its series of ratios for each machine, and the commits
-at which the level of a series changed."""
+"""The history of a study: the entries that a bundle adds to it, a series of results for each machine, and the changes
+in a series. Each result is the ratio of a commit's speed to the speed of a reference. A change is a commit from which
+on this ratio stays higher or lower than before."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ repository count as the same study."""
 
 
 class Change(Record):
-    """A change of the level of a series."""
+    """A change in a series of commits: from a certain commit on, the speed stays higher or lower than before."""
 
     machine: str
     before: str = Field(description="The commit just before the change, which is the last one with the old speed.")
@@ -59,7 +60,8 @@ class Change(Record):
     @property
     def sentence(self) -> str:
         """The change as a sentence, such as `it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4; the levels rest on
-        8 and 6 commits`."""
+        8 and 6 commits`. The levels are the typical speeds before and after the change, here computed from 8 and 6
+        commits."""
         verb = "fell" if self.difference.value < 0 else "rose"
         size = percent(abs(self.difference.value))
         between = f"between {self.before} and {self.after}"
@@ -70,17 +72,19 @@ class Change(Record):
 
 
 class Series(Record):
-    """The results of the commits on one machine in their order, and the changes of level among them."""
+    """The results of the commits that were measured on one machine, in the order of the commits, and the commits at
+    which the speed changed for good."""
 
     machine: str
     entries: list[Entry]
     changes: list[Change]
 
     def around(self, change: Change) -> tuple[Entry, Entry]:
-        """Returns the last entry that is certainly on the old level, and the first entry that is certainly on the new
-        level.
+        """Returns the last entry that certainly has the speed from before the change, and the first entry that
+        certainly has the speed from after it.
 
-        The two entries next to the change may be on the same level, because its position is uncertain.
+        The two entries directly next to the change may have the same speed, because the position of the change is
+        uncertain.
         """
         known = [entry for entry in self.entries if entry.difference is not None and entry.has_level]
         return known[change.ends[0]], known[change.ends[1]]
@@ -149,7 +153,7 @@ def machine_of(facts: Facts | None) -> str:
 
 
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """Returns the series of each machine. The series with the latest commit comes first."""
+    """Returns one series for each machine. The series with the latest commit comes first."""
     by_machine = grouped((entry.machine, entry) for entry in entries)
     made = [
         Series(machine=machine, entries=of_machine, changes=list(_changes(of_machine)))
@@ -159,7 +163,8 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 
 def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
-    """Yields the changes of level in a series. Entries without a difference or without a level are left out."""
+    """Yields the changes of speed in a series. An entry counts only if its speed relative to the reference is known and
+    above zero. If there are too few such entries, no change is found."""
     known = [(entry, entry.difference) for entry in entries if entry.difference is not None and entry.has_level]
     if len(known) < 2 * FEWEST:
         return
@@ -184,8 +189,8 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
 def entry_table(
     entries: Sequence[Entry], changes: Sequence[Change], addresses: Mapping[str, str] | None = None
 ) -> Table[Entry]:
-    """Returns a table of the commits of a series. The first commit on each new level is marked. `addresses` has the
-    pages of the studies."""
+    """Returns a table of the commits of a series. The first commit after each change of speed is marked. `addresses`
+    has the address of the page of each study."""
     new_levels = {(change.after, change.at) for change in changes}
     return Table(
         "",

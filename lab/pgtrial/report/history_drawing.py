@@ -23,7 +23,8 @@ SIZE = {"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "right": _WIDTH - _RI
 
 @dataclass(frozen=True)
 class Point:
-    """A commit in the drawing, with its coordinates, the coordinates of its interval, and its description."""
+    """A commit in the drawing of a history, with its coordinates, the coordinates of its interval, and its
+    description."""
 
     x: float
     y: float

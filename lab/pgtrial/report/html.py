@@ -91,8 +91,8 @@ def _visible(content: object) -> object:
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
-    """Returns the values for the head of the page: a card for each claim. The result is empty for a study with a single
-    arm."""
+    """Returns the values for the head of the page: a card (a box with the verdict) for each comparison. The result is
+    empty for a study with a single arm."""
     sentences = data.result.sentences if data.result.primary else []
     compared = [headline for headline in short.headlines if headline.verdict is not None]
     return [
@@ -109,7 +109,7 @@ def lines_below(short: Brief) -> list[Line]:
 
 
 def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> dict[str, Any]:
-    """Returns the values that the head of the page shows for one claim."""
+    """Returns the values that the card for one comparison shows at the head of the page."""
     difference = claim.difference
     value = difference.value if difference else claim.running
     return {
@@ -129,7 +129,8 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
 
 
 def _by_regime(claim: Claim) -> str:
-    """Returns the differences before and after a change of regime as text, such as `+12% before, -3% after`."""
+    """Returns the differences before and after a lasting change of speed within the trials as text, such as `+12%
+    before, -3% after`."""
     values = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
     return ", ".join(f"{change(value) if value is not None else '–'} {when}" for value, when in values)
 

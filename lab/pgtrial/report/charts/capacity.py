@@ -1,5 +1,6 @@
-"""Charts of capacity studies: the response times of all probes over their rates, with the limit of the promise and the
-capacities."""
+"""Charts of capacity studies, which search for the highest rate at which an arm keeps a limit of the response time.
+They show the response times of all probes (runs at one rate) over their rates, the limit, and the capacities that
+follow."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | No
 
 
 def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
-    """Returns a row for each probe whose percentile is known."""
+    """Returns a row for each probe (a run at one rate) of the load point with the index `place`. Probes in which the
+    percentile of the response time could not be computed are left out."""
     point = data.plan.load_points[place]
     return [
         {

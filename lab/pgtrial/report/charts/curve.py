@@ -16,7 +16,7 @@ from pgtrial.report.data import StudyData
 
 def curve_charts(data: StudyData) -> list[Figure]:
     """Returns one chart for each load point and each arm except the baseline. The result is empty before the first
-    look."""
+    look, the first planned interim analysis of the study."""
     cells = product(data.plan.others, range(len(data.labels)))
     return [figure for arm, point in cells if (figure := _curve(data, arm, point)) is not None]
 

@@ -31,23 +31,24 @@ _SHAPES = {
 
 
 def forest(data: StudyData) -> list[Figure]:
-    """Returns one chart for each comparison of an arm with the baseline. The primary claim is at the top, and the
-    claims of the load points follow."""
+    """Returns one chart of intervals for each comparison of an arm with the baseline. The row at the top is the primary
+    claim, which decides the verdict, and the comparisons at the single load points follow below it."""
     return [figure for claim in data.result.primary if (figure := _forest(data, claim)) is not None]
 
 
 def block_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each comparison of an arm with the baseline, which shows the blocks of one claim. The
-    reader of the page selects the claim.
+    """Returns one chart for each comparison of an arm with the baseline. It has a mark for each block at the difference
+    that this block alone shows, and the shape of the mark shows which arm ran first in the block.
 
-    The shape of a mark shows which arm ran first.
+    If there are several load points, the reader of the page selects which of them the chart shows, or their mean.
     """
     return [figure for claim in data.result.primary if (figure := _blocks(data, claim)) is not None]
 
 
 def cost_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each arm except the baseline, with the largest change at the top. If there are several load
-    points, it shows the mean over them."""
+    """Returns one chart for each arm except the baseline. It shows the costs of a transaction, such as CPU time and
+    WAL, relative to the baseline, with the largest change at the top. If there are several load points, it shows the
+    mean over them."""
     arms = [arm for arm in data.plan.arms if arm != data.plan.baseline]
     return [figure for arm in arms if (figure := _costs(data, arm)) is not None]
 
@@ -92,7 +93,8 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
-    """Returns a claim as a row of the chart. Before the first look the row has the estimate so far, without an
+    """Returns the row of the chart for a claim, which is the comparison of an arm with the baseline at one load point
+    or over all of them. Before the first look (planned interim analysis) the row has the estimate so far, without an
     interval."""
     difference = claim.difference
     value = difference.value if difference else claim.running
@@ -115,7 +117,8 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
 
 
 def _load_point(data: StudyData, claim: Claim) -> str | None:
-    """Returns the label of the claim's load point; None if the claim is about the mean over several load points."""
+    """Returns the label of the load point that a claim (a comparison of an arm with the baseline) is about. Returns
+    None if the claim is about the mean over several load points."""
     return None if claim.load_point is None and len(data.labels) > 1 else data.labels[claim.load_point or 0]
 
 
@@ -226,7 +229,8 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
 
 
 def _cost_row(cost: Cost, margin: float) -> dict[str, Any] | None:
-    """Returns a cost as a row of the chart; None if its difference is not known well enough to be drawn."""
+    """Returns the row of the chart for a cost of a transaction, such as CPU time or WAL. Returns None if the difference
+    from the baseline is not known well enough to be drawn."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None or is_wide(difference):
         return None

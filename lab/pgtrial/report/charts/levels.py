@@ -1,5 +1,5 @@
-"""Charts of the levels of the arms, with the median trial and the single trials: the throughput over the number of
-clients or the size of the database, and the latencies."""
+"""Charts of the performance of each arm: the throughput over the number of clients or the size of the database, and the
+latencies. The charts show the median trial and the single trials."""
 
 from __future__ import annotations
 
@@ -185,8 +185,8 @@ values. Otherwise rounding and padding would make the axis begin below zero."""
 
 
 def _spread_scale(measured: Readings) -> dict[str, Any]:
-    """Returns a scale that shows the spread of the trials. It does not begin below zero, since there are no negative
-    rates."""
+    """Returns a scale of throughput that is as wide as the spread of the trials, and so need not begin at zero. It does
+    not begin below zero either, since there are no negative rates."""
     rows = [*measured.levels, *measured.trials]
     values = [value for row in rows for name in ("low", "tps", "high") if (value := row.get(name)) is not None]
     lowest, highest = min(values), max(values)
@@ -215,8 +215,8 @@ def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
 _LABEL = "datum.value >= 1000 ? format(datum.value / 1000, '.3~g') + ' GB' : datum.value + ' MB'"
 
 _NEAR = 3.0
-"""The size of a cache is drawn only if it differs from the sizes of the data by at most this factor. With a larger
-factor the data would shrink to a point."""
+"""The size of a cache is drawn only if it is at most this factor larger or smaller than the sizes of the data. If the
+cache were drawn at a greater distance, the axis would become so long that all data sizes lie at one point."""
 
 
 def size_charts(data: StudyData) -> list[Figure]:

@@ -24,7 +24,8 @@ _LABEL = "slice(split(datum.label, '|'), 1)"
 with equal labels."""
 
 _NARROW = 1.5
-"""If the ratios are within this factor, Vega chooses the ticks of their axis."""
+"""If the largest ratio is less than this factor above the smallest one, Vega chooses the ticks of the axis. Otherwise
+the ticks are 1, 2, 5, 10 and so on."""
 
 
 def published_charts(data: StudyData) -> list[Figure]:
@@ -79,7 +80,8 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
-    """Returns each published ratio once, each followed by the ratios of this study."""
+    """Returns the rows of the chart. For each published pair of arms there is a row with the published ratio, followed
+    by the ratios that this study measured for the same pair."""
     rows: dict[str, dict[str, Any]] = {}
     for contrast in contrasts:
         where = ", ".join(part for part in (contrast.figure, contrast.at) if part)

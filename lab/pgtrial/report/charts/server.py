@@ -170,7 +170,8 @@ which on it is drawn."""
 
 
 def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
-    """Returns a chart of each quantity, over all bins in which its source was observed."""
+    """Returns a chart for each quantity in _QUANTITIES, such as device reads, over the seconds of a trial. Times at
+    which the quantity was not observed are left out."""
     figures = []
     for title, unit, source, name, factor, least in _QUANTITIES:
         value = pl.col("value").filter(pl.col("name") == name).sum() * factor

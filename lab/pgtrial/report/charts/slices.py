@@ -1,5 +1,5 @@
-"""Charts of interleaved trials: the slices of one block over time, and the precision that the study had reached over
-time."""
+"""Charts of interleaved trials, in which the arms take turns in slices of a fraction of a second to some seconds. One
+chart shows the slices of one block over time, another one the precision that the study had reached over time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ see."""
 
 
 def slice_charts(data: StudyData) -> list[Figure]:
-    """Returns a chart of the precision, and a chart with the slices of a block from the middle of the study for each
-    load point. The result is empty if trials did not alternate in slices."""
+    """Returns a chart of the precision, and, for each load point, a chart with the slices of a block from the middle of
+    the study. A slice is the short time in which one arm runs before the next arm takes its turn. The result is empty
+    if the arms did not take turns within trials."""
     if data.plan.interleaving is None:
         return []
     figures = [_precision(data), *(_slices(data, point) for point in data.plan.load_points)]
@@ -88,8 +89,9 @@ def _range(values: list[float], digits: str) -> str:
 
 
 def _precision(data: StudyData) -> Figure | None:
-    """Returns a chart of the half-width of the interval over the time spent. A line shows the interval from all blocks
-    so far, and marks show the planned looks.
+    """Returns a chart that shows how precise the result was at each time of the study, as half the width of the
+    interval of the difference. A line shows the interval from all blocks so far, and marks show the intervals at the
+    looks (planned interim analyses), which are wider because several looks share the allowed error.
 
     The axis is logarithmic, because one failed trial can make an interval a thousand times as wide.
     """

@@ -1,5 +1,6 @@
-"""Charts of curves over numbers of clients and sizes of the data: the scalability law with its band, and the broken
-line with its cliffs."""
+"""Charts of fitted curves: the throughput over the number of clients by the universal scalability law, with the band of
+its intervals, and the throughput over the size of the data as a broken line. Sizes at which the broken line falls
+steeply (cliffs) are marked."""
 
 from __future__ import annotations
 
@@ -18,11 +19,13 @@ from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_place, sweep_l
 from pgtrial.statistics.scalability import Curve
 
 _STEPS = 80
-"""The number of points at which a law is drawn."""
+"""The number of points by which the chart draws the curve of a scalability law."""
 
 
 def scaling_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each sweep over clients. It shows the laws that fit, and the medians of the trials."""
+    """Returns one chart for each sweep, which is a group of load points that differ only in the number of clients. The
+    chart has the fitted scalability law of each arm, unless the law does not fit the measurements, and the medians of
+    the trials."""
     charts = []
     for points, arms in by_sweep(data.result.scaling).items():
         laws = {of_arm.arm: of_arm for of_arm in arms if of_arm.law is not None and of_arm.law.fits}
@@ -43,8 +46,8 @@ def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Fi
 
 
 def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
-    """Returns points of the law between the tested numbers of clients. The width of its band is interpolated between
-    these numbers."""
+    """Returns points of the law between the tested numbers of clients, with the lower and the upper bound of the
+    throughput. The bounds are known only at the tested numbers and are interpolated between them."""
     known = [_finite(bounds) for bounds in (law.single, law.serial, law.mutual)]
     curve = Curve(*(value for _, value, _ in known))
     tested = np.log(of_arm.clients)
@@ -73,8 +76,9 @@ def _ends(bands: Sequence[tuple[float, float, float]]) -> tuple[list[tuple[float
 
 
 def cliff_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each sweep over sizes in which an arm has a cliff. It shows the broken lines and the
-    positions of the cliffs."""
+    """Returns one chart for each sweep (load points that differ only in the size of the data) in which an arm has a
+    cliff, which is a size above which the throughput falls. The chart shows the fitted broken lines and the positions
+    of the cliffs."""
     charts = []
     for points, arms in by_sweep(data.result.cliffs).items():
         if any(of_arm.cliffs for of_arm in arms):

@@ -1,5 +1,5 @@
-"""Charts of tasks: the share of tasks that were done within a time, and how much of their time they waited for a
-connection."""
+"""Charts of tasks, which are transactions of an application that first wait for a connection of its pool. The charts
+show the share of tasks that were done within a time, and how long the tasks waited for a connection."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
 
 
 def task_charts(data: StudyData) -> list[Figure]:
-    """Returns a chart of the distribution of response times, and a chart of their parts. The result is empty for a
-    study without tasks."""
+    """Returns a chart of the distribution of the tasks' response times, and a chart of their two parts: the time in the
+    queue of the pool and the time on the server. The result is empty for a study without tasks."""
     return [figure for figure in (_distribution(data), _parts(data)) if figure is not None]
 
 

@@ -79,7 +79,8 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 
 def _shown(unit: str) -> list[str | Channel]:
-    """Returns the lines of the tooltip of a level."""
+    """Returns the lines of the tooltip of a level, which is the mean throughput in a part of a trial between two
+    changes of speed."""
     return [
         "arm:N",
         channel("tps:Q", format=",.0f", title=f"level, {unit}"),
@@ -89,8 +90,9 @@ def _shown(unit: str) -> list[str | Channel]:
 
 
 def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:
-    """Returns the levels with the seconds at which they begin and end: the levels of the median trial if the regime
-    changes, and the levels of the trials of each block."""
+    """Returns the rows of the chart for the levels, which are the parts of a trial with one speed, with the seconds at
+    which they begin and end. If the speed of an arm changes within its trials, there are rows for the median trial,
+    before and after the change, and rows for each trial whose speed was not the same all the time."""
     rows: list[dict[str, Any]] = []
     for cell in data.result.regimes:
         if cell.load_point != point:

@@ -52,7 +52,8 @@ class Rules:
 
     fail_on: FailOn = "worse"
     accept_undecided: bool = False
-    """True if an undecided comparison with a bounded interval passes."""
+    """True if HEAD passes although the comparison is undecided at the end of the budget. Its interval must be
+    bounded."""
     equal: str | None = None
     """The reason why the two arms have the same effect, such as `equal in effect (work_mem = 4MB)`; None if they differ
     in effect."""
@@ -61,7 +62,8 @@ class Rules:
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
     """Returns the outcome of a study with the arms BASE and HEAD. A third arm, if there is one, is BASE a second time.
 
-    The gate does not pass if nothing was measured of an arm, or if the arms have no declared difference.
+    The gate does not pass if all trials of an arm failed, or if the two arms are identical by their set-ups: BASE and
+    HEAD then probably name the same build by mistake.
     """
     claim = next(claim for claim in result.primary if claim.arm == plan.arms[1])
     return (

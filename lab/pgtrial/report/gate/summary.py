@@ -1,5 +1,6 @@
-"""The summary of a gate as Markdown, short enough for a comment on a pull request: the outcome, the levels, the causes,
-and which differences this runner can find."""
+"""The summary of a gate as Markdown, short enough for a comment on a pull request. It contains the outcome, the speeds
+of both arms, the costs of a transaction that explain the difference, and which differences can be found on this CI
+runner."""
 
 from __future__ import annotations
 
@@ -101,7 +102,8 @@ def _table(table: Table[Row] | Table[Cost]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the comparison: a load point, one regime at a load point, or the mean over the load points."""
+    """A row of the comparison: a load point, the part of the trials at a load point before or after a lasting change of
+    speed, or the mean over the load points."""
 
     place: str
     levels: dict[str, str]
@@ -193,8 +195,8 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
 
 
 def _reach(data: StudyData) -> Iterator[str]:
-    """Yields sentences about the differences that this runner can find: the comparison of BASE with itself, the noise
-    of the blocks, and an earlier self-test."""
+    """Yields sentences about how small a difference this CI runner can find. They use the comparison of BASE with
+    itself, the noise between the blocks, and an earlier self-test of the machine."""
     plan, result = data.plan, data.result
     again = [claim for claim in result.primary if claim.arm in plan.arms[2:]]
     for claim in again:

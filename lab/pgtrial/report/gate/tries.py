@@ -1,5 +1,5 @@
-"""Counts how often the same set-ups were tried. If a gate is run again until it passes, it errs in more than 5% of
-cases."""
+"""Counts how often gates compared the same set-ups. If somebody runs a gate again until it passes, more than 5% of the
+passes are wrong, so that the report mentions the number of the try."""
 
 from __future__ import annotations
 
