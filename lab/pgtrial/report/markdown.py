@@ -15,8 +15,8 @@ from pgtrial.report.table import Table
 
 
 def render(data: StudyData, parts: Sequence[Section], *, remarks: bool = True) -> str:
-    """Returns the report as Markdown. In place of a chart it has the table with the same values. `remarks` is true if
-    the remarks of the audit are included."""
+    """Returns the report as Markdown. In place of a chart it has the table with the same values. If `remarks` is true,
+    it includes the findings of the audit (the checks whether the comparison is fair) that are only for information."""
     return "\n".join(_lines(data, parts, remarks=remarks)).rstrip() + "\n"
 
 
@@ -55,8 +55,8 @@ def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Itera
 
 
 def table_lines(table: Table[Any]) -> Iterator[str]:
-    """Yields the lines of a table with its caption. A table that is a list becomes one paragraph, and a table of text
-    becomes a block of code for each column."""
+    """Yields the lines of a table with its caption. A table with `is_list` becomes one paragraph of names and values,
+    and a table with `is_text` becomes a block of code for each column."""
     if table.is_list:
         yield f"{escaped(table.caption)}: {'; '.join(escaped(' = '.join(row)) for row in table.rows)}.\n"
         return

@@ -1,4 +1,4 @@
-"""Names the arms whose trials all failed, with the reasons. Of such an arm a study has measured nothing."""
+"""Names the arms whose trials all failed, with the reasons. For such an arm the study has no result."""
 
 from __future__ import annotations
 

@@ -39,10 +39,11 @@ class Ratio(Record):
 
 
 class Contrast(Record):
-    """A published pair of arms, together with the same pair in this study if this study has it.
+    """A pair of arms from a published figure with its published ratio, together with the same pair in this study if
+    this study has it.
 
-    If this study has several load points for the pair, there are two contrasts: one with the smallest ratio and one
-    with the largest.
+    If this study has several load points for the pair, there are two contrasts: one with the smallest ratio of this
+    study and one with the largest.
     """
 
     figure: str
@@ -79,8 +80,8 @@ def beside(data: StudyData) -> Beside | None:
 
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
-    """Returns the ratios of this study for a published claim: either a single ratio, or the smallest and the largest
-    ratio over its load points."""
+    """Returns the ratios that this study measured for a statement of the published article about two arms: either a
+    single ratio, or the smallest and the largest ratio over the load points that match the statement."""
     return _ratios(data, claim.arms, claim.baseline, _load_points(data, claim.workload, None, None))
 
 
@@ -107,7 +108,8 @@ _EXACTNESS = {"stated": "{:.3g}x", "approximate": "about {:.2g}x", "lower bound"
 
 
 def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
-    """Yields the contrasts of a figure: each of its points in comparison with the point of the baseline."""
+    """Yields the published pairs of a figure, with the same pairs in this study. Each point of the figure is compared
+    with the point of the figure's baseline at the same position of the axis."""
     base = next((series for series in figure.series if series.name == figure.baseline), None)
     if base is None:
         return
@@ -159,8 +161,8 @@ def _load_points(data: StudyData, workload: str | None, over: str | None, at: fl
 
 
 def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points: list[int | None]) -> list[Ratio]:
-    """Returns this study's ratios of two published arms, if one of them is the baseline of this study and the other one
-    of its other arms.
+    """Returns this study's ratios of two published arms. There are ratios only if one of the two published arms is the
+    baseline of this study, because a study compares each of its arms with its baseline only.
 
     If there are several ratios, returns the smallest and the largest. The others lie between these two and are in the
     table of differences.
@@ -178,8 +180,11 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
 
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
-    """Returns a claim as a ratio. The ratio is inverted if the baseline of this study is the arm of the published
-    pair."""
+    """Returns a claim (the comparison of an arm with the baseline) as a ratio of their speeds.
+
+    If `turned` is true, the published pair compares the two arms the other way round, with the baseline of this study
+    on top, and the ratio is inverted to match it.
+    """
     difference = claim.difference
     shares = (difference.low, difference.value, difference.high) if difference else (None, claim.running, None)
     low, value, high = (None if share is None else 1 + share for share in shares)

@@ -1,8 +1,9 @@
 """Compares a study that was run again (a rerun) with the first study, by their intervals.
 
 A rerun is a test of the first verdict. It agrees with *better* or *worse* only if it comes to the same verdict by
-itself. It disagrees if it does not come to this verdict and if the two intervals exclude that both runs measured the
-same difference. For this, it must be long enough.
+itself. It disagrees if it comes to another verdict and the two intervals also exclude that both runs measured the same
+difference. A rerun with few blocks has so wide an interval that it cannot exclude this; `blocks_to_disagree` computes
+how many blocks it needs.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Pair(Record):
 
     @property
     def arms(self) -> str:
-        """The names of both arms as `head / base`, followed by the regime if the claim is about one regime of the
-        trials."""
+        """The names of both arms as `head / base`. If the comparison is only about the part of the trials before or
+        after a lasting change of speed (a regime), the name of this part follows."""
         return f"{self.arm} / {self.baseline}{f', {self.regime}' if self.regime else ''}"
 
     @property
@@ -95,7 +96,8 @@ class Rerun(Record):
 
 
 def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
-    """Returns the comparison of the primary claims of two runs of the same study."""
+    """Returns the comparison of two runs of the same study, by their primary claims: the comparisons of each arm with
+    the baseline that decide the verdict."""
     pairs = list(_pairs(then, now))
     words: set[Agreement] = {pair.word for pair in pairs}
     agreement: Agreement = "disagrees" if "disagrees" in words else "cannot say" if "cannot say" in words else "agrees"
@@ -218,10 +220,10 @@ def _apart(then: Word, now: Word, gap: Interval, margin: float) -> str | None:
 def blocks_to_disagree(then: StudyData) -> int | None:
     """Returns how many blocks a rerun needs so that it could contradict every `better` and `worse` of the first run.
 
-    If the arms do not differ, the expected estimate of the rerun is zero. The interval of the difference of both runs
-    then excludes zero if, on the side of zero, it is narrower than the size of the first estimate. Its width follows
-    from both intervals (see `difference`). Returns None if no verdict of the first run says that the arms differ, if
-    its noise is not known, or if the rerun would need more blocks than a study can have.
+    The number is computed for the case that the arms do not really differ, in which the rerun estimates a difference of
+    about zero. The rerun then contradicts the first run if their two estimates differ by more than the uncertainty of
+    both, so its interval must be narrow enough. Returns None if no verdict of the first run says that the arms differ,
+    if its noise is not known, or if the rerun would need more blocks than a study can have.
     """
     decided = [claim for whole in then.result.primary for claim in whole.read if claim.verdict in _DIFFER]
     known = [interval for claim in decided if (interval := _interval(claim)) is not None]
@@ -233,17 +235,20 @@ def blocks_to_disagree(then: StudyData) -> int | None:
 
 
 def _room(interval: Interval) -> float:
-    """Returns the largest half-width of the second interval with which the difference of both runs excludes zero, if
-    the second estimate is zero. The two half-widths are the legs of a right triangle whose longest side is the first
-    estimate."""
+    """Returns the largest half-width of the rerun's interval with which the rerun can still contradict the first run,
+    whose estimate and interval are given, if the rerun estimates a difference of zero.
+
+    The squares of the two half-widths add up to the square of the half-width of the difference. At the limit, the
+    half-width of the difference equals the first estimate.
+    """
     estimate = abs(interval.estimate)
     nearest = max(0.0, min(abs(interval.low), abs(interval.high)))
     return math.sqrt(nearest * (2 * estimate - nearest))
 
 
 def _interval(claim: Claim) -> Interval | None:
-    """Returns the log-ratio of a claim with its interval; None if the interval is not bounded, or if the verdict is
-    withheld."""
+    """Returns the log-ratio of an arm to the baseline with its interval. Returns None if the interval is not bounded,
+    or if the verdict is withheld because the comparison was not fair."""
     estimate = claim.difference
     if claim.verdict == "withheld" or estimate is None or estimate.low is None or estimate.high is None:
         return None

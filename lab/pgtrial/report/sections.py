@@ -41,8 +41,8 @@ from pgtrial.report.tables import (
 
 @dataclass(frozen=True)
 class Topic:
-    """The topic of a section, with its text, charts and tables. If `folded` is true, the page shows its tables
-    folded."""
+    """The topic of a section, with its text, charts and tables. If `folded` is true, the page hides its tables until
+    the reader opens them."""
 
     key: str
     title: str
@@ -89,7 +89,7 @@ def _lead_of_costs(data: StudyData) -> str:
 
 
 _OF_A_RATE = ("tps", "latency", "timeline", "costs")
-"""The topics that are left out for loads without a rate of transactions."""
+"""The topics that are left out for loads without a rate of transactions, such as a suite of queries or a job."""
 
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
 """The topics that compare arms, which are left out for a study with a single arm."""

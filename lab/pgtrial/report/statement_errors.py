@@ -1,5 +1,6 @@
-"""Describes the errors of a replay's statements in one line for each arm: new errors, errors that also occurred in the
-recording, and errors of the recording that did not occur again."""
+"""Describes the errors of a replay's statements in one line for each arm. A replay runs recorded sessions again. The
+line has errors that are new, errors that also occurred when the sessions were recorded, and errors of the recording
+that did not occur again."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ NAMED_LENGTH = 40
 
 @dataclass(frozen=True)
 class _Errors:
-    """The failures of a template's statements with a certain SQLSTATE, and the later failures in the same
-    transactions."""
+    """The failures of the statements of one template with one SQLSTATE, and the later failures in the same
+    transactions. A template is the text of statements that differ only in values."""
 
     text: str
     sqlstate: str

@@ -1,5 +1,6 @@
-"""Describes scalability laws over numbers of clients, and cliffs over sizes of the data, in words: for the short
-verdict, for verdict.json, and for tables."""
+"""Describes in words how the throughput depends on the number of clients (by the universal scalability law that was
+fitted to it) and on the size of the data (with its cliffs, the sizes above which it falls). The short verdict,
+verdict.json and tables contain these texts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _Curve = TypeVar("_Curve", Scaling, SizeCurve)
 
 def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str:
     """Returns what the load points of a sweep have in common, such as `tpcb-like, scale 10` or `select-only, 8
-    clients`."""
+    clients`. The load points of a sweep differ only in the number of clients or only in the size of the data."""
     point = points[of_arm.load_points[0]]
     if isinstance(of_arm, Scaling):
         return point.load
@@ -26,7 +27,8 @@ def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str
 
 
 def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
-    """Returns the curves of the arms, grouped by the load points of their sweep."""
+    """Returns the curves of the arms, grouped by sweep. A sweep is a group of load points that differ only in the
+    number of clients or only in the size of the data, and the key has the indexes of these load points."""
     sweeps: dict[tuple[int, ...], list[_Curve]] = {}
     for curve in curves:
         sweeps.setdefault(tuple(curve.load_points), []).append(curve)
@@ -39,7 +41,8 @@ def number_text(value: float) -> str:
 
 
 def between_text(bounds: Bounds) -> str:
-    """Returns text such as `43 to 46`, `43 or more`, `up to 46`."""
+    """Returns the range of a number of clients or of a scale as text, such as `43 to 46`, or `43 or more` and `up to
+    46` if one bound is unknown."""
     low, high = (number_text(end) if end is not None else None for end in (bounds.low, bounds.high))
     if low is not None and high is not None:
         return f"{low} to {high}"
@@ -49,8 +52,9 @@ def between_text(bounds: Bounds) -> str:
 
 
 def peak_place(of_arm: Scaling) -> str | None:
-    """Returns the position of a peak as text, such as `44 clients (43 to 46)`, `beyond the tested 64 clients` or `none
-    seen up to 64 clients`. Returns None if the law does not fit."""
+    """Returns as text at which number of clients an arm has its largest throughput, such as `44 clients (43 to 46)`,
+    `beyond the tested 64 clients` or `none seen up to 64 clients`. Returns None if the scalability law does not fit the
+    arm's measurements, since the number follows from the law."""
     law = of_arm.law
     if law is None or not law.fits:
         return None
@@ -67,8 +71,9 @@ def peak_place(of_arm: Scaling) -> str | None:
 
 
 def peak_text(result: StudyResult, arm: str) -> str:
-    """Returns text such as `11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`.
-    The text is empty if there are no peaks to compare."""
+    """Returns the comparison of the largest throughputs over the number of clients as text, such as `11,200 tps at 44
+    clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`. The text is empty if the study does not
+    compare them."""
     texts, sweeps, unit = [], by_sweep(result.scaling), rate_unit(result.load_points)
     for same in sweeps.values():
         curves = {other.arm: other for other in same}
@@ -90,13 +95,15 @@ def _peak(of_arm: Scaling, unit: str) -> str:
 
 
 def cliff_text(cliff: Cliff) -> str:
-    """Returns text such as `scale 48 (40 to 80), -71% within a doubling`."""
+    """Returns the position and the depth of a cliff, a size of the data above which the throughput falls, as text:
+    `scale 48 (40 to 80), -71% within a doubling` of the size."""
     place = number_text(cliff.scale.value) if cliff.scale.value is not None else "not known"
     return f"scale {place} ({between_text(cliff.scale)}), {percent(cliff.change)} within a doubling"
 
 
 def reads_text(cliff: Cliff) -> str:
-    """Returns which counters of reads begin to rise at a cliff, as a sentence without its full stop."""
+    """Returns which counters of reads, such as device reads, begin to rise at the size of the data at which the
+    throughput falls. The text is a sentence without its full stop."""
     if cliff.reads is None:
         return "reads are not known"
     if not cliff.reads:
@@ -105,13 +112,15 @@ def reads_text(cliff: Cliff) -> str:
 
 
 def noise_of_means(of_arm: Scaling, law: Law) -> float:
-    """Returns how far the means over the blocks lie from the law because of noise alone, as a standard deviation of the
-    logarithm of the throughput."""
+    """Returns how far the mean throughputs over all blocks may lie from the fitted scalability law by noise alone. It
+    is a standard deviation of the logarithm of the throughput."""
     return law.noise / math.sqrt(of_arm.blocks)
 
 
 def sweep_remarks(result: StudyResult) -> Iterator[str]:
-    """Yields the warnings that a reader of the curves must know: left-out blocks, laws that do not fit, and cliffs."""
+    """Yields the warnings that a reader of the curves must know: blocks that are left out because of failed trials,
+    scalability laws that do not fit the measurements, and cliffs, which are sizes of the data above which the
+    throughput falls."""
     curves: list[Scaling | SizeCurve] = [*result.scaling, *result.cliffs]
     for curve in curves:
         if curve.left_out:
@@ -135,7 +144,8 @@ def sweep_remarks(result: StudyResult) -> Iterator[str]:
 
 
 def next_sizes(result: StudyResult) -> str | None:
-    """Returns a sentence about further sizes that would narrow down the cliffs; None if there are none."""
+    """Returns a sentence that proposes further sizes of the data to measure. They narrow down the cliffs, the sizes
+    above which the throughput falls. Returns None if there is nothing to narrow down."""
     curves = [curve for curve in result.cliffs if curve.between]
     if not curves:
         return None

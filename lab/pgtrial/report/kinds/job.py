@@ -1,4 +1,5 @@
-"""Describes a job in plans and reports."""
+"""Describes a job in plans and reports. A job is a set of statements or a program that ends by itself, such as CREATE
+INDEX, and whose time is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class JobWords(KindWords):
-    """Describes trials that are one run of a job each."""
+    """Describes trials in which each trial is a single run of a job, such as CREATE INDEX."""
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         return f"one run of the job, no warm-up; it has failed after {format_duration(spec.load.job.limit)}"

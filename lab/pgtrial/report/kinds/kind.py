@@ -12,13 +12,13 @@ class KindWords:
     """Describes a kind of load in words."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
-        """Returns a description of the load that every arm must serve."""
+        """Returns a description of the load that a study applies to every arm, such as its script, clients and rate."""
         load = spec.load
         return f"{plural(len(plan.load_points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
 
     def doubts(self, spec: StudySpec) -> list[str]:
-        """Returns sentences that say how the load may differ from the recorded load. The result is empty if the load is
-        not a recording."""
+        """Returns sentences that say how a replay may differ from the sessions that were recorded. The result is empty
+        if the load is not a replay."""
         return []
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:

@@ -1,4 +1,5 @@
-"""Describes client programs in plans and reports."""
+"""Describes client programs in plans and reports. A client program is a program of the user that connects to the server
+and runs its own transactions, in place of the clients of the load engine."""
 
 from __future__ import annotations
 

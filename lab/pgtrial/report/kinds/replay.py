@@ -1,4 +1,4 @@
-"""Describes a replay in plans and reports."""
+"""Describes a replay in plans and reports. A replay runs recorded sessions again on each arm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class ReplayWords(KindWords):
-    """Describes trials that are one replay each."""
+    """Describes trials in which each trial runs the recorded sessions once."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
         replay, connections = plan.load_points[0].replay, spec.load.replay.max_connections

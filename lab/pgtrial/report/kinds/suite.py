@@ -1,4 +1,4 @@
-"""Describes a suite in plans and reports."""
+"""Describes a suite in plans and reports. A suite is a set of queries in files, each of which is timed."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ from pgtrial.store.files import values_of
 from pgtrial.store.running import ask_to_stop
 
 _LOOK_S = 1.0
-"""The pause in seconds before a running study is read again. The load engine writes one line in each second."""
+"""The pause in seconds before a running study is read again. A shorter pause would find nothing new, since the load
+engine writes one line in each second."""
 
 
 class Site:
@@ -48,7 +49,8 @@ class Site:
         self._live: dict[str, Live] = {}
 
     def app(self) -> Starlette:
-        """Returns the application with all addresses. The caller must protect it by the class Gate."""
+        """Returns the application with all addresses. It does not check who sends a request. The caller must put the
+        class Gate in front of it, which refuses requests without the token of this server."""
         study = "/study/{key}"
         made = Starlette(
             routes=[

@@ -207,7 +207,8 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> Hashable:
-    """Returns a value that changes when a file changes from which a summary or a result is computed."""
+    """Returns a value that is different after a change of the study's files. Only those files count from which the
+    summary or the result is computed."""
     return tuple(_time(path / name) for name in _STAMPED) if path.is_dir() else _time(path)
 
 

@@ -18,8 +18,8 @@ drawing."""
 
 _TICKS = 5
 _BEYOND = 0.25
-"""The axis extends beyond the newest interval by this multiple of its width. The first intervals are far wider, and are
-cut off."""
+"""The axis extends beyond the newest interval by this multiple of the interval's width. The intervals after the first
+blocks are far wider, so that the drawing cuts them off."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Band:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """The drawing of the intervals after each unit of analysis, with lines for no difference and for the margin."""
+    """The drawing of the intervals after each unit of analysis (a block, or a pair of deployments), with a line for no
+    difference and lines for the margin."""
 
     bands: list[Band]
     columns: list[Tick]
@@ -58,7 +59,7 @@ class Narrowing:
 
 def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
     """Returns the drawing of the intervals of all comparisons; None as long as no interval is bounded. `end` is the
-    number of units in the whole study."""
+    number of units of analysis (blocks, or pairs of deployments) in the whole study, at which the drawing ends."""
     known = [drawn for drawn in comparisons if drawn.steps]
     if not known:
         return None

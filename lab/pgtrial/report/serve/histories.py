@@ -38,7 +38,7 @@ class History:
 
     @property
     def latest(self) -> Change | None:
-        """The latest change of a level; None if there is none."""
+        """The latest change of speed in any of the series of commits; None if there is no change."""
         changes = [change for of in self.series for change in of.changes]
         return max(changes, key=lambda change: change.at, default=None)
 

@@ -1,5 +1,5 @@
 """Reads a study that is running now from its files while they grow: the trials in progress, the next trials, and the
-estimates so far."""
+estimates so far. The pages for running studies are made from these values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class UnderWay:
     """The phase of the latest second; None if the load has not begun."""
     second: int
     tps: list[float]
-    """The throughput in each of the latest SHOWN_S seconds or, for trials that alternate, slices."""
+    """The throughput in each of the latest SHOWN_S seconds. If the arms take turns in slices of time, each value is the
+    throughput of one slice of this arm."""
     job: str | None = None
     """The progress of a job as PostgreSQL reports it; None if the load is not a job, or if PostgreSQL reports
     nothing."""
@@ -53,23 +54,25 @@ class UnderWay:
 
 @dataclass(frozen=True)
 class SoFar:
-    """The comparison of an arm with the baseline, by the blocks that are complete so far."""
+    """The comparison of an arm with the baseline, from the blocks that are complete so far."""
 
     claim: Claim
     steps: list[Reached]
-    """The state of the claim after each unit of analysis, from the first unit after which the interval is bounded."""
+    """The interval of the comparison after the first complete block, after the first two and so on, beginning with the
+    first number of blocks after which the interval is bounded. If each arm runs on several deployments, pairs of
+    deployments count in place of blocks."""
 
     @property
     def estimate(self) -> Estimate | None:
-        """The estimate from all complete units, with the interval of a study that was planned to end here; None if no
-        unit is complete."""
+        """The estimate of the difference from all complete blocks so far. Its interval is the one that would be valid
+        if the study had been planned to end now. Returns None if nothing is complete."""
         return self.steps[-1].difference if self.steps else self.claim.difference
 
 
 @dataclass(frozen=True)
 class Look:
-    """The state of a study at one moment. If the study is not running, only the field `running` is set and all others
-    have their defaults."""
+    """The state of a running study at one moment, as its page shows it. If the study is not running, only the field
+    `running` is set and all others have their defaults."""
 
     running: bool
     stopping: bool = False

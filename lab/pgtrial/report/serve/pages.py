@@ -131,7 +131,8 @@ def refusal(sentence: str) -> str:
 
 
 def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
-    """Returns the values of the template for the verdict of each comparison and the other lines of the brief."""
+    """Returns the values of the template that shows the verdict of each comparison, and the further lines about the
+    study."""
     short = brief(data.result, data.plan, None if study.is_bundle else study.path, data.trials)
     return {"claims": cards(data, short), "brief": lines_below(short)}
 

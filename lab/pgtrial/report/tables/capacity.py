@@ -1,4 +1,5 @@
-"""Tables of the capacities of the arms, and of the probes that found them."""
+"""Tables of the capacities of the arms, and of the probes that found them. A capacity is the highest rate at which the
+response time keeps a limit, and a probe is a run at one rate."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from pgtrial.report.tables.results import digits, milliseconds
 
 
 def capacity_tables(data: StudyData) -> list[Table[Level] | Table[tuple[Trial, int, Probe]]]:
-    """Returns a table of the capacities by load point and arm, and a table of all probes. The result is empty if the
-    study does not search for capacities."""
+    """Returns a table of the capacities (the highest rates at which the response time keeps a limit) by load point and
+    arm, and a table of all probes (runs at one rate) that found them. The result is empty if the study does not search
+    for capacities."""
     if all(point.capacity is None for point in data.plan.load_points):
         return []
     return [_levels(data), _probes(data)]

@@ -1,4 +1,5 @@
-"""The certificate of a machine as tables and as lines of text."""
+"""The certificate of a machine as tables and as lines of text. A certificate is the result of a self-test, in which
+pgtrial compares equal servers and a slower one; it says how small a difference the machine can show."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ _IMPROBABLE = 0.03
 """A number of false verdicts causes a warning if its probability is below this. For example, 10 false verdicts in 100
 studies have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
-"""The differences that the headline names."""
+"""The differences of speed for which the one-line result names the time to find them: 5% and 3%."""
 
 
 def dated(certificate: Certificate) -> str:
-    """Returns the certificate in one line, with its date and its result."""
+    """Returns the certificate of a machine (the result of its self-test) in one line, with its date, its conditions and
+    its result."""
     return f"of {certificate.created[:10]}, {_conditions(certificate)}: {headline(certificate)}"
 
 
 def headline(certificate: Certificate) -> str:
-    """Returns text such as `finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found
-    in 2 of 2 studies`.
-    """
+    """Returns the result of a self-test as text such as `finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a
+    verdict; planted 5%: found in 2 of 2 studies`. A/A studies compare two equal servers, and a planted difference is a
+    loss of speed that the self-test builds into a server."""
     reaches = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
     finds = " and ".join(_times_to_find(reaches))
     return "; ".join(
@@ -40,7 +42,8 @@ def headline(certificate: Certificate) -> str:
 
 
 def lines(certificate: Certificate) -> list[str]:
-    """Returns the certificate as lines of text, beginning with the most important one."""
+    """Returns the certificate of a machine (the result of its self-test) as lines of text, beginning with the most
+    important one: how long it takes to find differences of several sizes."""
     finds = ", ".join(_times_to_find(certificate.reach))
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
@@ -51,7 +54,8 @@ def lines(certificate: Certificate) -> list[str]:
 
 
 def caution(certificate: Certificate) -> str | None:
-    """Returns a warning if more A/A studies on this machine got a verdict than chance explains; otherwise None."""
+    """Returns a warning if more A/A studies (studies of two equal servers) on this machine got a verdict than chance
+    explains; otherwise None."""
     false, studies = len(certificate.false), len(certificate.same)
     if not false or bdtrc(false - 1, studies, _FALSE_SHARE) > _IMPROBABLE:
         return None
@@ -62,7 +66,8 @@ def caution(certificate: Certificate) -> str | None:
 
 
 def certificate_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns all tables about the certificate. The result is empty if the machine has no certificate."""
+    """Returns all tables about the certificate, the result of the machine's self-test. The result is empty if the
+    machine has no certificate."""
     if (certificate := data.certificate) is None:
         return []
     folded = certificate.created != data.plan.created
@@ -92,7 +97,8 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
-    """Returns text such as `5% in 2min 20s` for each difference, beginning with the largest."""
+    """Returns the time that a study on this machine needs to find each difference, such as `5% in 2min 20s`, beginning
+    with the largest difference."""
     return [f"{as_written(reach.difference)} in {format_duration(reach.seconds)}" for reach in reversed(reaches)]
 
 

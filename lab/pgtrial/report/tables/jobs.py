@@ -1,4 +1,5 @@
-"""The table of a job: its time on each arm, and its effects on the server."""
+"""The table of a job: its time on each arm, and its effects on the server. A job is a set of statements or a program
+that ends by itself, such as CREATE INDEX."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class _Row:
 
 
 def job_table(data: StudyData) -> Table[_Row]:
-    """Returns the table of the job. It has no rows if the study has no job."""
+    """Returns the table of the job (such as CREATE INDEX), with its time and its effects on each arm. It has no rows if
+    the study has no job."""
     rows = [
         _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
         for place, point in enumerate(data.plan.load_points)

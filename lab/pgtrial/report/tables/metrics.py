@@ -1,4 +1,5 @@
-"""The tables of declared metrics and of the curve of percentiles, and text about a claim on a metric."""
+"""The tables of the metrics that the study file declares, and of the curve of percentiles of the response time. Also
+text about the comparison of an arm with the baseline by one metric."""
 
 from __future__ import annotations
 
@@ -18,13 +19,15 @@ from pgtrial.verdict.units import Units
 
 
 def metric_tables(data: StudyData) -> list[Table[MetricClaim]]:
-    """Returns one table for each comparison. The result is empty if the study declares no metrics."""
+    """Returns one table for each comparison of an arm with the baseline, with a row for each metric that the study file
+    declares. The result is empty if the study declares no metrics."""
     arms = dict.fromkeys(row.arm for row in data.result.metrics)
     return [_of_arm(data, [row for row in data.result.metrics if row.arm == arm]) for arm in arms]
 
 
 def curve_table(data: StudyData) -> Table[CurvePoint]:
-    """Returns the table of the differences between the percentiles of the arms and the percentiles of the baseline."""
+    """Returns the table that compares the percentiles of the response time, from the median to p99.9, of each arm with
+    those of the baseline."""
     points = data.result.curve
     claims = points[0].claims if points else 0
     return Table(

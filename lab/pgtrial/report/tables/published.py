@@ -1,5 +1,5 @@
-"""The tables of the section that compares published figures with this study: the source, the contrasts, the claims, and
-the figures as published."""
+"""The tables of the section that compares published figures with this study: the source of the figures, the published
+pairs of arms with their ratios here, the statements of the article, and the figures as published."""
 
 from __future__ import annotations
 

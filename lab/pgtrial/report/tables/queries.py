@@ -1,4 +1,5 @@
-"""The table of a suite, with a row for each query: its times on both arms, its verdict, and its errors."""
+"""The table of a suite, which is a set of queries in files. It has a row for each query: its times on both arms, its
+verdict, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from pgtrial.report.words import query_times_as_long, signed
 
 
 def query_tables(data: StudyData) -> list[Table[QueryClaim]]:
-    """Returns one table for each comparison. The result is empty if the study has no suite."""
+    """Returns one table for each comparison, with a row for each query of the suite. The result is empty if the load of
+    the study is not a suite of query files."""
     suite = data.plan.load_points[0].suite
     if suite is None:
         return []

@@ -1,4 +1,5 @@
-"""The tables of the result: differences, levels, latencies, regimes, blocks, and the looks at the verdict."""
+"""The tables of the result: differences, throughputs, latencies, lasting changes of speed within trials, blocks, and
+the looks (the planned interim analyses, each of which may give a verdict)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from pgtrial.verdict.units import is_fixed
 
 
 def ratio_table(data: StudyData) -> Table[Claim]:
-    """Returns the table of all claims with their intervals. The primary claims come first."""
+    """Returns the table of all comparisons of an arm with the baseline, with their intervals. The comparisons over all
+    load points, which decide the verdict, come first, followed by those at the single load points."""
     several = len(data.plan.load_points) > 1
     claims = [
         part
@@ -153,7 +155,8 @@ def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> T
 
 
 def _quality(data: StudyData) -> list[Column[Level]]:
-    """Returns a column for each quality of the answers that the packs of the study measure."""
+    """Returns a column for each quality that the packs (workloads in folders) of the study measure. A quality is a
+    number that says how good the answers of an arm are, such as the recall of a search."""
     packs = [point.pack for point in data.plan.load_points]
     names = [pack.quality.name if pack and pack.quality else None for pack in packs]
 
@@ -164,14 +167,14 @@ def _quality(data: StudyData) -> list[Column[Level]]:
 
 
 def median_tps(level: Level) -> str | None:
-    """Returns the throughput of the median trial as text. If the regime changes within trials, returns the levels
-    before and after the change."""
+    """Returns the throughput of the median trial as text. If the speed changes for good within the trials, returns the
+    throughput before and after this change."""
     spreads = [level.tps] if level.tps else [level.tps_before, level.tps_after]
     return levels_text([spread.median for spread in spreads if spread is not None]) or None
 
 
 def levels_text(levels: list[float]) -> str:
-    """Returns the throughput on consecutive levels as text, such as `1,070 then 250`."""
+    """Returns the throughput before and after a lasting change of speed as text, such as `1,070 then 250`."""
     return " then ".join(f"{level:,.0f}" for level in levels)
 
 
@@ -237,8 +240,8 @@ def digits(value: float, most: int = 3) -> str:
 
 
 def regime_table(data: StudyData) -> Table[CellRegimes]:
-    """Returns the table of the regimes: how the speed of the trials changed, the levels before and after the change,
-    and its time."""
+    """Returns the table of the lasting changes of speed within trials: what kind of change it is, the throughput before
+    and after it, and the time at which it happened."""
     return Table(
         "The levels that the trials kept, each as the median second, and the time of the change: the "
         "median trial, and in brackets the lowest and highest trial. If more than one in four trials of "
@@ -269,7 +272,8 @@ def _spread(spread: Spread, form: str = ",.0f") -> str:
 
 
 def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]]:
-    """Returns the table of the trials that did not keep one level."""
+    """Returns the table of the trials whose throughput was not the same over the whole measured part, with the
+    throughput of each part of such a trial."""
     trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
     return Table(
         f"The trials that did not keep one level: {rate_unit(data.plan.load_points)} of each level, and the "
@@ -294,8 +298,8 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 
 
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
-    """Returns the table of the log-ratios of all blocks, which are the units of the analysis, with the random order of
-    the arms in each block."""
+    """Returns the table of the blocks. A row has the logarithm of the ratio of the arm to the baseline in this block,
+    from which the verdict is computed, and the random order of the arms in the block."""
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
     measure = measure_text(data.plan).removesuffix(" of tasks")
     declared = data.plan.primary_metric
@@ -330,7 +334,8 @@ def _remark(ratio: BlockRatio) -> str:
 
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
-    """Returns the table of the planned looks, with the error that each look may spend."""
+    """Returns the table of the planned looks. A look is an interim analysis after a certain number of blocks, and its
+    row has the probability of a wrong verdict that the plan allows at this look."""
     claims, unit = primary_sharing(data.plan), data.unit
     too_few = f"too few {unit}s"
     by_p8 = data.plan.spending is None and not is_fixed(data.plan)
@@ -369,7 +374,8 @@ def _caption_of_looks(data: StudyData, claims: int) -> str:
 
 
 def steadiness_table(data: StudyData) -> Table[Steadiness]:
-    """Returns the table of the trends of the throughput within the measured part."""
+    """Returns the table of the trends: whether the throughput of each arm rises or falls steadily within the measured
+    part of its trials."""
     return Table(
         f"Trend of {rate_unit(data.plan.load_points)} from start to end of the measured part (Theil-Sen slope per "
         "trial, averaged within a block; sign test over blocks). Trends below 1% are not called trends.",

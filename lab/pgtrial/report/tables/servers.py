@@ -229,8 +229,8 @@ def provider_table(data: StudyData) -> Table[Metric]:
 
 
 def cost_table(data: StudyData) -> Table[Cost]:
-    """Returns the table of the costs of a committed transaction, by load point and arm. Rows that differ clearly from
-    the baseline are marked."""
+    """Returns the table of the costs of a committed transaction, such as CPU time, WAL and reads, by load point and
+    arm. Rows that differ clearly from the baseline are marked."""
     is_clear = partial(clearly, margin=data.plan.margin)
 
     def point(cost: Cost) -> str:

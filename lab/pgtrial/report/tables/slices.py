@@ -1,5 +1,6 @@
-"""The tables of interleaved trials: the slices of one block, carry-over between slices, and the precision that the
-study had reached over time."""
+"""The tables of interleaved trials, in which the arms take turns in short slices of time. They show the slices of one
+block, the carry-over (the effect of one arm's slice on the speed of the next arm), and the precision that the study had
+reached over time."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from pgtrial.verdict.pace import Reached
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns all tables about slices. The result is empty if the study is not interleaved."""
+    """Returns all tables about the slices of time in which the arms of an interleaved study take turns. The result is
+    empty if the study is not interleaved."""
     if data.plan.interleaving is None:
         return []
     return [_precision_table(data), _carry_over_table(data), _shift_table(data), _block_table(data)]
@@ -41,7 +43,8 @@ def slice_tps(trial: Trial, row: SliceRow) -> float | None:
 
 
 def comparison(claim: Claim) -> str:
-    """Returns the arms of a claim as text, such as `off / on`, followed by the regime that the claim is about."""
+    """Returns the two arms of a comparison as text, such as `off / on`. If the comparison is only about the part of the
+    trials before or after a lasting change of speed, the name of this part follows."""
     return f"{claim.arm} / {claim.baseline}{in_regime(claim)}"
 
 

@@ -1,4 +1,5 @@
-"""The tables of a replay: the statement templates with their claims, and the plans of statements that became slower."""
+"""The tables of a replay of recorded sessions. They compare the times of each template (the text of statements that
+differ only in values) between the arms, and show the plans of statements that became slower."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
 
 
 def statement_tables(data: StudyData) -> list[Table[StatementClaim]]:
-    """Returns one table for each comparison. The result is empty if the study has no replay, and before there are
-    trials of both arms."""
+    """Returns one table for each comparison, with a row for each template (the text of statements that differ only in
+    values). The result is empty if the load is not a replay, and before there are trials of both arms."""
     arms = dict.fromkeys(claim.arm for claim in data.result.statements)
     return [_statements(data, arm) for arm in arms]
 
@@ -67,8 +68,8 @@ def _verdict(claim: StatementClaim) -> str:
 
 
 def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:
-    """Returns the numbers of rows and of errors of a template, in each completed trial of an arm. Errors that also
-    occurred in the recording do not count."""
+    """Returns the numbers of rows and of errors of a template (statements that differ only in values), for each
+    completed trial of an arm. Errors that also occurred in the recording do not count."""
     return [
         (template.rows, sum(template.failures.values()))
         for trial in data.trials
@@ -104,7 +105,7 @@ def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
 
 def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     """Returns, for each statement that became slower, its plans on both arms side by side. If EXPLAIN rejects the
-    statement on both arms, it is left out."""
+    statement on both arms, there is no plan to show, and the statement is left out."""
     if data.statement_plans is None:
         return []
     known = {(plan.arm, plan.template): plan for plan in data.statement_plans.plans}

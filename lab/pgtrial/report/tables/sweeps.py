@@ -1,4 +1,5 @@
-"""Tables over numbers of clients and sizes of the data: the scalability law of each arm, and its cliffs."""
+"""Tables about throughput over numbers of clients and over sizes of the data: the universal scalability law that was
+fitted to each arm, and the cliffs, which are sizes above which the throughput of an arm falls."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from pgtrial.report.words import signed
 
 
 def law_table(data: StudyData) -> Table[Scaling]:
-    """Returns the table of the laws: the parameters of each arm's law, how well it fits, and the peaks."""
+    """Returns the table of the universal scalability laws that were fitted to the throughput over the number of
+    clients: the parameters of each arm's law, how well it fits, and the largest throughput that follows from it."""
     points = data.plan.load_points
     unit = rate_unit(points)
     return Table(
@@ -49,8 +51,8 @@ def _believed(row: Scaling) -> Law | None:
 
 
 def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], str | None]:
-    """Returns a function that returns a parameter of the law with its interval as text, or None if the law does not
-    fit."""
+    """Returns a function that makes the cell of one parameter of the scalability law: its value with its interval as
+    text, or None if the law does not fit the measurements of the arm."""
 
     def text(row: Scaling) -> str | None:
         law = _believed(row)
@@ -80,7 +82,8 @@ def _most_measured(row: Scaling) -> str | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the table: a cliff of an arm, or None for an arm without a cliff."""
+    """A row of the table: a cliff of an arm (a size of the data above which the throughput falls), or None for an arm
+    without a cliff."""
 
     curve: SizeCurve
     cliff: Cliff | None
@@ -91,7 +94,8 @@ def _rows(curve: SizeCurve) -> list[_Row]:
 
 
 def cliff_table(data: StudyData) -> Table[_Row]:
-    """Returns the table of the cliffs of each arm, with a row for an arm without a cliff."""
+    """Returns the table of the cliffs of each arm, the sizes of the data above which the throughput falls. An arm
+    without a cliff has one row that says this."""
     points = data.plan.load_points
     rows = [row for curve in data.result.cliffs for row in _rows(curve)]
     return Table(

@@ -1,5 +1,6 @@
-"""The tables of applications: the criteria of a study of tasks, with published figures next to them; the parts of a
-task's time; and the transactions of order entry by kind."""
+"""The tables of applications: the criteria by which a study of tasks (transactions that wait for a connection of a
+pool) compares arms, with published figures next to them; the two parts of a task's time; and the numbers and times of
+each kind of transaction of order entry, a load like TPC-C."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _PUBLISHED_AT = {
 
 
 def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns one table for each comparison, and a table of the parts of a task's time. The result is empty if the
-    study has no tasks."""
+    """Returns one table for each comparison, with a row for each criterion such as the mean or the longest time of a
+    task. Then follows a table of the two parts of a task's time. The result is empty if the study has no tasks."""
     rows = data.result.criteria
     if not rows:
         return []
@@ -76,7 +77,8 @@ _WON = ("better", "worse")
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
-    """Returns the value of a criterion as text, such as `0.8281 s` or `14,926`, or a dash if it is not known."""
+    """Returns the value of a criterion, such as the mean time of a task, in one arm as text: `0.8281 s` or `14,926`, or
+    a dash if it is not known."""
     value = row.values.get(arm)
     if value is None:
         return NONE
@@ -94,8 +96,9 @@ def _value(data: StudyData, row: Criterion, arm: str) -> str:
 
 
 def _difference(data: StudyData, row: Criterion) -> str:
-    """Returns a difference as text: of speeds such as `+4.1% (+0.7..+7.7%)`, of numbers of tasks such as `+13 tasks
-    (-20..+45)`. Returns a dash before the first look that could decide."""
+    """Returns the difference of the two arms in a criterion as text. A difference of speeds has the form `+4.1%
+    (+0.7..+7.7%)`, a difference of numbers of tasks the form `+13 tasks (-20..+45)`. Returns a dash before the first
+    look (planned interim analysis) that has enough blocks for a verdict."""
     difference = row.difference
     if difference is None:
         return NONE
@@ -115,8 +118,9 @@ def _created(data: StudyData, arm: str) -> str:
 
 
 def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
-    """Returns the published values of each arm, by statistic. If several figures have the same statistic, the first one
-    counts."""
+    """Returns the values of each arm in the published study called `name`. The inner key is the statistic, such as
+    `mean` or `highest`. If several published figures have the same statistic, the value of the first figure is
+    returned."""
     texts: dict[str, dict[object, str]] = {}
     figures = read_published(name).figures if name is not None else []
     for figure in (figure for figure in figures if figure.over == "statistic"):

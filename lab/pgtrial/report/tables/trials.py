@@ -112,8 +112,8 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]]:
-    """Returns the table of the trials that a person interrupted, each with the median value of its arm for
-    comparison."""
+    """Returns the table of the trials that a person interrupted. Each row has the speed that the trial had reached, and
+    the median speed of the same arm for comparison."""
 
     def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:
         ended = row[1]

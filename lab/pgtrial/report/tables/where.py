@@ -1,5 +1,5 @@
-"""The tables about what was compared and on which machines: the facts, the machine of each part of the study, the
-network paths to the servers, and the fleet."""
+"""The tables about what was compared and on which machines: the facts about the arms, the machine on which each part of
+the study ran, the network paths to the servers, and the fleet (the machines that make the load together)."""
 
 from __future__ import annotations
 
