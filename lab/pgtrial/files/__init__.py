@@ -1,1 +1,1 @@
-"""Reads, writes and locks files of this machine, and finds out whether other accounts could exchange them."""
+"""Reads, writes and locks files of this machine, and finds out whether other accounts could replace them."""

@@ -1,6 +1,6 @@
-"""Finds out whether another account could exchange a file of this machine, or a directory in the path to it.
+"""Finds out whether another account could replace a file of this machine, or a directory in the path to it.
 
-If pgtrial runs as root, it executes and writes no file that another account could exchange between the check and the
+If pgtrial runs as root, it executes and writes no file that another account could replace between the check and the
 use. Otherwise that account would decide what root executes, and where root writes. The following accounts are trusted:
 root, the account that runs pgtrial, the owner of pgtrial's code, which is being executed anyway, and the account that
 called sudo, which could have called any other program. Git trusts the same accounts as owners of repositories.
@@ -33,8 +33,8 @@ class Weakness:
 
     path: Path
     owner: int | None
-    """The number of the untrusted account that owns the file or directory; None if a trusted account owns it, but other
-    accounts have the right to write it."""
+    """The user ID of the untrusted account that owns the file or directory; None if a trusted account owns it, but
+    other accounts have the right to write it."""
 
     def __str__(self) -> str:
         if self.owner is None:
@@ -43,7 +43,7 @@ class Weakness:
 
     @property
     def name(self) -> str:
-        """Returns the name of the account that owns the file or directory, or its number if it has no name."""
+        """Returns the name of the account that owns the file or directory, or its user ID if it has no name."""
         with suppress(KeyError):
             return pwd.getpwuid(self.owner).pw_name if self.owner is not None else "another account"
         return f"number {self.owner}"
@@ -57,15 +57,16 @@ class Weakness:
 
 
 class ExchangeableError(PermissionError):
-    """Raised if pgtrial runs as root and another account could exchange a file or directory that it should use."""
+    """Raised if pgtrial runs as root and another account could replace a file or directory that pgtrial is about to
+    use."""
 
     def __init__(self, path: Path, weakness: Weakness) -> None:
-        super().__init__(errno.EPERM, f"{weakness}, which could exchange it while root uses it", str(path))
+        super().__init__(errno.EPERM, f"{weakness}, which could replace it while root uses it", str(path))
         self.weakness = weakness
 
 
 def check_exchangeable(path: Path) -> None:
-    """Raises ExchangeableError if pgtrial runs as root and another account could exchange the file or directory at this
+    """Raises ExchangeableError if pgtrial runs as root and another account could replace the file or directory at this
     path.
 
     If the path does not exist yet, the directory in which it would be made is checked. Raises OSError if the path
@@ -76,10 +77,10 @@ def check_exchangeable(path: Path) -> None:
 
 
 def weakness_of(path: Path) -> Weakness | None:
-    """Returns the first file, link or directory in the path that an untrusted account could exchange; None if there is
+    """Returns the first file, link or directory in the path that an untrusted account could replace; None if there is
     none.
 
-    In a directory with the sticky bit, such as /tmp, an account can exchange only its own files.
+    In a directory with the sticky bit, such as /tmp, an account can replace only its own files.
     """
     current, waiting, links = Path("/"), [*reversed(_absolute(path).parts[1:])], 0
     if (weakness := _weakness(current, current.lstat())) is not None:
@@ -143,8 +144,9 @@ def paths_in(options: Sequence[str]) -> list[Path]:
 
 
 def without_weak_folders() -> list[str]:
-    """Removes the directories that an untrusted account could exchange from this process's PATH, and variables such as
-    TMPDIR that name such a directory. Returns a sentence without its full stop for each removal."""
+    """Removes the directories that an untrusted account could replace from this process's PATH, and removes variables
+    such as TMPDIR that name such a directory from its environment. Returns a sentence without its full stop for each
+    removal."""
     said = []
     kept = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
@@ -162,7 +164,7 @@ def without_weak_folders() -> list[str]:
 
 
 def trusted_accounts() -> frozenset[int]:
-    """Returns the numbers of the accounts that are allowed to exchange files which this process uses."""
+    """Returns the user IDs of the accounts that are allowed to replace files which this process uses."""
     caller = os.environ.get("SUDO_UID", "")
     return frozenset({0, os.geteuid(), _owner_of_code(), *([int(caller)] if caller.isdecimal() else [])})
 
@@ -206,7 +208,7 @@ def _is_trusted_group(path: Path, group: int, trusted: frozenset[int]) -> bool:
 
 @lru_cache
 def _members(group: int) -> frozenset[int]:
-    """Returns the numbers of the accounts in a group. They include -1 if a member is not a known account, or if the
+    """Returns the user IDs of the members of a group. They include -1 if a member is not a known account, or if the
     group is not known."""
     accounts = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
     members = {entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group}

@@ -81,7 +81,8 @@ def consecutive_blocks(numbers: Numbers) -> list[Block] | None:
 
 
 def pattern_of(numbers: Numbers, blocks: Sequence[Block] | None) -> Pattern:
-    """Returns the rule that the arms follow in the order of the runs, such as `in turn`."""
+    """Returns the rule that the arms follow in the order of the runs, such as `in turn`; `no rule` if they follow none,
+    or if there are fewer than two blocks."""
     if len(numbers.names) == 1:
         return "one arm"
     if len(list(groupby(numbers.arms))) == len(numbers.names):
@@ -98,5 +99,5 @@ def pattern_of(numbers: Numbers, blocks: Sequence[Block] | None) -> Pattern:
 
 def chance_of(pattern: Pattern, arms: int, blocks: int) -> float:
     """Returns the probability with which randomly drawn orders would follow this rule by chance. Given the order of the
-    first block, the rule determines the order of all other blocks."""
+    first block, the rule determines the order of all other blocks. It is 1 for `no rule`."""
     return 1.0 if pattern == "no rule" else float(factorial(arms)) ** (1 - blocks)

@@ -14,9 +14,9 @@ Better = Literal["more", "less"]
 """Which values are better: larger ones (`more`) or smaller ones (`less`)."""
 
 Pattern = Literal["one arm", "one after the other", "in turn", "back and forth", "no rule"]
-"""The rule that the arms follow in the order of the runs. `one after the other`: all runs of an arm come before those
-of the next arm. `in turn`: each block has the same order. `back and forth`: each block has the reverse order of the
-block before."""
+"""The rule that the arms follow in the order of the runs. `one arm`: there is nothing to order. `one after the other`:
+all runs of an arm come before those of the next arm. `in turn`: each block has the same order. `back and forth`: each
+block has the reverse order of the block before. `no rule`: any other order."""
 
 
 class Level(Record):
@@ -58,8 +58,8 @@ class Judgement(Record):
     blocks: int | None = Field(description="The number of complete blocks; None if the runs form no blocks.")
     blocks_planned: int | None = Field(description="The number of blocks that were planned before the first run.")
     runs_in_block: int | None = Field(
-        description="The number of values of each arm in a block; None if blocks differ in it. The means of these "
-        "values are compared."
+        description="The number of values that each arm has in a block, whose mean is compared; None if the "
+        "blocks have different numbers of them."
     )
     withheld: list[str] = Field(description="The reasons why the numbers give no verdict; empty if they give one.")
     cautions: list[str] = Field(description="Sentences that a reader needs to know before using the verdict.")

@@ -38,8 +38,7 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)")
 """Matches a first line such as `sep=;`, with which Excel names the separator of the table."""
 
 _LEAST, _MOST = 1e-100, 1e100
-"""The largest value that is accepted; `_LEAST` is the smallest. Sums and ratios of values in this range are finite
-numbers."""
+"""The smallest and the largest value that is accepted. Sums and ratios of values in this range are finite numbers."""
 
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,[\d.,]*")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

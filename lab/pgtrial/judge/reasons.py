@@ -9,7 +9,8 @@ from pgtrial.judge.judgement import Pattern
 from pgtrial.model.records.claims import Claim
 
 _MANY_RUNS = 200
-"""The number of runs of an arm from which the values may stand for seconds or transactions, and not for runs."""
+"""If an arm has at least this number of runs, pgtrial warns that the values may stand for seconds or transactions and
+not for runs."""
 
 _RARE = 0.1
 """If randomly drawn orders would follow a rule with a probability below this value, the result has a warning about the
@@ -56,8 +57,8 @@ def not_like_a_coin(names: Sequence[str], order: Sequence[str], pattern: Pattern
 
 
 def cautions_of(claims: Sequence[Claim], pattern: Pattern, blocks: int, runs: int, *, drawn: bool) -> list[str]:
-    """Returns what a reader must know in addition to the result, as clauses. `runs` is the largest number of runs of an
-    arm."""
+    """Returns what a reader must know in addition to the result, as parts of a sentence. `runs` is the largest number
+    of runs of an arm."""
     cautions = []
     arms = len(claims) + 1
     if drawn and pattern in ("in turn", "back and forth") and 2 * chance_of(pattern, arms, blocks) < _RARE:

@@ -45,8 +45,7 @@ def key_in(section: str, name: str, value: Any = None, *, preposition: str = "in
 def file_key(section: str, name: str) -> str:
     """Returns the mark of a key that stands in parentheses after the option with the same meaning, as in `--data
     ([load] data)`. A message that names keys by options already has the option, so there the mark is replaced by an
-    empty text. The mark includes the space before the parenthesis.
-    """
+    empty text. The mark includes the space before the parenthesis."""
     return _mark(_Kind.FILE_KEY, section, name)
 
 
@@ -57,8 +56,7 @@ def section(name: str) -> str:
 
 def heading(section: str) -> str:
     """Returns the mark of a section that stands before the sentence which applies to it, as in "[load] clients must be
-    1 or more". The mark includes the space after the section.
-    """
+    1 or more". The mark includes the space after the section."""
     return _mark(_Kind.HEADING, section)
 
 
@@ -69,8 +67,7 @@ def arm(name: str) -> str:
 
 def at_arm(name: str) -> str:
     """Returns the mark of an arm that stands before the sentence which applies to it, as in "[arms.new] a job changes
-    the data". The mark includes the space after the arm.
-    """
+    the data". The mark includes the space after the arm."""
     return _mark(_Kind.AT_ARM, name)
 
 
@@ -129,8 +126,7 @@ class Words:
 
     def heading(self, mention: Mention) -> str:
         """Returns the text for a section that stands before the sentence which applies to it: `[load] `, with the space
-        after it.
-        """
+        after it."""
         return f"[{mention.section}] "
 
     def arm(self, mention: Mention) -> str:
@@ -139,8 +135,7 @@ class Words:
 
     def at_arm(self, mention: Mention) -> str:
         """Returns the text for an arm that stands before the sentence which applies to it: `[arms.new] `, with the
-        space after it.
-        """
+        space after it."""
         return f"[arms.{mention.section}] "
 
     def stored(self, mention: Mention) -> str:

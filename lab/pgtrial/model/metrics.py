@@ -32,8 +32,7 @@ class MetricName:
     cost."""
     of_job: str = ""
     """The field of `JobSummary`, the record of what a job did to its server, that holds the metric. Empty unless the
-    metric describes the effect of a job, such as CREATE INDEX.
-    """
+    metric describes the effect of a job, such as CREATE INDEX."""
 
     @property
     def is_for_jobs(self) -> bool:
@@ -79,8 +78,7 @@ def each_once(names: list[str]) -> list[str]:
 
 def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
     """Returns a message that rejects the first of these names that neither pgtrial nor the study defines; None if all
-    names are known. `own` has the names of the metrics that the study defines.
-    """
+    names are known. `own` has the names of the metrics that the study defines."""
     for name in names:
         if name not in METRICS and name not in own:
             return f"{name!r} is not a metric; {nearest(name, [*own, *METRICS], 'metrics are')}"

@@ -37,14 +37,12 @@ JSON encoder escapes the characters below 0x20 already."""
 def printable(text: str) -> str:
     """Returns the text with a visible sign for each character that a terminal interprets or that reorders text.
     Passwords and tokens are cut, and each mark, which is a placeholder for a key of the study file, is replaced by the
-    key. Tabs and line ends stay.
-    """
+    key. Tabs and line ends stay."""
     return in_toml(without_tokens(text)).translate(_SIGNS)
 
 
 def printable_json(text: str) -> str:
     """Returns a JSON text without passwords and tokens, in which every character that a terminal interprets or that
     reorders text is written as a JSON escape. The values must not contain marks, the placeholders for keys of the study
-    file: the caller replaces them before it makes the JSON text.
-    """
+    file: the caller replaces them before it makes the JSON text."""
     return without_tokens(text).translate(_ESCAPES)

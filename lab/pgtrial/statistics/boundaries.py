@@ -1,10 +1,11 @@
-"""The bounds at which the looks of a sequential test reject, for normally distributed values. Forecasts use them.
+"""The bounds at which the looks (interim analyses) of a sequential test reject, for normally distributed values.
+Forecasts use them.
 
-A sequential test may have spent a given part of its error by each look. It rejects at look k if the standardised mean
-exceeds a bound b(k). For normal values the bounds follow from the joint distribution of the means at all looks. They
-are computed by numerical integration over the sums that no earlier look has rejected (Armitage, McPherson and Rowe
-1969, Journal of the Royal Statistical Society A 132, 235 to 244; Lan and DeMets 1983, Biometrika 70, 659 to 663). The
-rule P9 itself does not use these bounds, because it is exact for any distribution of the noise.
+For each look, it is fixed which part of its error the test may have spent by then. The test rejects at look k if the
+standardised mean exceeds a bound b(k). For normal values the bounds follow from the joint distribution of the means at
+all looks. They are computed by numerical integration over the sums that no earlier look has rejected (Armitage,
+McPherson and Rowe 1969, Journal of the Royal Statistical Society A 132, 235 to 244; Lan and DeMets 1983, Biometrika 70,
+659 to 663). The rule P9 itself does not use these bounds, because it is exact for any distribution of the noise.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _POINTS = 301
 
 
 def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
-    """Returns the bound of each look for the standardised mean; infinity for a look that spends none of the error.
+    """Returns, for each look (interim analysis), the bound that the standardised mean must exceed for the test to
+    reject; infinity for a look that spends none of the error.
 
     `units` has the number of units (blocks) at each look, in ascending order. `spent` has the one-sided error that the
     test may have spent up to each look.
@@ -38,8 +40,8 @@ def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=1024)
 def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
-    """Returns the state of the test after looks at these numbers of units. The result is cached, so that plans with the
-    same first looks share the computation."""
+    """Returns the state of the test after looks (interim analyses) at these numbers of units. The result is cached, so
+    that plans with the same first looks share the computation."""
     if not units:
         return _Looked((), _Sums(np.zeros(1), np.ones(1)), 0, 0.0)
     last = _until(units[:-1], spent[:-1])
@@ -55,8 +57,8 @@ def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
 
 @dataclass(frozen=True)
 class _Looked:
-    """The state of a test after some looks: the bounds of these looks, the distribution of the sums that they have not
-    rejected, and the error that they have spent."""
+    """The state of a test after some looks (interim analyses): the bounds of these looks, the distribution of the sums
+    that they have not rejected, and the error that they have spent."""
 
     bounds: tuple[float, ...]
     sums: _Sums

@@ -25,8 +25,8 @@ MOST = 18
 """The largest number of probes in a search."""
 
 MOST_BROKEN = 8
-"""The number of probes after which a search gives up if none of them kept the promise. The last of them has 1/44 of the
-first rate."""
+"""The number of probes after which a search gives up if the promise was broken in each of them. The last of these
+probes has 1/44 of the rate of the first one."""
 
 EXPECTED = CLOSE + 2
 """The usual number of probes of a search that begins near the capacity."""
@@ -41,24 +41,25 @@ NARROW = 0.15
 rate."""
 
 _APART = 0.5
-"""The distance of the last probes from the estimated capacity, as a difference of logarithms of the odds."""
+"""How far the last probes are from the estimated capacity, in the logarithm of the odds (share / (1 - share)) of a
+transaction that is slower than the limit."""
 
 _WIDTH = 1.5
-"""Probes are weighted by a normal curve around the estimated capacity. This is its standard deviation, as a difference
-of logarithms of the odds."""
+"""The standard deviation of the normal curve around the estimated capacity by which the probes are weighted. It is in
+the logarithm of the odds (share / (1 - share)) of a transaction that is slower than the limit."""
 
 _OVERDISPERSION = 4.0
 """The number of slower transactions that count as a single independent one. Slower transactions come together in busy
 periods, so they are not independent."""
 
 _SLOPE, _SLOPE_SPREAD = 20.0, 1.0
-"""The standard deviation of the logarithm of the slope that is expected before any probe. `_SLOPE` is the median of the
-expected slopes."""
+"""What the fit assumes before any probe about the slope, by which the logarithm of the odds of a slower transaction
+grows with the logarithm of the rate: its median, and the standard deviation of its logarithm."""
 
 _SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
 _PLACES, _FINER = 49, 3
-"""The number of rounds in which the fit refines the capacity. In each round it tries `_PLACES` rates between the
-neighbours of the best rate so far."""
+"""`_FINER` is the number of rounds in which the fit refines the capacity. In each round it tries `_PLACES` rates
+between the neighbours of the best rate so far."""
 
 _LEAST_WEIGHT = 1e-3
 """The smallest weight of a probe, however far it is from the estimated capacity."""
@@ -71,7 +72,8 @@ _FLOATS = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Promise:
-    """The promise that a rate has to keep, as shares of the transactions."""
+    """The promise that a rate has to keep: the largest share of the transactions that may be slow, and the largest
+    share that may fail."""
 
     slower: float
     """The share of transactions that may take longer than the time limit or fail."""
@@ -170,7 +172,8 @@ class _Shares:
     """The probes' shares of slower transactions."""
     weights: _FLOATS
     odds: float
-    """The logarithm of the odds, share / (1 - share), for the share of slower transactions that the promise allows."""
+    """The largest share of slower transactions that the promise allows, as the logarithm of its odds, share / (1 -
+    share)."""
 
     def best(self, low: float, high: float) -> tuple[float, float]:
         """Returns the logarithm of the most likely capacity between these bounds, and the slope of the logarithm of the

@@ -39,10 +39,11 @@ FEWEST_SIZES = 6
 """The smallest number of sizes for which knots are fitted."""
 
 _WORTH = 10.0
-"""The amount by which the criterion must be lower than for a straight line, so that knots count."""
+"""The amount by which the Bayesian information criterion of a line with knots must be lower than that of a straight
+line, so that the knots count."""
 
 _STEEP = math.log1p(-0.2)
-"""The change of ln v over a doubling of the size that makes a knot a cliff."""
+"""The change of ln v, the logarithm of the curve's value, over a doubling of the size that makes a knot a cliff."""
 
 _POSITIONS = 150
 """The approximate number of positions that are tried for a knot. If the measured sizes are a doubling apart, the
@@ -69,11 +70,12 @@ class Knot:
 
     size: Interval
     before: float
-    """The slope of ln v over ln size before the knot. `after` is the slope after it."""
+    """The slope of ln v, the logarithm of the curve's value, over ln size before the knot. `after` is the slope after
+    it."""
     after: float
 
     over_doubling: float
-    """The change of ln v along the line, from the knot to twice its size."""
+    """The change of ln v, the logarithm of the curve's value, along the line from the knot to twice its size."""
 
     @property
     def is_cliff(self) -> bool:
@@ -83,20 +85,21 @@ class Knot:
 
     @property
     def change(self) -> float:
-        """Returns the relative change of v from the knot to twice its size, such as -0.3."""
+        """Returns the relative change of the curve's value from the knot to twice its size, such as -0.3."""
         return math.expm1(self.over_doubling)
 
 
 @dataclass(frozen=True)
 class BrokenLine:
-    """The line with the least squares, with the number of knots that the criterion prefers."""
+    """The broken line that fits best by least squares. The Bayesian information criterion chooses the number of its
+    knots."""
 
     knots: tuple[Knot, ...]
     """The knots, in ascending order of their sizes."""
     values: tuple[float, ...]
-    """The ln v of the line at each measured size."""
+    """The logarithm of the line's value at each measured size."""
     gain: float
-    """The amount by which the criterion is lower than for a straight line."""
+    """The amount by which the Bayesian information criterion is lower than for a straight line."""
 
     @property
     def cliffs(self) -> list[Knot]:
@@ -124,8 +127,8 @@ def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None
 
 @lru_cache(maxsize=64)
 def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], knots: int | None) -> BrokenLine:
-    """Returns a broken line from a cache. A study asks for the same line for its claims, for each arm, and after each
-    trial."""
+    """Returns the broken line for these values. The result is cached, because a study asks for the same line for its
+    claims, for each arm, and after each trial."""
     blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
     within = float(np.sum(interactions(blocks) ** 2))
@@ -244,8 +247,8 @@ class _Model:
         return Knot(size, float(before), float(after), over_doubling)
 
     def _end(self, at: float, end: float) -> float:
-        """Returns one end of an interval, moved outwards by one step of the grid on which the position was searched
-        there."""
+        """Returns one end of an interval, moved outwards by one step of the grid of positions, so that the interval
+        contains the true end. The grid is finer near `at`."""
         reach, parts = _FINER[self.knots]
         step = self.step if abs(end - at) > (reach - 1) * self.step else 2 * reach * self.step / parts
         return end + math.copysign(step, end - at)

@@ -30,12 +30,12 @@ from scipy.special import ndtr, ndtri
 Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
 Planned = Sequence[int] | None
-"""The planned looks, as numbers of blocks; None stands for the looks of the table LOOKS and the endless sequence after
-them."""
+"""The planned looks (interim analyses), as numbers of blocks; None stands for the looks of the table LOOKS and the
+endless sequence after them."""
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 Limits = tuple[float, float]
-"""The limits, on the scale of the values, between which a difference counts as equivalent. The limits themselves do not
-count."""
+"""The limits, on the scale of the values, between which a difference counts as equivalent. A difference that is equal
+to a limit does not."""
 
 WORST = math.log(1000.0)
 """The magnitude of a failed trial's log-ratio, which gives it the worst possible rank. All other log-ratios are limited
@@ -51,9 +51,9 @@ single disturbed trial among the eight trials of a first look does not cost the 
 
 LOOKS = (8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
 ALPHAS = (0.00782, 0.0085, 0.0080, 0.0070, 0.0060, 0.0045, 0.0027, 0.0018, 0.0012, 0.0008)
-"""The error that each look in LOOKS spends. The table never changes, so that older studies keep their verdicts. Because
-the statistic is discrete, the errors that are really reached sum to 0.0461; the looks after the table add at most
-0.0017."""
+"""The error that each look (interim analysis) in LOOKS spends. The table never changes, so that older studies keep
+their verdicts. Because the statistic is discrete, the errors that are really reached sum to 0.0461; the looks after the
+table add at most 0.0017."""
 
 _OPEN_END_GROWTH = 1.5
 _OPEN_END_ALPHA = 0.00085
@@ -65,8 +65,8 @@ distribution is 0.004."""
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A number of blocks after which a verdict may be read, and the error that the look may spend on all of its
-    claims."""
+    """A look, which is an interim analysis: a number of blocks after which a verdict may be read, and the error that
+    the look may spend on all of its claims."""
 
     blocks: int
     alpha: float
@@ -122,7 +122,7 @@ def ratio_limits(margin: float) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of one look at one claim."""
+    """The result of one look (interim analysis) at one claim, which is a comparison that gets a verdict."""
 
     look: Look
     level: float
@@ -143,7 +143,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a claim after the looks so far.
+    """The decision on a claim after the looks (interim analyses) so far.
 
     The first look that decides fixes the verdict; later looks only make the interval narrower.
     """
@@ -151,14 +151,14 @@ class Decision:
     readings: tuple[Reading, ...]
     verdict: Verdict
     shown: Reading | None
-    """The reading that reports show: of the last look that supports the verdict, or of the last look if the claim is
-    undecided; None before the first look."""
+    """The result that reports show. If the claim is decided, it is that of the last look (interim analysis) that
+    supports the verdict, otherwise that of the last look. None before the first look."""
 
 
 def open_ended_looks() -> Iterator[Look]:
-    """Yields all possible looks, without end. The looks of the table LOOKS come first. Each later look comes after half
-    as many blocks again as the look before it. The first of the later looks may spend `_OPEN_END_ALPHA`, and each
-    further look half as much as the look before it."""
+    """Yields all possible looks (interim analyses), without end. The looks of the table LOOKS come first. Each later
+    look comes after half as many blocks again as the look before it. The first of the later looks may spend
+    `_OPEN_END_ALPHA`, and each further look half as much as the look before it."""
     yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():
@@ -173,8 +173,8 @@ def first_look(claims: int = 1) -> int:
 
 
 def looks(max_blocks: int, claims: int = 1) -> list[int]:
-    """Returns the looks, as numbers of blocks, of a study with `claims` primary claims that ends after at most
-    `max_blocks` blocks.
+    """Returns the looks (interim analyses), as numbers of blocks, of a study with `claims` primary claims that ends
+    after at most `max_blocks` blocks.
 
     No error is spent before a verdict is possible: the first look is `first_look`, and the looks of the table follow.
     If the end of the study is between two looks of the table, the end is a look too, with the error of the next look.
@@ -244,8 +244,8 @@ def interval(log_ratios: Values, alpha: float) -> Interval:
 
 
 def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Decision:
-    """Reads a claim at every planned look that the values reach, and returns the decision. `claims` is the number of
-    claims that share the error of each look."""
+    """Evaluates a claim at every planned look (interim analysis) for which there are enough values, and returns the
+    decision. `claims` is the number of claims that share the error of each look."""
     limits, values = ratio_limits(margin), np.asarray(log_ratios, dtype=np.float64)
     readings = []
     for look in open_ended_looks() if planned is None else schedule(planned):
@@ -256,21 +256,24 @@ def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plann
 
 
 def reading(look: Look, values: Values, limits: Limits, claims: int) -> Reading:
-    """Returns the result of a look at these values, for one of `claims` claims that share the look's error."""
+    """Returns the result of a look (interim analysis) at these values, for one of `claims` claims that share the look's
+    error."""
     bounds = interval(values, look.alpha / claims)
     return Reading(look, look.alpha / claims, bounds, bounds.word(limits), bounds.between(limits))
 
 
 def conclude(readings: Sequence[Reading]) -> Decision:
-    """Returns the decision that follows from the readings of a claim, which are in the order of their looks."""
+    """Returns the decision that follows from the results of a claim at its looks (interim analyses), which are in
+    order."""
     verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
     carrying = [reading for reading in readings if reading.supports(verdict)]
     return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)
 
 
 def can_decide(look: Look, claims: int) -> bool:
-    """True if the look has enough blocks to reach its level. Even if all signs are equal, the error of the test is 2^(1
-    - blocks)."""
+    """True if a look (interim analysis) has enough blocks to decide one of `claims` claims that share its error. Even
+    if all log-ratios have the same sign, the error of the test is 2^(1 - blocks), which must not exceed the claim's
+    part of the look's error."""
     return rejection_threshold(look.blocks, look.alpha / claims) >= 0
 
 
@@ -313,8 +316,8 @@ class Present:
 
 
 def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Present | None:
-    """Returns the estimate and the spread at the last look that the values reach or, before the first look, of all
-    values.
+    """Returns the estimate and the spread for a forecast. They are computed from the values that the last look (interim
+    analysis) has read or, before the first look, from all values.
 
     Returns None for fewer than three values.
     """
@@ -330,7 +333,8 @@ def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plan
 
 
 def _ahead(planned: Planned) -> list[Look]:
-    """Returns the looks for which forecasts are made: all looks up to the last one of the table or of the plan."""
+    """Returns the looks (interim analyses) for which forecasts are made: those of the plan, and those of the table
+    LOOKS as far as it reaches."""
     furthest = max((LOOKS[-1], *(planned or ())))
     return list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
 
@@ -340,13 +344,14 @@ def _quantile(alpha: float) -> float:
 
 
 def waiting(planned: Planned, blocks: int) -> int:
-    """Returns the number of blocks that are complete but that no look has read yet."""
+    """Returns the number of blocks that are complete and come after the last look (interim analysis), so that no look
+    has read them yet."""
     return blocks - max((look for look in planned or () if look <= blocks), default=0)
 
 
 def plan_and_beyond(planned: Planned) -> Iterator[Look]:
-    """Yields the planned looks, then later looks of the table, without end. Each later look has the next error of the
-    table that is not spent yet.
+    """Yields the planned looks (interim analyses), then later looks of the table, without end. Each later look has the
+    next error of the table that is not spent yet.
 
     All looks follow from the plan alone. A user who continues a study has seen its result. If the next look depended on
     that result, the looks together would be wrong more often than 5%.

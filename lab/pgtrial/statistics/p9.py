@@ -33,26 +33,29 @@ from pgtrial.statistics.p8 import WORST, Floats, Interval, Limits, Look, Reading
 from pgtrial.statistics.sign_flips import BITS, Sums, code_words, flipped_sums
 
 ERROR = 0.05
-"""The probability with which all looks of a study together are allowed to be wrong."""
+"""The probability with which all looks (interim analyses) of a study together are allowed to give a wrong verdict on
+equal arms."""
 
 KEPT = 0.01
-"""The part of ERROR that a plan keeps for looks after its end, so that the study can be extended."""
+"""The part of ERROR that a plan does not spend, so that a study that is extended after the end of its plan can have
+further looks (interim analyses)."""
 
 ONE_SIDED = 0.9
-"""The part of the error on the side of "worse", in a study that asks only whether an arm is worse. The rest of the
-error keeps the verdict "better" possible, and makes the interval one of 95%."""
+"""The part of the error that is spent on the verdict "worse", in a study that asks only whether an arm is worse. The
+rest of the error keeps the verdict "better" possible and gives the interval its other bound, so that it is an interval
+of 95%."""
 
 FIRST_LOOK = 6
-"""The number of units at the earliest look. With fewer units, even equal signs of all units have a probability above
-2.5%."""
+"""The number of units at the earliest look (interim analysis). With fewer units, even equal signs of all units have a
+probability above 2.5%."""
 
 DECIMALS = 12
 """The number of decimals to which log-ratios are rounded. Without rounding, two log-ratios that should differ only in
 sign may have slightly different magnitudes, and the ranks would then depend on the signs."""
 
 _GROWTH = 1.2
-"""The factor from the units of one look to those of the next. The looks come after 6, 8, 10, 12, 15, 18, 22, 27, 33,
-40, ... units."""
+"""The factor from the number of units at one look (interim analysis) to that at the next one. The looks come after 6,
+8, 10, 12, 15, 18, 22, 27, 33, 40, ... units."""
 
 _SHAPE = 1.5
 """The exponent of the function by which the error is spent over the plan. Early looks get little of it (Kim and DeMets
@@ -67,26 +70,29 @@ _TAIL = 1.5
 7% of the sums in the tail first, which mostly makes sorting the other sums unnecessary."""
 
 _TRIED = 8
-"""The number of cells near the expected position that the search for the bound tries before it continues by
-bisection."""
+"""The search for the bound divides the log-ratios into cells, which are the gaps between neighbouring Walsh averages.
+This is the number of cells near the expected position that it tries before it continues by bisection."""
 
 _STEP = 1e-9
-"""A tolerance for rounding errors, when a share of the group of flips is converted into a number of flips."""
+"""A tolerance for rounding errors, when an error (a probability) is converted into a number of flips of the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """How a plan spends the error over its looks. It is fixed before the first unit is measured."""
+    """How a plan distributes the error of 5% over its looks (interim analyses). It is fixed before the first unit is
+    measured."""
 
     end: int
     """The number of units at which the plan ends."""
     kept: float = KEPT
-    """The part of the error that the plan keeps for looks after its end."""
+    """The part of the error that the plan does not spend, so that an extended study can have further looks (interim
+    analyses)."""
     worse: float = 0.5
-    """The part of the error on the side of "worse"; the rest is on the side of "better"."""
+    """The part of the error that is spent on the verdict "worse"; the rest is spent on "better"."""
 
     def until(self, units: int) -> float:
-        """Returns the error that all looks up to this number of units are allowed to spend together."""
+        """Returns the error that all looks (interim analyses) up to this number of units are allowed to spend
+        together."""
         if units >= self.end:
             return ERROR - self.kept * self.end / units
         early = _EARLY_ERROR if units >= _EARLY else 0.0
@@ -100,7 +106,8 @@ def first_look(claims: int = 1, kept: float = KEPT) -> int:
 
 
 def looks(end: int, claims: int = 1, kept: float = KEPT) -> list[int]:
-    """Returns the looks, as numbers of units, of a plan for `claims` primary claims that ends at `end`.
+    """Returns the looks (interim analyses), as numbers of units, of a plan for `claims` primary claims that ends at
+    `end`.
 
     The end of the plan is a look. Before the end, each step of the fixed sequence is a look if the error spent until
     then allows a verdict. The result is empty for a plan that is too short to decide anything.
@@ -113,14 +120,14 @@ def looks(end: int, claims: int = 1, kept: float = KEPT) -> list[int]:
 
 
 def schedule(planned: Sequence[int], spending: Spending) -> list[Look]:
-    """Returns the planned looks. The alpha of each look is the error that it adds to the error that may have been spent
-    before."""
+    """Returns the planned looks (interim analyses). The alpha of each look is the additional error that may be spent at
+    this look."""
     until = [0.0, *(spending.until(units) for units in planned)]
     return [Look(units, until[place + 1] - until[place]) for place, units in enumerate(planned)]
 
 
 def plan_and_beyond(planned: Sequence[int], spending: Spending) -> Iterator[Look]:
-    """Yields the planned looks, then the looks of a study that is extended, without end.
+    """Yields the planned looks (interim analyses), then the looks of a study that is extended, without end.
 
     All looks follow from the plan alone. A user who extends a study has seen its result, and looks whose position
     depends on the result would be wrong more often than 5%.
@@ -143,7 +150,8 @@ def _sequence() -> Iterator[int]:
 
 
 def can_decide(look: Look, claims: int, spending: Spending) -> bool:
-    """True if a look can decide one of `claims` claims that share the error, at least if all signs are equal."""
+    """True if a look (interim analysis) can decide one of `claims` claims that share the error. It can if the error
+    suffices in the clearest case, in which the log-ratios of all units have the same sign."""
     return _reaches(spending.until(look.blocks), look.blocks, claims, max(spending.worse, 1 - spending.worse))
 
 
@@ -153,19 +161,21 @@ def _reaches(spent: float, units: int, claims: int, share: float = 0.5) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The values of a claim that one look reads, and the error that the claim is allowed to have spent by then."""
+    """The values of a claim that one look (interim analysis) reads, and the error that the claim is allowed to have
+    spent by then."""
 
     units: tuple[int, ...]
     """The numbers of the units that have a value. Units are counted from 0."""
     values: tuple[float, ...]
     """The log-ratios of these units, rounded to DECIMALS."""
     spent: float
-    """The error that this claim is allowed to have spent by this look, on both sides together."""
+    """The error that this claim is allowed to have spent by this look (interim analysis), for the verdicts "better" and
+    "worse" together."""
 
 
 def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
-    """Returns the estimate and the sequential interval after the last of these looks. `steps` has all looks at the
-    claim so far.
+    """Returns the estimate and the sequential interval after the last of these looks (interim analyses). `steps` has
+    all looks at the claim so far.
 
     `worse` is the part of the error for the upper bound, which excludes larger values; the lower bound has the rest of
     the error. A bound is infinite if the looks do not limit the log-ratio yet. Raises ValueError if a look has no unit,
@@ -251,12 +261,14 @@ def rejects(steps: tuple[Step, ...], theta: float, side: int, share: float = 0.5
 
 
 def rejections(steps: Iterable[Step], theta: float, side: int, share: float = 0.5) -> Iterator[bool]:
-    """Yields for each look whether it rejects `theta`. The arguments are those of `rejects`."""
+    """Yields, for each look (interim analysis), whether it rejects that the log-ratio is `theta`. The arguments are
+    those of `rejects`."""
     return (seen > bound for seen, bound in _readings(steps, theta, side, share))
 
 
 def _readings(steps: Iterable[Step], theta: float, side: int, share: float) -> Iterator[tuple[float, float]]:
-    """Yields for each look the observed sum of signed ranks, and the highest sum that the look does not reject.
+    """Yields, for each look (interim analysis), the observed sum of signed ranks, and the highest sum that the look
+    does not reject.
 
     Flips that earlier looks have rejected are set aside. Of the remaining flips, those with the highest sums are
     rejected, never more than the error spent until then allows. Flips with equal sums are rejected together or not at
@@ -314,8 +326,8 @@ def _walsh(values: tuple[float, ...]) -> Floats:
 
 
 def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse: float = 0.5) -> Reading:
-    """Reads a claim at the last of these looks. The claim is one of `claims` claims that share the error, and `worse`
-    is the part of the error on the side of "worse".
+    """Evaluates a claim at the last of these looks (interim analyses). The claim is one of `claims` claims that share
+    the error, and `worse` is the part of the error that is spent on the verdict "worse".
 
     The claim is equivalent by two one-sided tests (Schuirmann 1987): for each of the two limits, some look so far must
     reject it. Each test may use the whole error, because the difference cannot be beyond both limits. The median
@@ -338,16 +350,17 @@ def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse
 
 @lru_cache(maxsize=4096)
 def _excludes(steps: tuple[Step, ...], theta: float, side: int) -> bool:
-    """True if one of these looks rejects `theta` when the whole error is on this side."""
+    """True if one of these looks (interim analyses) rejects that the log-ratio is `theta`, when this one-sided test may
+    use the whole error."""
     if math.isinf(theta) or (len(steps) > 1 and _excludes(steps[:-1], theta, side)):
         return True
     return rejects(steps, theta, side, 1.0)
 
 
 def _mean_excludes(step: Step, theta: float, side: int) -> bool:
-    """True if the mean of a look's values excludes `theta` on this side at 5%. The test compares the sum of the values
-    with the sums after flipping signs, so that each unit counts by its size and not by its rank (Fisher 1935, The
-    Design of Experiments, 21)."""
+    """True if the mean of the values that a look (interim analysis) reads excludes `theta` on this side at 5%. The test
+    compares the sum of the values with the sums after flipping signs, so that each unit counts by its size and not by
+    its rank (Fisher 1935, The Design of Experiments, 21)."""
     if math.isinf(theta):
         return True
     values = side * (np.clip(step.values, -WORST, WORST) - theta)

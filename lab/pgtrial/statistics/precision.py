@@ -65,13 +65,13 @@ _SAME_SHAPE = 100
 shares of the plan."""
 
 _EXACT_UNTIL = 1000
-"""The largest number of blocks for which the blocks that a margin needs are computed from the looks of the plan itself.
-Beyond this number the result is an approximation."""
+"""The largest number of blocks for which `blocks_for` computes exactly how many blocks a margin needs, from the looks
+(interim analyses) of the plan. Beyond this number the result is an approximation."""
 
 
 def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
-    """Returns the difference and the margin that the planned looks can establish for each of `claims` claims. `sd` is
-    the standard deviation of a block's log-ratio.
+    """Returns the difference and the margin that the planned looks (interim analyses) can establish for each of
+    `claims` claims. `sd` is the standard deviation of a block's log-ratio.
 
     The claims share the error of the looks. Returns None if no planned look can decide a claim.
     """

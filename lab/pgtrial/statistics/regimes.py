@@ -34,8 +34,8 @@ _DIP_S, _LASTS_S = 20.0, 60.0
 because of a checkpoint or a vacuum. See `shortest_level`."""
 
 _ABOUT = 0.9
-"""The share of the shortest length that a level must have at least. The full length is not required, because the
-seconds at which a level begins and ends are not exact."""
+"""A level counts as lasting if it has at least this share of the length that `shortest_level` requires. The full length
+is not required, because the seconds at which a level begins and ends are not exact."""
 
 _BATCHES = 60
 """The largest number of batches into which a trial is divided. Each batch consists of whole seconds."""
@@ -48,8 +48,8 @@ _CLEAR = 5.5
 batches."""
 
 _STRONG = 10.0
-"""The amount by which the BIC of a ramp must be lower than that of steps, so that the change counts as gradual (Kass
-and Raftery 1995, Bayes factors: very strong)."""
+"""The amount by which the Bayesian information criterion (BIC) of a ramp must be lower than that of steps, so that the
+change counts as gradual (Kass and Raftery 1995, Bayes factors: very strong)."""
 
 _LEAST_NOISE = 1e-3
 _STEP = -math.log1p(-SMALLEST_CHANGE)
@@ -164,7 +164,8 @@ def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
 
 
 def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, bool]:
-    """Returns the shape of a trial, and true if the trial kept its last level."""
+    """Returns the shape of a trial, and a second value that is true if the trial kept its last level long enough for
+    this level to count as lasting."""
     levels = _levels(batches, bounds)
     if len(levels) == 1:
         return "flat", True

@@ -21,7 +21,8 @@ _TOLERANCE = 0.01
 _SECOND_S = 1.0
 _FEWEST_AFTER = 3
 _LEAST_SHARE = 0.25
-"""The smallest share of the series that must come after the second that is judged."""
+"""The smallest share of the series that must come after a second, so that pgtrial decides for this second whether the
+speed still rises."""
 
 
 def rises_s(speeds: Sequence[float], step_s: float) -> float | None:

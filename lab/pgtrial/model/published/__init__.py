@@ -68,8 +68,8 @@ class Figure(Record):
     )
     workload: str | None = Field(
         None,
-        description="The workload of pgtrial that corresponds to the figure's load; None if pgtrial has no such"
-        " workload.",
+        description="The workload of pgtrial that corresponds to the figure's load; None if pgtrial has no such "
+        "workload.",
     )
     baseline: str | None = Field(None, description="The series with which the others are compared.")
     note: str = ""
@@ -90,8 +90,7 @@ class Figure(Record):
     def ratio(self, value: float, baseline: float) -> float | None:
         """Returns how many times as fast as the baseline an arm is. `value` and `baseline` are their values in the
         figure; if the values are times, the shorter time is the faster one. None if the values are counts, which say
-        nothing about speed.
-        """
+        nothing about speed."""
         if self.unit == "tasks":
             return None
         return baseline / value if self.unit == "s" else value / baseline

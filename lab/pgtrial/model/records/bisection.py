@@ -1,6 +1,5 @@
 """Types for bisection.json, which holds the question of a bisection and the results so far. A bisection searches the
-commits between GOOD and BAD, which the user names, for the first one that changed the speed.
-"""
+commits between GOOD and BAD, which the user names, for the first one that changed the speed."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from pgtrial.model.records.claims import Estimate
 
 Mark = Literal["good", "bad", "skip"]
 """The result for a commit: `good` if it is as fast as the commit GOOD that the user named, `bad` if it is as fast as
-the commit BAD, and `skip` if that is unknown because it does not build or its study gave no verdict.
-"""
+the commit BAD, and `skip` if that is unknown because it does not build or its study gave no verdict."""
 
 Part = Literal["ends", "search", "culprit"]
 """The purpose of a study in a bisection between the commits GOOD and BAD that the user named: to compare GOOD with BAD
@@ -62,12 +60,12 @@ class Bisection(Record):
     bad: str
     first_parent: bool = Field(description="True if the bisection follows only the first parent of merge commits.")
     commits: int = Field(
-        description="The number of commits from GOOD to BAD among which the bisection searched for the one that"
-        " changed the speed."
+        description="The number of commits from GOOD to BAD among which the bisection searched for the one that "
+        "changed the speed."
     )
     studies: int = Field(description="The largest number of studies that may be run.")
     question: str = Field(
-        description="The SHA-256 of the study file that all studies of the bisection have in common, with every"
-        " default written out."
+        description="The SHA-256 of the study file that all studies of the bisection have in common, with every "
+        "default written out."
     )
     steps: list[BisectionStep] = Field([])

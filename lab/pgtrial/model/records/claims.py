@@ -17,8 +17,7 @@ from pgtrial.model.units import TWICE, decimals_for, times_between
 Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 """A verdict in one word, about an arm against the baseline. `better` and `worse`: the arm is faster or slower.
 `equivalent`: the difference is smaller than the margin. `undecided`: the blocks are too few to tell. `withheld`:
-pgtrial gives no verdict, because the comparison is unfair or the measurement is spoilt.
-"""
+pgtrial gives no verdict, because the comparison is unfair or the measurement is spoilt."""
 
 
 class Estimate(Record):
@@ -91,8 +90,7 @@ class BlockRatio(Record):
 
 class LookReading(Record):
     """The result that one claim had at one look. Looks are the interim analyses of a study, after numbers of blocks
-    that were fixed before the first block.
-    """
+    that were fixed before the first block."""
 
     blocks: int
     alpha: float = Field(
@@ -124,8 +122,7 @@ PARTS: Mapping[When | Side, str] = {
 
 Unit = Literal["block", "deployment"]
 """What a claim counts as one observation: a block or, if each arm names several servers of one product (deployments), a
-pair of deployments with all of its blocks.
-"""
+pair of deployments with all of its blocks."""
 
 
 class Claim(Record):
@@ -158,8 +155,8 @@ class Claim(Record):
     difference: Estimate | None = Field(
         None,
         description="The difference: the Hodges-Lehmann estimate with the sequential interval, which is valid "
-        "at all looks (interim analyses) together. For four to seven pairs of deployments it is the"
-        " mean with its t interval. None before the first look.",
+        "at all looks (interim analyses) together. For four to seven pairs of deployments it is the "
+        "mean with its t interval. None before the first look.",
     )
     mean: Estimate | None = Field(
         None,
@@ -183,8 +180,8 @@ class Claim(Record):
     )
     running: float | None = Field(
         None,
-        description="The estimate from all blocks so far, including provisional ones. Its interval is not valid"
-        " at any time, in contrast to that of `difference`.",
+        description="The estimate from all blocks so far, including provisional ones. Its interval is not valid "
+        "at any time, in contrast to that of `difference`.",
     )
     fewest_blocks: int = Field(
         description="The number of blocks below which no verdict is possible, since the claim shares the error "
@@ -220,8 +217,8 @@ class Claim(Record):
     )
     parts: list[Claim] = added(
         [],
-        "The claims on the parts of a comparison: before and after a change of speed within trials,"
-        " or on both sides of a cliff.",
+        "The claims on the parts of a comparison: before and after a change of speed within trials, "
+        "or on both sides of a cliff.",
     )
 
     @property
@@ -251,12 +248,10 @@ class Comparison:
     """True if a look, which is an interim analysis planned before the first block, has decided the comparison."""
     so_far: float | None
     """The difference over all blocks so far; None before the first block. It has no interval, since pgtrial's intervals
-    are valid only at the planned interim analyses (looks).
-    """
+    are valid only at the planned interim analyses (looks)."""
     at_look: Estimate | None
     """The difference that the verdict shows, with the sequential interval of the interim analysis (look) that gave it;
-    None before the first look.
-    """
+    None before the first look."""
 
     @property
     def name(self) -> str:

@@ -28,8 +28,8 @@ class Facts(Record):
     deployment: int | None = added(
         None,
         "The arm may name several servers of one product, its deployments. The number of the "
-        "deployment that these facts describe, counted from 0, as in facts/ARM/NUMBER.json; None if"
-        " the arm has a single server.",
+        "deployment that these facts describe, counted from 0, as in facts/ARM/NUMBER.json; None if "
+        "the arm has a single server.",
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(

@@ -92,8 +92,7 @@ class PointKind:
     @property
     def rows_made(self) -> int:
         """Returns the number of rows of the table that this kind of load makes in place of pgbench's tables, and whose
-        size does not depend on a scale; 0 if the load makes no such table.
-        """
+        size does not depend on a scale; 0 if the load makes no such table."""
         return 0
 
     def most_engines(self, clients: int) -> int:
@@ -108,8 +107,7 @@ class PointKind:
     @property
     def details(self) -> str:
         """Returns the details of the load that end the load point's name, after workload and data. The text begins with
-        a comma, as in `, 8 clients, 500/s`.
-        """
+        a comma, as in `, 8 clients, 500/s`."""
         return ""
 
     def described(self, workload: str, data: str) -> str:

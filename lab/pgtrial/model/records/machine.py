@@ -1,6 +1,5 @@
 """Types for what pgtrial remembers about a machine from study to study: the certificate, which is the result of the
-machine's self-test, and the noise, which is the spread of the differences between blocks.
-"""
+machine's self-test, and the noise, which is the spread of the differences between blocks."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ class Planted(Record):
 
 class Selftest(Record):
     """The content of selftest.json: how the arms of a self-test differ. One arm is equal to the baseline, and others
-    are made slower by known shares.
-    """
+    are made slower by known shares."""
 
     format: int = 1
     same: str = Field(description="The name of the arm that is equal to the baseline.")
@@ -50,8 +48,7 @@ class Selftest(Record):
 
 class StudyRun(Record):
     """Consecutive blocks of a self-test that pgtrial evaluates as if they were a study of two arms, from its first
-    block to the interim analysis that decided it.
-    """
+    block to the interim analysis that decided it."""
 
     blocks: int
     seconds: float = Field(description="The wall time of the two arms in these blocks, in seconds.")
@@ -64,8 +61,8 @@ class Found(Record):
     planted: Planted
     difference: Estimate = Field(
         description="The difference over all blocks, with a 95% interval. The interval is exact for one "
-        "evaluation of all blocks; it is not the sequential interval of a study, which is evaluated"
-        " several times."
+        "evaluation of all blocks; it is not the sequential interval of a study, which is evaluated "
+        "several times."
     )
     studies: list[StudyRun]
     gap: Estimate | None = added(
@@ -165,8 +162,8 @@ class Conditions(Record):
     )
     fleet: str | None = Field(
         None,
-        description="The address of the fleet, the machines that made the load together; None if the machine of"
-        " pgtrial made it.",
+        description="The address of the fleet, the machines that made the load together; None if the machine of "
+        "pgtrial made it.",
     )
     load_points: list[str] = Field(
         description="The workload, data, clients, rate and protocol of each load point, sorted."

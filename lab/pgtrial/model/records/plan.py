@@ -63,20 +63,19 @@ class Interleaving(Record):
 
 class WarmUpShape(Record):
     """The speed of one arm from the start of its load on, as the preliminary block measured it. That block runs before
-    the first block, so that pgtrial can choose the lengths of trials.
-    """
+    the first block, so that pgtrial can choose the lengths of trials."""
 
     load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
     step_s: float = Field(description="The length in seconds of the period over which each speed is measured.")
     speeds: list[float] = Field(
         description="The speeds in consecutive periods from the start of the load on, in transactions per "
-        "second. For a load with a given rate, a speed is the inverse of the mean response time, in"
-        " 1 / s."
+        "second. For a load with a given rate, a speed is the inverse of the mean response time, in "
+        "1 / s."
     )
     rises_s: float | None = Field(
-        description="The time in seconds from the start of the load until the speed no longer rises; None if it"
-        " still rises at the end."
+        description="The time in seconds from the start of the load until the speed no longer rises; None if it "
+        "still rises at the end."
     )
 
 
@@ -140,13 +139,11 @@ class Extension(Record):
 @dataclass(frozen=True)
 class Drawn:
     """The values that the plan drew at random for the server of a trial. If a value is None, nothing was drawn, and the
-    study file decides.
-    """
+    study file decides."""
 
     place: int | None = None
     """The number, counted from 0, of the storage place or the kept copy that holds the trial's data, or of the server
-    (deployment) that the trial uses.
-    """
+    (deployment) that the trial uses."""
     layout: int | None = None
     """The number of the memory layout of the server's code, counted from 1."""
 
@@ -156,8 +153,7 @@ AS_IT_IS = Drawn()
 
 class Spending(Record):
     """How the statistical rule P9 distributes its error of 5%, the probability of a wrong verdict on equal arms, over
-    the interim analyses (looks) of a plan. The distribution is fixed before the first block.
-    """
+    the interim analyses (looks) of a plan. The distribution is fixed before the first block."""
 
     end: int = Field(
         description="The number of blocks in the plan when it was made. An extension does not change this number."
@@ -274,8 +270,8 @@ class Plan(Record):
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
         "How the planner's statistics of fresh copies of the data are made. `drawn`: by an ANALYZE "
-        "of its own for each trial. `same`: from one sample, the same in all arms. `once`: when the"
-        " template was loaded, as in all studies that are older than this key.",
+        "of its own for each trial. `same`: from one sample, the same in all arms. `once`: when the "
+        "template was loaded, as in all studies that are older than this key.",
     )
     deployments: int = added(
         1,
@@ -322,8 +318,7 @@ class Plan(Record):
     @property
     def is_final(self) -> bool:
         """True if the planned looks (interim analyses) spend the whole error of 5%. The study then cannot be extended
-        after its end, because further looks would have no error to spend.
-        """
+        after its end, because further looks would have no error to spend."""
         return self.spending is not None and not self.spending.kept
 
     @property
@@ -334,8 +329,7 @@ class Plan(Record):
     @property
     def looks_within(self) -> list[int]:
         """Returns the looks, as numbers of blocks after which an interim analysis is planned, that the planned blocks
-        reach. The list is empty if the blocks are too few for a verdict.
-        """
+        reach. The list is empty if the blocks are too few for a verdict."""
         return [look for look in self.looks if look <= self.max_blocks]
 
     @property

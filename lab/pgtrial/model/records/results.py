@@ -44,8 +44,8 @@ class Level(Record):
     tps_high: float | None
     tps_before: Spread | None = added(
         None,
-        "The tps before the speed changes within trials, if it does. `tps` is then None, because an"
-        " average across the change describes neither level.",
+        "The tps before the speed changes within trials, if it does. `tps` is then None, because an "
+        "average across the change describes neither level.",
     )
     tps_after: Spread | None = added(
         None, "The tps after the speed has changed within trials, if the trials then kept a level."
@@ -411,8 +411,7 @@ class QueryClaim(Record):
 
 class PlannedLook(Record):
     """A row of the report's table of looks. A look is an interim analysis: after this number of blocks, pgtrial decides
-    whether there is a verdict.
-    """
+    whether there is a verdict."""
 
     blocks: int = Field(
         description="The number of blocks after which the look takes place. If claims count pairs of "

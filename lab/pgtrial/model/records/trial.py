@@ -245,8 +245,8 @@ class Probe(Record):
     )
     slower: Amount = Field(
         description="The number of transactions that took longer than the promised response time, counted from "
-        "their scheduled start. It includes transactions that failed or still waited when the probe"
-        " ended."
+        "their scheduled start. It includes transactions that failed or still waited when the probe "
+        "ended."
     )
     failed: Count
     waiting: Count = Field(
@@ -254,8 +254,8 @@ class Probe(Record):
         "client had begun."
     )
     at_percentile_us: float | None = Field(
-        description="The response time in microseconds at the percentile for which the study sets a limit; None"
-        " if the transaction at this percentile has no response time."
+        description="The response time in microseconds at the percentile for which the study sets a limit; None "
+        "if the transaction at this percentile has no response time."
     )
     lag_p99_us: float | None = Field(
         description="The 99th percentile of the delay between the scheduled and the actual start, in microseconds."
@@ -492,8 +492,7 @@ class TimelineRow(Record):
 Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
 """The shape of a trial's timeline. `flat`: one level from start to end. `warm-up` and `slow-down`: a gradual rise or
 fall. `recovery` and `collapse`: a sudden rise or fall to another level. `cyclic`: levels that return. `no steady
-state`: any other changes.
-"""
+state`: any other changes."""
 
 
 class Segment(Record):

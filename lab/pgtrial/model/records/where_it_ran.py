@@ -1,6 +1,5 @@
 """Types for the machines on which the load and the servers of a study should run, and on which they ran. Clock offsets
-and round trips are in microseconds.
-"""
+and round trips are in microseconds."""
 
 from __future__ import annotations
 

@@ -24,8 +24,7 @@ _WARMUP_S = 3.0
 _LEAST_PROBE_S, _LONGEST_PROBE_S = 1.0, 10.0
 LONGER = 3
 """The factor by which a probe, which is one run at one rate, may be longer than planned. At a slow rate it needs the
-time to have enough transactions for the percentile that the study limits.
-"""
+time to have enough transactions for the percentile that the study limits."""
 
 _SETTLING_S, _SETTLING_LIMITS = 0.5, 10
 """How long each probe runs before its transactions count: at least `_SETTLING_S` seconds, and at least

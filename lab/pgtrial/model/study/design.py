@@ -147,8 +147,7 @@ class Design:
     def statistics(self) -> Literal["drawn", "same", "once"]:
         """How the planner's statistics of a copy of the data are made. `drawn`: by an ANALYZE of its own for each
         trial. `same`: from one sample, the same in all arms. `once`: when the data were loaded, also if no arm begins
-        its trials with a fresh copy. A plan may have changed `drawn` to `once`.
-        """
+        its trials with a fresh copy. A plan may have changed `drawn` to `once`."""
         return self.load.statistics if self.copying else "once"
 
     @cached_property
@@ -169,8 +168,7 @@ class Design:
     @property
     def arms_by_layouts(self) -> Counter[int]:
         """The number of arms that have the same number of memory layouts, by this number of layouts. These arms draw
-        their layouts from a common list.
-        """
+        their layouts from a common list."""
         return Counter(self.layouts.values())
 
     @cached_property
@@ -216,8 +214,7 @@ class Design:
     @property
     def families(self) -> int:
         """The number of families (groups of claims, such as those on speed or on failures) that share the error of 5%;
-        1 if each family has an error of 5% of its own.
-        """
+        1 if each family has an error of 5% of its own."""
         if self.verdict.error == "primary":
             return 1
         beside_the_primary = (
@@ -233,8 +230,7 @@ class Design:
     def claims(self) -> int:
         """The largest number of claims that share the error of one look (interim analysis): the primary claims, those
         on further metrics, or those on statements or queries. The more claims share the error, the more blocks are
-        needed before the first look can give a verdict.
-        """
+        needed before the first look can give a verdict."""
         primary, families = max(1, len(self.servers) - 1), self.families
         secondary = (len(self.metrics) - 1) * primary
         comparisons = primary if families > 1 else 1

@@ -127,8 +127,7 @@ def file_of(workload: str) -> str:
 
 def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
     """Yields a message for each contradiction in a load that is a job, and for each key for a job in a load that is not
-    a job. Each message is a part of a sentence, which the caller completes with its beginning.
-    """
+    a job. Each message is a part of a sentence, which the caller completes with its beginning."""
     if not any(map(is_job, workloads)):
         if section != JobSection():
             job = marks.short_key("load", "job")

@@ -41,13 +41,13 @@ class LoadKeys(Record):
         "`simple-update`, `select-only`, or your own scripts by their paths, relative to the study "
         "file and ending in `.sql`. sysbench: its tests, such as `oltp_read_write`, or a Lua script "
         "ending in `.lua`. Others: [`order-entry`](order-entry.md); [packs](packs.md) as "
-        "`pack:queue`, `pack:kv/A` or the path of a folder. Only alone in the list: "
-        "[`app-tasks`](tasks.md); `replay:DIRECTORY`, a [capture](replay.md); `suite:NAME` or "
-        "`suite:FOLDER`, a [suite of queries](suites.md); `job:FILE.sql`, a [job](jobs.md). Several "
-        "workloads are measured one by one. Scripts with weights run together as one load: "
-        '`["a.sql", "b.sql=3"]`. A script of your own finds the tables that `data` or `setup_sql` '
-        "makes; pgbench's tables and the variable `:scale` exist only if the script names one of "
-        "these tables or `scale` is set.",
+        "`pack:queue`, `pack:kv/A` or the path of a folder. The following must be the only workload "
+        "of a study: [`app-tasks`](tasks.md); `replay:DIRECTORY`, a [capture](replay.md), which is "
+        "a recording of sessions; `suite:NAME` or `suite:FOLDER`, a [suite of queries](suites.md); "
+        "`job:FILE.sql`, a [job](jobs.md). Several workloads are measured one by one. Scripts with "
+        'weights run together as one load: `["a.sql", "b.sql=3"]`. A script of your own finds the '
+        "tables that `data` or `setup_sql` makes; pgbench's tables and the variable `:scale` exist "
+        "only if the script names one of these tables or `scale` is set.",
     )
     query: str | None = Field(
         None,
@@ -66,7 +66,9 @@ class LoadKeys(Record):
         "that is dumped.",
     )
     data_files: DataFiles | None = Field(
-        None, description="pgtrial writes this key into the study directory: checksum and size of `data`."
+        None,
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "checksum and the size of `data`.",
     )
     scale: Annotated[list[Scale], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [10],
@@ -93,10 +95,10 @@ class LoadKeys(Record):
     )
     capacity: Capacity | None = Field(
         None,
-        description="The promise on the response time for which pgtrial looks for the highest rate "
-        '([how](capacity.md)): `{ p99 = "20ms", failures = "0.1%" }`. `at_most` in it limits the '
-        "rates that are tried, in transactions per second. `duration` is then the length of one "
-        "probe, a run at one rate.",
+        description="With this key, pgtrial looks for the [highest rate](capacity.md) at which the load keeps "
+        "the promise that you write here, a limit for the response time and for failures: `{ p99 = "
+        '"20ms", failures = "0.1%" }`. `at_most` in it limits the rates that are tried, in '
+        "transactions per second. `duration` is then the length of one probe, a run at one rate.",
     )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")

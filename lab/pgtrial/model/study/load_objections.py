@@ -32,8 +32,8 @@ def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
         )
     if load.latency_limit is not None and load.rate:
         yield (
-            f"{marks.short_key('load', 'latency_limit')} at a rate would skip the latest transactions and flatter the "
-            "response time; leave out the limit or the rate"
+            f"{marks.short_key('load', 'latency_limit')} at a rate would skip the transactions that are "
+            "already late and flatter the response time; leave out the limit or the rate"
         )
     if not kind_of(load).takes_decimal_scales and (
         decimal := [scale for scale in load.scale if not isinstance(scale, int)]

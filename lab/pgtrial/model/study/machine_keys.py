@@ -36,8 +36,8 @@ _FACTS = {
     "kernel.numa_balancing": "memory.numa_balancing",
     "kernel.randomize_va_space": "os.address_randomisation",
 }
-"""The fact that shows the value of a kernel parameter, by the parameter's name. Any other parameter shows in a fact
-that has the parameter's name."""
+"""For each kernel parameter in this table, the name of the fact that shows its value. The value of any other parameter
+is shown by a fact with the parameter's own name."""
 
 
 def differing(values: dict[str, str], base: dict[str, str]) -> list[str]:
@@ -146,7 +146,8 @@ class MachineKeys(Record):
 
     @property
     def of_the_kernel(self) -> list[str]:
-        """Returns the names of the keys that are set and change a state of the whole machine's kernel."""
+        """Returns the names of those keys that the study sets and that change a state of the kernel, which is the same
+        for the whole machine."""
         kinds = (KernelFile, KernelParameters)
         named = [name for name, key in keys_of(MachineKeys).items() if isinstance(key.effect, kinds)]
         return [name for name in named if getattr(self, name) not in (None, {})]

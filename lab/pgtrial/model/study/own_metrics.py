@@ -64,8 +64,9 @@ class Printed(Record):
 
 
 class JobRead(Printed):
-    """A number that the program of a job prints, such as [a harness of your own](own-harness.md). The number is a
-    metric called NAME. The verdict is about the first of these metrics, unless `[verdict] metrics` says otherwise."""
+    """A number that the program of a job prints, for example the result of [a harness of your own](own-harness.md). The
+    number is a metric called NAME. The verdict is about the first of these metrics, unless `[verdict] metrics` says
+    otherwise."""
 
     better: Literal["more", "less"] = Field(
         "more", description="Whether larger numbers (`more`) or smaller ones (`less`) are better."

@@ -39,8 +39,9 @@ def known_command(command: str) -> str:
         raise ValueError('the command is empty; write a program and its arguments, such as "node bench.js"')
     if _SECRET.search(command) or without_tokens(command) != command:
         raise ValueError(
-            "a command is stored with the results, and this one has a password or token; leave it out: the program "
-            "finds its server, with the password, by PGHOST, PGUSER, PGPASSWORD and the like"
+            "a command is stored with the results, and this one has a password or token; leave the "
+            "password or token out: the program finds its server, with the password, by PGHOST, PGUSER, "
+            "PGPASSWORD and the like"
         )
     return command
 
@@ -74,6 +75,6 @@ class ClientKeys(Record):
     )
     command_files: Annotated[dict[str, str] | None, Key(shows=("client.files",), follows=("client.program",))] = Field(
         None,
-        description="pgtrial writes this key into the study directory: the files that the command names, with "
-        "their SHA-256.",
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "files that the command names, with their SHA-256.",
     )

@@ -33,7 +33,7 @@ MOST_STATEMENTS = 16
 12 blocks."""
 
 _PATIENCE = 4
-"""A replay fails after this many times the recorded time, and `_PATIENCE_S` seconds more."""
+"""A replay fails if it takes longer than this many times the recorded time plus `_PATIENCE_S` seconds."""
 _PATIENCE_S = 600.0
 
 
@@ -93,7 +93,9 @@ class ReplaySection(Record):
         "It costs CPU time of the client.",
     )
     files: ReplayFiles | None = Field(
-        None, description="pgtrial writes this key into the study directory: the checksums of the capture and the dump."
+        None,
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "checksums of the capture and the dump.",
     )
 
     @property

@@ -59,8 +59,9 @@ class Given(Server):
 
     @property
     def conninfo(self) -> str:
-        """Returns the connection string of the server in the form that libpq accepts; with several deployments, of the
-        first one. Parameters that are not in it come from environment variables."""
+        """Returns the connection string of the server in the form that libpq accepts. If the arm names several servers
+        (deployments), it is the connection string of the first one. Parameters that are not in it come from environment
+        variables."""
         return conninfo_of(self.dsn[0])
 
     @property

@@ -130,7 +130,8 @@ class ServerKeys(Record):
     )
     data_files: DataFiles | None = Field(
         None,
-        description="pgtrial writes this key into the study directory: checksum and size of `data`.",
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "checksum and the size of `data`.",
     )
     address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,

@@ -32,7 +32,9 @@ class StudySection(Record):
         "the name of the file.",
     )
     profile: str | None = Field(
-        None, description="pgtrial writes this key into the study directory: the profile that `--profile` has chosen."
+        None,
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "profile that `--profile` has chosen.",
     )
     seed: int | None = Field(
         None,
@@ -75,13 +77,16 @@ class VerdictSection(Record):
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="The time in seconds for all blocks. The default of `selftest` is 10 minutes. If trials take "
-        "longer than planned, the study ends at the last look that it reaches within a quarter more than the budget. "
-        "To reach its first look, before which there is no verdict, it may exceed the budget by a quarter or by "
-        "three minutes, whichever is longer.",
+        description="The time in seconds for all blocks. The default of `selftest` is 10 minutes. If trials "
+        "take longer than planned, the study ends at the last look (planned interim analysis) that "
+        "it reaches within a quarter more than the budget. To reach its first look, before which "
+        "there is no verdict, it may exceed the budget by a quarter or by three minutes, whichever "
+        "is longer.",
     )
     stop_early: bool = Field(
-        True, description="True to end the study at the look at which all primary claims are decided."
+        True,
+        description="True to end the study at the first look (planned interim analysis) at which all primary "
+        "claims are decided.",
     )
     drop_decided: bool = Field(
         False,
@@ -96,12 +101,15 @@ class VerdictSection(Record):
     studies: int | None = Field(
         None,
         ge=1,
-        description="The number of studies that share the error of 5%, this one included. Default: 1.",
+        description="The number of studies, this one included, that together may give a wrong verdict with a "
+        "probability of 5%. Each then has an equal part of this error and needs more blocks. "
+        "Default: 1.",
     )
     final: bool = Field(
         False,
         description="True if the study cannot [go on](method.md#going-on) with more blocks after its plan. Its "
-        "looks then spend the whole error of 5%. `gate`, `bisect` and `selftest` set it.",
+        "looks (planned interim analyses) then spend the whole error of 5%. `gate`, `bisect` and "
+        "`selftest` set it.",
     )
     one_sided: bool = Field(
         False,

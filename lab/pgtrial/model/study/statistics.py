@@ -1,4 +1,4 @@
-"""The key `statistics` of `[load]`, which says how the planner's statistics of a copy of the data come about. Checks
+"""The key `statistics` of `[load]`, which says how the planner's statistics of a copy of the data are made. Checks
 whether the arms can all have the same statistics."""
 
 from __future__ import annotations

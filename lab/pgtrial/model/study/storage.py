@@ -57,7 +57,8 @@ class Volume(Record):
         return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
 
     def at(self, place: int | None) -> Self:
-        """Returns the same volume at one of the places in its list; unchanged if `place` is None."""
+        """Returns the same volume on one of the devices or directories that its list names. `place` is the index in the
+        list; if it is None, the volume is returned unchanged."""
         return self if place is None else self.model_copy(update={"on": [self.on[place]]})
 
     @model_validator(mode="after")
@@ -90,8 +91,8 @@ class Storage(Volume):
     wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
 
     def at(self, place: int | None) -> Self:
-        """Returns the same storage at one of the places in its list. If the WAL volume has a list too, it goes to the
-        place with the same number in its own list."""
+        """Returns the same storage on one of the devices or directories that its list names; `place` is the index in
+        the list. If the WAL volume has a list too, the entry with the same index is used."""
         placed = super().at(place)
         wal = self.wal
         return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(place)})

@@ -45,8 +45,7 @@ NOT_FOR_SUITES = {
 """The keys of `[load]` that do not apply to a suite, each with the reason."""
 
 _SMALLEST, _LARGEST = 0.01, 100
-"""The largest scale of data that the load engine makes. `_SMALLEST` is the smallest scale, and all scales are multiples
-of it."""
+"""The smallest and the largest scale of data that the load engine makes. All scales are multiples of `_SMALLEST`."""
 
 MOST_QUERIES = 500
 
@@ -83,7 +82,8 @@ class SuiteSection(Record):
         None,
         ge=1,
         le=MOST_QUERIES,
-        description="pgtrial writes this key into the study directory: the number of queries.",
+        description="pgtrial writes this key into the study file that it stores in the study directory: the "
+        "number of queries.",
     )
 
     @property
@@ -117,7 +117,7 @@ class SuiteSection(Record):
 class Suite(Record):
     """The content of suite.toml."""
 
-    description: str = Field("", description="What the queries ask, in one sentence.")
+    description: str = Field("", description="A description of what the queries ask, in one sentence.")
     data: str | None = Field(
         None,
         description="The name of the data set that the load engine makes for the suite; None if the user brings the "

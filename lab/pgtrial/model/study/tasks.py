@@ -121,16 +121,17 @@ class TasksSection(Record):
 
     @property
     def expected_s(self) -> float:
-        """Returns a rough estimate of the time that all tasks take, in seconds: the work divided among two CPUs, but no
-        longer than tasks wait for a connection."""
+        """Returns a rough estimate of the time that all tasks take, in seconds. It is the time of their statements
+        divided by two CPUs, or the time until the last task has arrived if that is longer. It is never more than this
+        arrival plus the time that a task waits for a connection."""
         task_s = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
         work = self.apps * self.tasks * task_s / _CPUS
         return min(max(work, self.arriving_s), self.arriving_s + self.pool_timeout)
 
     @property
     def longest_s(self) -> float:
-        """Returns a time in seconds that no run exceeds as long as it makes progress. When its waiting time is over,
-        each task has a connection or has failed."""
+        """Returns a time in seconds that no run exceeds as long as it makes progress. The time that a task waits for a
+        connection is limited: after it, the task has a connection or has failed."""
         return 2 * self.arriving_s + self.pool_timeout + _LONGEST_SERVICE_S
 
     def arguments(self) -> list[str]:

@@ -46,7 +46,8 @@ class Transactions(LoadKind):
         ]
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:
-        """Returns the promise that the highest rate has to keep; None if the study does not search for such a rate."""
+        """Returns the promise, which is a limit for the response time and for failures that the highest rate has to
+        keep; None if the study does not search for such a rate."""
         return None
 
     def may_do_without_tables(self, study: Asked) -> bool:
