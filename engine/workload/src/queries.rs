@@ -1,9 +1,10 @@
-//! The counts of statements.
+//! Counts statements by their outcome.
 
 use serde::Serialize;
 use wire::QueryKind;
 
-/// The counts of those statements that are counted one by one (those of [`wire::Rows::Counted`]), by their outcome.
+/// The numbers of statements by outcome. Only statements that are counted one by one are included (those of
+/// [`wire::Rows::Counted`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Queries {
     pub reads: u64,
@@ -11,12 +12,12 @@ pub struct Queries {
     pub others: u64,
     /// The number of statements that failed.
     pub errors: u64,
-    /// The number of connections made again after the first.
+    /// The number of times that a client has connected again after its first connection.
     pub reconnects: u64,
 }
 
 impl Queries {
-    /// Counts what the server has done.
+    /// Counts a statement by what the server has done for it.
     #[inline]
     pub fn add(&mut self, kind: QueryKind) {
         match kind {
@@ -27,12 +28,12 @@ impl Queries {
         }
     }
 
-    /// Returns the number of statements that the server has executed.
+    /// Returns the number of statements that the server has executed without an error.
     pub fn total(&self) -> u64 {
         self.reads + self.writes + self.others
     }
 
-    /// Adds the counts of other statements.
+    /// Adds the counts in `other`.
     pub fn merge(&mut self, other: &Queries) {
         self.reads += other.reads;
         self.writes += other.writes;

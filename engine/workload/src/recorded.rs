@@ -1,53 +1,55 @@
-//! Recorded statements: the time at which each must be sent, how it is sent, and its outcome when it was recorded.
+//! Recorded statements: when and how each is sent, and how it ended when it was recorded.
 
 pub use capture::format::{Micros, SqlState, StatementFailure};
 
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
-/// A recorded time for which a client waits before its next action.
+/// A time in the recording for which a client waits before its next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduled {
-    /// The recorded time, from the beginning of the replay.
+    /// The time since the beginning of the replay.
     pub at: Micros,
-    /// The statement that starts then; `None`: the session begins then.
+    /// The statement that is sent at this time; `None` if the session connects at this time.
     pub statement: Option<Expected>,
 }
 
-/// The recorded outcome of a statement, with which the replay's is compared, and the account that counts it.
+/// How a statement ended when it was recorded. The end in the replay is compared with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// The account of the replay that counts the statement.
+    /// The number of the account (the set of counters) that counts the statement.
     pub account: usize,
-    /// The failure, if the statement failed.
+    /// The recorded failure; `None` if the statement succeeded.
     pub failure: Option<StatementFailure>,
-    /// The time after which the statement was cancelled, if it was.
+    /// The time after which the statement was cancelled; `None` if it was not cancelled.
     pub cancelled_after: Option<Micros>,
-    /// The number of rows that the statement returned or changed, if that was recorded.
+    /// The number of rows that the statement returned or changed, if it was recorded.
     pub rows: Option<u64>,
-    /// True if the statement ends a transaction block: COMMIT, ROLLBACK and the like.
+    /// True if the statement ends a transaction block, such as COMMIT or ROLLBACK.
     pub ends_block: bool,
-    /// True if the statement drops the prepared statements of its session: DISCARD ALL and DEALLOCATE ALL.
+    /// True if the statement drops the prepared statements of its session, such as DISCARD ALL or DEALLOCATE ALL.
     pub discards: bool,
 }
 
-/// A statement as its client sent it.
+/// A statement in the form in which the recorded client sent it.
 #[derive(Debug, Clone, Copy)]
 pub enum Recorded<'a> {
-    /// A text is sent as a simple query.
+    /// A text that is sent as a simple query (Query).
     Query(&'a [u8]),
-    /// A text without parameters is sent as the unnamed statement.
+    /// A text without parameters that is sent as an unnamed statement (Parse, Bind, Execute).
     Unnamed(&'a [u8]),
-    /// A statement is sent with its values as parameters, [`Value::Unset`] for NULL.
+    /// A statement whose values are sent as parameters. [`Value::Unset`] stands for NULL.
     Values { statement: &'a Statement, mode: QueryMode, values: &'a [Value] },
 }
 
 const QUERY_CANCELED: &str = "57014";
 
 impl Expected {
-    /// Returns true if an error with this SQLSTATE is the recorded one.
+    /// True if an error with this SQLSTATE is the recorded failure. False for other errors, and if the statement
+    /// succeeded when it was recorded.
     pub fn is_failure(&self, sqlstate: &str) -> bool {
-        // Whichever way it was cancelled, the replay sends a cancel request.
+        // A replay cancels statements by a cancel request, also if they were ended in another way when they were
+        // recorded.
         if self.cancelled_after.is_some() && sqlstate == QUERY_CANCELED {
             return true;
         }

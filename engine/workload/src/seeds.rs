@@ -1,16 +1,18 @@
-//! The seeds of a run, derived from one in pgbench's order.
+//! Derives the random generators of a run from one seed, in the same order as pgbench.
 
 use ground::random::Random;
 use ground::shard::ClientShare;
 
-/// The generators of an engine: those that its clients and threads would have in one whole run.
+/// The generators of one engine. Its clients and threads have the same generators as they would have if one engine made
+/// the whole run.
 #[derive(Debug, Clone)]
 pub struct Seeds {
-    /// The generators of each client's values.
+    /// The generators from which the clients draw values.
     pub clients: Vec<Random>,
-    /// The seed of hash functions that are given none.
+    /// The seed of hash functions that are called without a seed.
     pub hashes: u64,
-    /// The generators of the arrival times of each application's tasks. All engines draw the same arrivals from them.
+    /// The generators for the arrival times of tasks, one for each application. They are the same in all engines, so
+    /// that all engines draw the same arrivals.
     pub arrivals: Vec<Random>,
     pub threads: Vec<ThreadSeeds>,
 }
@@ -22,15 +24,17 @@ pub struct ThreadSeeds {
     pub choose: Random,
     /// The generator of the times between scheduled starts.
     pub throttle: Random,
-    /// The generator that chooses which transactions are logged.
+    /// The generator that chooses the transactions for the transaction log.
     pub sample: Random,
 }
 
 impl Seeds {
-    /// Derives all generators of the whole run from one seed in pgbench's order, and keeps the engine's own: the
-    /// clients, the default seed of hash functions, the applications' arrivals, then for each thread the choice of
-    /// scripts, throttling and sampling. If a seed is given in `hashes`, none is drawn for the hash functions. The
-    /// generators of threads are assigned to the engines round-robin, so that engines may have different numbers of
+    /// Derives all generators of the whole run from one seed, and returns the generators of this engine. The order is
+    /// that of pgbench: the clients, the seed of hash functions, the arrivals of the applications' tasks, and then for
+    /// each thread the choice of scripts, throttling and sampling. If `hashes` is given, no seed of hash functions is
+    /// drawn.
+    ///
+    /// The generators of threads are assigned to the engines in turn, so that engines may have different numbers of
     /// threads.
     pub fn derive(seed: u64, part: &ClientShare, apps: usize, jobs: usize, hashes: Option<u64>) -> Self {
         let mut base = Random::seeded(seed);

@@ -1,7 +1,7 @@
 //! Passes each statement that the clients of a load send to a function.
 //!
 //! A workload is wrapped for this only if its statements are needed, for example to explain them. Other runs do not use
-//! this module, so it costs them nothing.
+//! this module and pay no price for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,19 @@ use wire::ResultSet;
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
-/// One execution of a statement, as a client sends it.
+/// An execution of a statement, as a client sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentStatement {
-    /// The statement as the server parses it, with `$1` where a parameter stands.
+    /// The statement as the server parses it, with `$1` and so on for its parameters.
     pub sql: String,
-    /// The values of its parameters as text. `None`: the value is NULL, or not known.
+    /// The values of the parameters as text. `None` stands for NULL, or for a value that is not known.
     pub values: Vec<Option<String>>,
-    /// The whole text with its values, as it is sent in simple mode; `None` in the other modes, and if a value is not
-    /// known.
+    /// The text with its values, as it is sent in simple mode. `None` in the other modes, and if a value is not known.
     pub whole: Option<String>,
 }
 
 impl SentStatement {
-    /// Returns one execution of a statement with these values; `None` if its text is not UTF-8.
+    /// Returns the execution of a statement with these values; `None` if the statement's text is not UTF-8.
     pub fn of(statement: &Statement, values: &[Value], mode: QueryMode) -> Option<Self> {
         let sql = statement.text()?.to_owned();
         let of_parameters: Vec<_> = statement.slots().map(|slot| text(&values[slot])).collect();
@@ -38,18 +37,18 @@ impl SentStatement {
     }
 }
 
-/// Returns the text of a value; `None` for one that is not known.
+/// Returns a value as text; `None` if the value is not known.
 fn text(value: &Value) -> Option<String> {
     let mut written = Vec::new();
     value.write_text(&mut written);
     (*value != Value::Unset).then(|| ground::text::of(&written))
 }
 
-/// The function that is called with each statement before it is sent, by all threads of a load.
+/// A function that receives each statement before it is sent. All threads of a load call it.
 pub type Listener = Arc<dyn Fn(SentStatement) + Send + Sync>;
 
-/// Returns a workload that behaves like the given one in this mode, and calls `listener` with each statement before it
-/// is sent.
+/// Returns a workload that behaves like the given one, and that calls `listener` with each statement before it is sent.
+/// `mode` is the query mode of the run.
 pub fn told<A: Actions>(workload: Arc<dyn Workload<A>>, mode: QueryMode, listener: Listener) -> Arc<dyn Workload<A>> {
     Arc::new(ToldWorkload { workload, mode, listener })
 }
@@ -130,7 +129,7 @@ mod tests {
     use crate::program::{Management, StagedActions, StagedRequest};
     use wire::Rows;
 
-    /// A client that sends a text and rolls it back.
+    /// A client that sends a text and then rolls back.
     struct Asking(usize);
 
     impl Program<StagedActions> for Asking {

@@ -1,19 +1,19 @@
-//! Options that a test declares, and the values that were chosen: what a front end reads for programs.
+//! The options that a test or a Lua script declares, and the values that the user has chosen for them.
 
 use std::collections::BTreeMap;
 
-/// An option that a test declares.
+/// An option that a test or a script declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptionSpec {
-    /// The option's name, as the test's help prints it. Dashes and underscores are the same.
+    /// The name of the option in the test's help. Dashes and underscores in it mean the same.
     pub name: String,
     pub description: String,
-    /// The default value, which also determines the type of values that can be chosen.
+    /// The default value. Its type is also the type of the values that the user can give.
     pub default: OptionValue,
 }
 
 impl OptionSpec {
-    /// Makes an option that a test declares.
+    /// Makes a declaration of an option.
     pub fn new(name: &str, description: &str, default: OptionValue) -> Self {
         Self { name: name.to_owned(), description: description.to_owned(), default }
     }
@@ -25,37 +25,38 @@ pub enum OptionValue {
     Bool(bool),
     Int(i64),
     Double(f64),
-    /// A size in bytes as it was written, such as `64K`; it may be wrong ([`ground::c_numbers::size`]).
+    /// A size in bytes as the user wrote it, such as `64K`. It is not checked yet ([`ground::c_numbers::size`]).
     Size(String),
-    /// A text; `None` if the option has no default and no value was chosen.
+    /// A text; `None` if the user has given no value and the option has no default.
     Text(Option<String>),
     List(Vec<String>),
 }
 
-/// All options of a run, general ones and the test's, by their names with underscores.
+/// The values of all options of a run, both the general ones and those of the test. The keys are the options' names
+/// with underscores.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     values: BTreeMap<String, OptionValue>,
 }
 
 impl Settings {
-    /// Sets the value of an option, and replaces a former value.
+    /// Sets the value of an option. An earlier value is replaced.
     pub fn set(&mut self, name: &str, value: OptionValue) {
         self.values.insert(name.replace('-', "_"), value);
     }
 
-    /// Returns an option's value, if there is such an option.
+    /// Returns the value of an option; `None` if there is no such option.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.values.get(name)
     }
 
-    /// Returns the options in the order of their names.
+    /// Returns all options, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OptionValue)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns the value of an option as a whole number: 0 if there is no number of this name; the digits behind the
-    /// point of a double are cut.
+    /// Returns the value of an option as a whole number, without the digits behind the decimal point. Returns 0 if no
+    /// option of this name has a number.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number,
@@ -64,7 +65,7 @@ impl Settings {
         }
     }
 
-    /// Returns the value of an option as a double; 0 if there is no number of this name.
+    /// Returns the value of an option as a double. Returns 0 if no option of this name has a number.
     pub fn double(&self, name: &str) -> f64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number as f64,
@@ -73,12 +74,12 @@ impl Settings {
         }
     }
 
-    /// Returns true if a switch is on.
+    /// True if the option is on. False if it is off, or if there is no switch of this name.
     pub fn is_on(&self, name: &str) -> bool {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// Returns the text of an option, if there is a text option of this name. The text of a size is returned as the
+    /// Returns the text of an option. Returns `None` if no option of this name has a text. A size is returned as the
     /// user wrote it.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {

@@ -1,4 +1,4 @@
-//! A client of order entry: a terminal that enters one transaction after another.
+//! A client of order entry: a terminal at which one transaction after another is entered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,23 +23,23 @@ impl Workload for Arc<OrderEntry> {
     }
 }
 
-/// A client of a run.
+/// A client of an order-entry run.
 pub struct OrderEntryClient {
     load: Arc<OrderEntry>,
     terminal: Terminal,
     transactions: [Box<dyn ClientTransaction>; 5],
-    /// The index of the transaction that is under way.
+    /// The index of the current transaction among the five.
     current: usize,
-    /// The kind of the last transaction, and of the one before it, if there was one.
+    /// The kind of the current transaction. `before` is the kind of the previous transaction, if there was one.
     kind: TransactionKind,
     before: Option<TransactionKind>,
     values: Values,
-    /// The statement that was sent last.
+    /// The number of the statement that was sent last.
     sent: usize,
 }
 
 impl OrderEntryClient {
-    /// Makes the client with number `client` among all clients of the run.
+    /// Makes a client. `client` is its number among all clients of the run, on all engines.
     pub fn new(load: Arc<OrderEntry>, client: usize, random: Random) -> Self {
         let terminal = Terminal::new(client, load.clients, load.warehouses, load.constants, random);
         Self {

@@ -1,4 +1,4 @@
-//! The load of a run, which all clients share.
+//! The settings and statements of an order-entry run, which all clients share.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use super::statements;
 use crate::program::{CommandInfo, ScriptInfo};
 use wire::statement::{QueryMode, Statement};
 
-/// The way in which transactions are sent.
+/// How the clients send transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TransactionStyle {
-    /// Each statement is sent by itself.
+    /// Each statement by itself.
     #[default]
     Statements,
-    /// The transaction is sent as the call of a stored procedure.
+    /// As a call of a stored procedure.
     Procedures,
 }
 
-/// The load of a run on tables of a given number of warehouses.
+/// An order-entry run on tables with a given number of warehouses.
 pub struct OrderEntry {
     pub warehouses: i64,
-    /// The number of clients of the whole run.
+    /// The number of clients of the whole run, on all engines.
     pub clients: usize,
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub constants: Constants,
-    /// The statements by their numbers.
+    /// The statements. The index is the number of a [`StatementNumber`].
     pub statements: Vec<Statement>,
     pub scripts: Vec<ScriptInfo>,
 }
 
 impl OrderEntry {
-    /// Makes the load for this number of clients on tables that were filled from `seed_of_load`; all engines of a run
-    /// have the same `seed`.
+    /// Makes the load for `clients` clients. `seed_of_load` is the seed with which the tables were filled, and `seed`
+    /// is the seed of the run, which must be the same on all engines.
     pub fn new(
         warehouses: u32,
         clients: usize,

@@ -1,10 +1,10 @@
-//! The choice of the next transaction, and the times for which a terminal waits around it.
+//! Chooses the kind of the next transaction, and the times for which a terminal waits before and after it.
 
 use std::time::Duration;
 
 use ground::random::Random;
 
-/// A kind of transaction, in the order of reports and events.
+/// A kind of transaction. The variants have the order of reports and events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionKind {
     NewOrder,
@@ -12,11 +12,13 @@ pub enum TransactionKind {
     OrderStatus,
     Delivery,
     StockLevel,
-    /// A new-order transaction that is rolled back, as the specification asks for 1% of them. It is counted separately.
+    /// A new-order transaction that is rolled back, as the specification requires for 1% of them. It is counted
+    /// separately.
     RolledBack,
 }
 
-/// The name of each kind, and its mean keying and think times of clause 5.2.5.7, seconds.
+/// The kinds with their names, their keying times and their mean think times, both in seconds (clause 5.2.5.7 of
+/// TPC-C).
 const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
     (TransactionKind::NewOrder, "new-order", 18, 12.0),
     (TransactionKind::Payment, "payment", 3, 12.0),
@@ -26,15 +28,15 @@ const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
     (TransactionKind::RolledBack, "new-order, rolled back", 18, 12.0),
 ];
 
-/// The greatest think time as a multiple of the mean.
+/// The greatest think time, as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// The greatest number of new-order transactions a minute of a warehouse with keying and think times: it has ten
-/// terminals, each with 45% of its transactions.
+/// The greatest number of new-order transactions a minute for each warehouse, if terminals observe keying and think
+/// times. A warehouse has ten terminals, and 45% of the transactions of each are new-orders.
 pub const MOST_NEW_ORDERS_PER_WAREHOUSE: f64 = 12.86;
 
 impl TransactionKind {
-    /// Returns all kinds in their order.
+    /// Returns all kinds in the order of reports.
     pub fn all() -> [Self; KINDS.len()] {
         KINDS.map(|(kind, ..)| kind)
     }
@@ -43,12 +45,13 @@ impl TransactionKind {
         KINDS[self as usize].1
     }
 
-    /// Returns how long a terminal types before the transaction.
+    /// Returns the keying time: how long a terminal waits before a transaction of this kind.
     pub fn keying(self) -> Duration {
         Duration::from_secs(KINDS[self as usize].2)
     }
 
-    /// Draws how long a terminal thinks after the transaction: from a negative exponential distribution, cut off.
+    /// Draws the think time: how long a terminal waits after a transaction of this kind. Think times have an
+    /// exponential distribution, cut off at [`LONGEST_THINK`].
     pub fn think(self, random: &mut Random) -> Duration {
         let mean = KINDS[self as usize].3;
         let drawn = -(1.0 - random.unit()).ln();
@@ -56,32 +59,34 @@ impl TransactionKind {
     }
 }
 
-/// The shares of the five transactions, as weights.
+/// The shares of the five transactions in the load, as weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionMix {
     weights: [u32; 5],
 }
 
 impl Default for TransactionMix {
-    /// Returns the mix of the specification (clause 5.2.3): each kind except new-order has its minimal share, and
-    /// new-order has the rest.
+    /// Returns the mix of the specification (clause 5.2.3): payment, order-status, delivery and stock-level have their
+    /// minimum shares, and new-order has the rest.
     fn default() -> Self {
         Self { weights: [45, 43, 4, 4, 4] }
     }
 }
 
 impl TransactionMix {
-    /// Makes a mix of these weights: new-order, payment, order-status, delivery, stock-level. `None` if all are zero.
+    /// Makes a mix of the weights for new-order, payment, order-status, delivery and stock-level. Returns `None` if all
+    /// are zero.
     pub fn new(weights: [u32; 5]) -> Option<Self> {
         weights.iter().any(|weight| *weight > 0).then_some(Self { weights })
     }
 
-    /// Returns the weight of a kind; new-orders that are rolled back have none of their own.
+    /// Returns the weight of a kind. New-orders that are rolled back have the weight 0, because they are a part of the
+    /// new-orders.
     pub fn weight(&self, kind: TransactionKind) -> u64 {
         self.weights.get(kind as usize).copied().unwrap_or(0).into()
     }
 
-    /// Draws the place of a transaction among the five.
+    /// Draws the index of a transaction among the five.
     pub fn choose(&self, random: &mut Random) -> usize {
         let total: u64 = self.weights.iter().copied().map(u64::from).sum();
         let mut left = random.range(0, total as i64 - 1);
@@ -120,7 +125,7 @@ mod tests {
         let mut random = Random::seeded(5);
         let times: Vec<_> = (0..DRAWS).map(|_| TransactionKind::NewOrder.think(&mut random).as_secs_f64()).collect();
         let mean = times.iter().sum::<f64>() / DRAWS as f64;
-        // The deviation of an exponential distribution is its mean.
+        // The standard deviation of an exponential distribution equals its mean.
         assert!((mean - 12.0).abs() < 5.0 * 12.0 / (DRAWS as f64).sqrt(), "{mean}");
         assert!(times.iter().all(|time| (0.0..=120.0).contains(time)));
         assert!(times.iter().any(|time| *time > 60.0));

@@ -1,7 +1,7 @@
-//! Order entry: the five transactions of the TPC-C specification, revision 5.11, as a native program. Its results are
-//! not TPC-C results, which need more than a load.
+//! Order entry: the five transactions of the TPC-C specification, revision 5.11, as a native program. Results of this
+//! load are not TPC-C results, because those require more than a load.
 //!
-//! Sizes, names and random numbers are also what the tables are filled with.
+//! The sizes, names and random numbers in this module are also used to fill the tables (crate `tables`).
 
 mod client;
 mod load;

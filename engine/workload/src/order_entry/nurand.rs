@@ -1,20 +1,21 @@
-//! The non-uniform random numbers of clause 2.1.6, and their constants: one set for loading, another for each run.
+//! The non-uniform random numbers of TPC-C's clause 2.1.6 (NURand) and their constants C. One set of constants is used
+//! for filling the tables, and another set for each run.
 
 use super::names::LAST_NAMES;
 use super::sizes::{CUSTOMERS, ITEMS};
 use ground::random::Random;
 
-/// The range of the number that is mixed in, for each use.
+/// The numbers A of NURand, one for each use: they bound the number that is combined with the uniform one.
 const LAST_NAME_MASK: i64 = 255;
 const CUSTOMER_MASK: i64 = 1023;
 const ITEM_MASK: i64 = 8191;
 
-/// The allowed distances between the constant for last names with which tables were loaded and the one of a run: from
-/// 65 to 119, except 96 and 112 (clause 2.1.6.1).
+/// The allowed differences between the constant for last names with which the tables were filled and the constant of a
+/// run: from 65 to 119, except 96 and 112 (clause 2.1.6.1).
 const APART: std::ops::RangeInclusive<i64> = 65..=119;
 const NOT_APART: [i64; 2] = [96, 112];
 
-/// The constants C of a run.
+/// The constants C of NURand for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     last_name: i64,
@@ -22,18 +23,19 @@ pub struct Constants {
     item: i64,
 }
 
-/// Returns the constant of last names with which tables are filled from this seed.
+/// Returns the constant for last names with which tables are filled if their seed is `seed_of_load`.
 pub fn last_name_constant(seed_of_load: u64) -> i64 {
     Random::seeded(seed_of_load).range(0, LAST_NAME_MASK)
 }
 
-/// Draws the number of a last name for a customer when tables are loaded, from NURand with the load's `constant`.
+/// Draws the number of a customer's last name while the tables are filled. `constant` is that of
+/// [`last_name_constant`].
 pub fn loaded_last_name(random: &mut Random, constant: i64) -> i64 {
     nurand(random, LAST_NAME_MASK, constant, 0, LAST_NAMES - 1)
 }
 
 impl Constants {
-    /// Draws the constants of a run on tables that were filled from `seed_of_load`.
+    /// Draws the constants of a run on tables that were filled with the seed `seed_of_load`.
     pub fn of_run(seed: u64, seed_of_load: u64) -> Self {
         let loaded = last_name_constant(seed_of_load);
         let is_allowed = |constant: &i64| {
@@ -54,7 +56,7 @@ impl Constants {
         nurand(random, LAST_NAME_MASK, self.last_name, 0, LAST_NAMES - 1)
     }
 
-    /// Draws the number of a customer of a district.
+    /// Draws the number of a customer within a district.
     pub fn customer(&self, random: &mut Random) -> i64 {
         nurand(random, CUSTOMER_MASK, self.customer, 1, CUSTOMERS)
     }
@@ -65,7 +67,7 @@ impl Constants {
     }
 }
 
-/// Draws NURand(A, x, y) with `mask` for A.
+/// Draws NURand(A, x, y) of the specification, where A is `mask`, x is `min` and y is `max`.
 fn nurand(random: &mut Random, mask: i64, constant: i64, min: i64, max: i64) -> i64 {
     let mixed = random.range(0, mask) | random.range(min, max);
     (mixed + constant) % (max - min + 1) + min
@@ -85,8 +87,8 @@ mod tests {
         }
     }
 
-    /// Returns how often each value is expected: all pairs of the two uniform numbers of the definition are equally
-    /// likely.
+    /// Returns how often each value is expected, given that all pairs of the two uniform numbers in NURand's definition
+    /// are equally likely.
     fn expected(mask: i64, constant: i64, min: i64, max: i64) -> Vec<f64> {
         let size = max - min + 1;
         let mut counts = vec![0.0; size as usize];
@@ -97,8 +99,8 @@ mod tests {
         counts
     }
 
-    /// Checks Pearson's statistic, whose mean is the number of values that occur, less one, and whose variance is twice
-    /// that.
+    /// Checks Pearson's chi-squared statistic. Its mean is the number of possible values minus one, and its variance is
+    /// twice its mean.
     fn check(expected: &[f64], drawn: impl Iterator<Item = i64>) {
         let mut counts = vec![0.0; expected.len()];
         drawn.for_each(|value| counts[value as usize] += 1.0);
@@ -128,7 +130,7 @@ mod tests {
         (0..DRAWS).for_each(|_| counts[constants.item(&mut random) as usize] += 1);
         assert_eq!(counts[0], 0);
         counts.sort_unstable_by(|one, other| other.cmp(one));
-        // The most frequent tenth has more than four times its share under a uniform distribution.
+        // The most frequent tenth of the items is drawn more than four times as often as with a uniform distribution.
         let top: usize = counts[..ITEMS as usize / 10].iter().sum();
         assert!(top * 10 > 4 * DRAWS, "{top}");
     }

@@ -1,10 +1,11 @@
-//! The statements of the transactions, and how they become [`Statement`]s. Names in braces are [`Slot`]s.
+//! The statements of the transactions, and their compilation to [`Statement`]s. Names in braces in a text are
+//! [`Slot`]s.
 
 use super::sizes::DISTRICTS;
 use super::values::Slot;
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// A statement. Its number is its place in [`TEXTS`].
+/// The statements. The number of a statement is its index in [`TEXTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementNumber {
     Begin,
@@ -37,16 +38,18 @@ pub enum StatementNumber {
     CallOrderStatus,
     CallDelivery,
     CallStockLevel,
-    /// The first of ten statements: each district has a column of its own in `stock`.
+    /// The first of ten statements, one for each district, because each district has a column of its own in `stock`.
     TakeStock,
 }
 
-/// Finds the customer in the middle of those of one last name, ordered by their first names (clause 2.5.2.2).
+/// The statement that finds a customer by last name. Among the customers of this name, ordered by first name, it
+/// returns the middle one (clause 2.5.2.2).
 const FIND_BY_LAST_NAME: &str = "\
 SELECT (array_agg(c_id ORDER BY c_first))[((count(*) + 1) / 2)::int] FROM customer \
 WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_last = {last_name}";
 
-/// Records a payment. A customer with bad credit keeps the latest payments in `c_data`.
+/// The statement that records a payment in the customer's row. For a customer with bad credit it adds the payment to
+/// `c_data`.
 const PAY_CUSTOMER: &str = "\
 UPDATE customer SET c_balance = c_balance - {amount}, c_ytd_payment = c_ytd_payment + {amount}, \
 c_payment_cnt = c_payment_cnt + 1, \
@@ -55,7 +58,8 @@ WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_id = {customer} \
 RETURNING c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit, \
 c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN substr(c_data, 1, 200) END";
 
-/// Finds the oldest new order. The row is locked, so that of two deliveries the second takes the next order.
+/// The statement that finds the oldest new order of a district and locks its row. Of two concurrent deliveries, the
+/// second waits for the lock and then takes the next order.
 const FIND_OLDEST_NEW_ORDER: &str = "\
 SELECT no_o_id FROM new_order WHERE no_w_id = {w} AND no_d_id = {d} ORDER BY no_o_id LIMIT 1 FOR UPDATE";
 
@@ -68,7 +72,7 @@ const COUNT_LOW_STOCK: &str = "\
 SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = {w} AND s_i_id = ol_i_id \
 WHERE ol_w_id = {w} AND ol_d_id = {d} AND ol_o_id >= {first_recent} AND ol_o_id < {order} AND s_quantity < {threshold}";
 
-/// The text of the statements that take items from stock, with `NN` for the number of the district, whose column it
+/// The statement that takes an item from stock. `NN` stands for the number of the district, whose column the statement
 /// returns.
 const TAKE_STOCK: &str = "\
 UPDATE stock SET s_quantity = CASE WHEN s_quantity >= {quantity} + 10 THEN s_quantity - {quantity} \
@@ -76,7 +80,7 @@ ELSE s_quantity - {quantity} + 91 END, s_ytd = s_ytd + {quantity}, s_order_cnt =
 s_remote_cnt = s_remote_cnt + {remote} WHERE s_w_id = {supply_w} AND s_i_id = {item} \
 RETURNING s_dist_NN, s_quantity, s_data";
 
-/// The texts in the order of the statements' numbers.
+/// The texts of the statements, in the order of their numbers.
 const TEXTS: [(StatementNumber, &str); 30] = [
     (StatementNumber::Begin, "BEGIN"),
     (StatementNumber::Commit, "COMMIT"),
@@ -169,12 +173,12 @@ const TEXTS: [(StatementNumber, &str); 30] = [
 ];
 
 impl StatementNumber {
-    /// Returns the statement's place among the statements of a run.
+    /// Returns the statement's index among the statements of a run.
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// Returns the place of the statement that takes stock for this district, counted from 1.
+    /// Returns the index of the statement that takes an item from stock for a district, which is counted from 1.
     pub fn take_stock(district: i64) -> usize {
         Self::TakeStock as usize + district as usize - 1
     }
@@ -186,7 +190,7 @@ pub fn texts() -> Vec<String> {
     TEXTS.iter().map(|(_, text)| (*text).to_owned()).chain(of_districts).collect()
 }
 
-/// Makes a statement from its text. If the statement is sent as text, strings are put in quotes.
+/// Makes a statement from its text. If statements are sent as text, strings get quotes.
 pub fn compile(number: usize, text: &str, mode: QueryMode) -> Statement {
     let (mut pieces, mut holes) = (Vec::new(), Vec::new());
     let mut parts = text.split('{');

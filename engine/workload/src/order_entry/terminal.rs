@@ -1,23 +1,23 @@
-//! The terminal of a client: it has a home warehouse, and draws the inputs of its transactions.
+//! The terminal of a client. It belongs to a warehouse, and draws the inputs of the client's transactions.
 
 use super::nurand::Constants;
 use super::sizes::DISTRICTS;
 use ground::random::Random;
 
-/// A client's home and its generator.
+/// The warehouse and district of a client, and its random generator.
 pub struct Terminal {
     pub random: Random,
     pub constants: Constants,
     pub warehouses: i64,
-    /// The warehouse of all its transactions.
+    /// The home warehouse, at which all transactions of the terminal are entered.
     pub home: i64,
-    /// The district whose stock levels it looks at (clause 2.8.1.1).
+    /// The district whose stock the stock-level transactions of this terminal examine (clause 2.8.1.1).
     pub district: i64,
 }
 
 impl Terminal {
-    /// Makes the terminal of client number `client` of the `clients` of the whole run. If there are fewer clients than
-    /// warehouses, their home warehouses are spread evenly.
+    /// Makes the terminal of client number `client` among the `clients` of the whole run. If there are fewer clients
+    /// than warehouses, the home warehouses of the clients are evenly spread.
     pub fn new(client: usize, clients: usize, warehouses: i64, constants: Constants, random: Random) -> Self {
         let number = client as i64;
         let spread = if (clients as i64) < warehouses { number * warehouses / clients as i64 } else { number };
@@ -30,23 +30,23 @@ impl Terminal {
         }
     }
 
-    /// Returns true with a probability of `percent` percent.
+    /// Returns true with a probability of `percent` per cent.
     pub fn happens(&mut self, percent: i64) -> bool {
         self.random.range(1, 100) <= percent
     }
 
-    /// Draws any district of a warehouse.
+    /// Draws the number of a district; all districts of a warehouse are equally likely.
     pub fn any_district(&mut self) -> i64 {
         self.random.range(1, DISTRICTS)
     }
 
-    /// Draws any warehouse except the home.
+    /// Draws the number of a warehouse other than the home warehouse.
     pub fn other_warehouse(&mut self) -> i64 {
         let drawn = self.random.range(1, self.warehouses - 1);
         if drawn < self.home { drawn } else { drawn + 1 }
     }
 
-    /// Draws a customer, who is named by last name in 60% of the cases.
+    /// Draws a customer. In 60% of the cases the customer is identified by last name.
     pub fn customer(&mut self) -> Customer {
         if self.happens(60) {
             Customer::LastName(self.constants.last_name(&mut self.random))
@@ -56,11 +56,11 @@ impl Terminal {
     }
 }
 
-/// The way in which a customer is named.
+/// How a transaction identifies a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Customer {
     Id(i64),
-    /// The customer is named by the number of the last name.
+    /// By the last name. The field is the number of the name.
     LastName(i64),
 }
 

@@ -1,13 +1,13 @@
-//! The values that a client writes into statements: one for each [`Slot`].
+//! The values that a client puts into statements. There is a value for each [`Slot`].
 
 use std::io::Write;
 
 use wire::value::Value;
 
-/// Declares the slots with their names in statements, which are strings or not.
+/// Declares the slots. Each has a name in the texts of statements, and is a string (`true`) or not (`false`).
 macro_rules! slots {
     ($($slot:ident $name:literal $is_string:literal,)*) => {
-        /// A value of a client.
+        /// The place of a value in the texts of statements.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Slot { $($slot,)* }
 
@@ -45,22 +45,22 @@ slots! {
 impl Slot {
     pub const COUNT: usize = SLOTS.len();
 
-    /// Returns the slot of this name.
+    /// Returns the slot with this name, which must exist.
     pub fn named(name: &str) -> Self {
         let found = SLOTS.iter().find(|(_, known, _)| *known == name);
         found.map_or_else(|| unreachable!("there is a slot {name}"), |(slot, ..)| *slot)
     }
 
-    /// Returns true if the value needs quotes in a text.
+    /// True if the value needs quotes when a statement is sent as text.
     pub fn is_string(self) -> bool {
         SLOTS[self as usize].2
     }
 }
 
-/// The values of a client.
+/// The current values of all slots of a client.
 pub struct Values {
     all: Box<[Value]>,
-    /// The buffer in which a text is put together.
+    /// A buffer in which texts are composed.
     text: Vec<u8>,
 }
 
@@ -71,12 +71,12 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Returns the values in the form in which statements take them.
+    /// Returns all values in the order of the slots, as statements need them.
     pub fn all(&self) -> &[Value] {
         &self.all
     }
 
-    /// Returns a number that was set before.
+    /// Returns a number that was set earlier.
     pub fn number(&self, slot: Slot) -> i64 {
         match self.all[slot as usize] {
             Value::Int(number) => number,
@@ -84,24 +84,24 @@ impl Values {
         }
     }
 
-    /// Sets a whole number.
+    /// Sets a slot to a whole number.
     pub fn set(&mut self, slot: Slot, number: i64) {
         self.all[slot as usize] = Value::Int(number);
     }
 
-    /// Sets a text, or a number that is already one.
+    /// Sets a slot to a text, or to a number that is already formatted as text.
     pub fn set_bytes(&mut self, slot: Slot, text: &[u8]) {
         self.all[slot as usize].set_text(text);
     }
 
-    /// Sets a text that `write` appends to an empty one.
+    /// Sets a slot to the text that `write` appends to an empty buffer.
     pub fn write(&mut self, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
         self.text.clear();
         write(&mut self.text);
         self.all[slot as usize].set_text(&self.text);
     }
 
-    /// Sets an array of whole numbers.
+    /// Sets a slot to an array of whole numbers.
     pub fn set_array(&mut self, slot: Slot, numbers: impl Iterator<Item = i64>) {
         self.write(slot, |out| {
             for (index, number) in numbers.enumerate() {
@@ -112,7 +112,7 @@ impl Values {
         });
     }
 
-    /// Sets an amount of money in cents.
+    /// Sets a slot to an amount of money, which is given in cents.
     pub fn set_cents(&mut self, slot: Slot, cents: i64) {
         self.write(slot, |out| {
             // Writing to memory cannot fail.
@@ -121,7 +121,7 @@ impl Values {
     }
 }
 
-/// Reads an amount of money, such as `12.30`, in cents; `None` for anything else.
+/// Parses an amount of money such as `12.30`, and returns it in cents. Returns `None` if the text has another form.
 pub fn cents(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let (whole, rest) = text.split_once('.')?;
@@ -131,7 +131,7 @@ pub fn cents(text: &[u8]) -> Option<i64> {
     Some(whole.parse::<i64>().ok()? * 100 + rest.parse::<i64>().ok()?)
 }
 
-/// Reads a whole number; `None` for anything else.
+/// Parses a whole number. Returns `None` if the text has another form.
 pub fn whole(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

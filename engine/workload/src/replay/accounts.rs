@@ -1,4 +1,4 @@
-//! The templates that are counted separately: a bounded number of them, so that memory is bounded too.
+//! Chooses the templates that a replay counts separately. Their number is bounded, so that memory is bounded too.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,19 @@ use capture::format::About;
 /// The greatest number of templates that are counted separately.
 const MOST: usize = 1000;
 
-/// The accounts of a replay: one for each of the commonest templates, and one for all others.
+/// The accounts of a replay: a set of counters for each of the most frequent templates, and one set for all other
+/// templates together.
 #[derive(Debug)]
 pub struct Accounts {
-    /// For each account of a template, the number of the template.
+    /// The number of the template that each account counts.
     templates: Vec<u32>,
-    /// For each template, the number of its account.
+    /// The number of the account that counts each template.
     accounts: Vec<u16>,
 }
 
 impl Accounts {
-    /// Makes the accounts of a capture. If it has more templates than there are accounts, the most frequent templates
-    /// get one each, then those with the lowest numbers.
+    /// Makes the accounts of a capture. If the capture has more templates than there are accounts, the most frequent
+    /// templates get accounts of their own, then the templates with the lowest numbers.
     pub fn new(about: &About) -> Self {
         let commonest = about.commonest.iter().map(|usage| usage.template);
         Self::of_templates(about.templates, commonest, MOST)
@@ -37,12 +38,12 @@ impl Accounts {
         Self { templates: own.into_iter().collect(), accounts }
     }
 
-    /// Returns the templates with an account of their own, in the order of the accounts.
+    /// Returns the templates that have an account of their own, in the order of the accounts.
     pub fn templates(&self) -> &[u32] {
         &self.templates
     }
 
-    /// Returns the account of a template.
+    /// Returns the number of the account that counts a template.
     pub fn of(&self, template: u32) -> usize {
         self.accounts[template as usize].into()
     }

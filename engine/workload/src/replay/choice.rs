@@ -1,4 +1,5 @@
-//! The choice of the sessions of a capture that are replayed and of how often each is, and a summary of them.
+//! Chooses the sessions of a capture that are replayed, repeats each of them as often as there are copies, and
+//! summarizes them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -7,20 +8,20 @@ use crate::recorded::Micros;
 use capture::format::{Error, RecordedSession, Sessions};
 use ground::random::splitmix64_at;
 
-/// The choice of the sessions that are replayed.
+/// Which sessions of a capture are replayed, and in how many copies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
-    /// The share of the sessions that are drawn, more than 0 and at most 1. A session is drawn as a whole.
+    /// The share of the sessions that is replayed: more than 0 and at most 1. Whole sessions are drawn at random.
     pub share: f64,
-    /// The seed of the draw.
+    /// The seed with which the sessions are drawn.
     pub seed: u64,
-    /// The number of copies of each session that are replayed at the same time.
+    /// The number of copies of each drawn session that are replayed at the same time.
     pub copies: u32,
 }
 
 impl Choice {
-    /// Returns the same choice, with its share raised, if necessary, until at least one of these sessions is drawn,
-    /// provided that one of them has statements. Otherwise a tenth of six sessions would be none with every second
+    /// Returns a choice that draws at least one of these sessions, if one of them has statements. For this the share is
+    /// raised if necessary. Without it, a share of a tenth of six sessions would draw no session with every second
     /// seed.
     pub fn of_at_least_one(
         self,
@@ -34,13 +35,13 @@ impl Choice {
         Ok(Self { share, ..self })
     }
 
-    /// Returns true if a session is drawn.
+    /// True if the session is drawn.
     fn has(&self, session: &RecordedSession) -> bool {
         self.draw(session) <= self.share
     }
 
-    /// Returns the smallest share with which this session is drawn. It depends on the session's number and the seed
-    /// only; a session without statements is never drawn.
+    /// Returns the smallest share at which this session is drawn. It depends only on the session's number and the seed.
+    /// A session without statements is never drawn.
     fn draw(&self, session: &RecordedSession) -> f64 {
         if session.statements == 0 {
             return f64::INFINITY;
@@ -49,16 +50,17 @@ impl Choice {
     }
 }
 
-/// The chosen sessions in the order of their starts, each as often as there are copies.
+/// An iterator over the chosen sessions in the order of their starts. It returns each session as often as there are
+/// copies.
 pub struct ChosenSessions {
     sessions: Sessions,
     choice: Choice,
-    /// The session that is repeated, and the number of its copies that are still to come.
+    /// The session that was returned last, and the number of its copies that are still to be returned.
     repeated: Option<(RecordedSession, u32)>,
 }
 
 impl ChosenSessions {
-    /// Makes the choice before any session is taken.
+    /// Makes an iterator over those of the `sessions` that `choice` draws.
     pub fn new(sessions: Sessions, choice: Choice) -> Self {
         Self { sessions, choice, repeated: None }
     }
@@ -85,22 +87,23 @@ impl Iterator for ChosenSessions {
     }
 }
 
-/// The summary of the chosen sessions.
+/// A summary of the chosen sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     pub sessions: u64,
     pub statements: u64,
-    /// The greatest number of sessions that were open at the same time.
+    /// The greatest number of chosen sessions that were open at the same time in the capture.
     pub most_at_once: usize,
-    /// The first start and the last end, in the capture's time.
+    /// The first start of a session, and (`end`) the last end of one, in the time of the capture.
     pub begin: Micros,
     pub end: Micros,
-    /// The databases that the sessions used, as far as they are known.
+    /// The databases that the sessions used, as far as the capture has their names.
     pub databases: BTreeSet<String>,
 }
 
 impl Survey {
-    /// Summarizes all sessions; it keeps the ends of those that are open at the same time.
+    /// Summarizes sessions, which must be in the order of their starts. It keeps in memory the ends of the sessions
+    /// that are open at the same time.
     pub fn of(sessions: impl Iterator<Item = Result<RecordedSession, Error>>) -> Result<Self, Error> {
         let mut survey = Self { begin: Micros::MAX, ..Self::default() };
         let mut open = BinaryHeap::new();
@@ -121,7 +124,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Returns the time from the first start to the last end.
+    /// Returns the time from the first start of a session to the last end of one.
     pub fn span(&self) -> Micros {
         self.end - self.begin
     }

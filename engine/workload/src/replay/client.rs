@@ -1,5 +1,5 @@
-//! The program of a client of a replay. It takes a recorded session, connects at the time at which the session began,
-//! sends its statements in their order, disconnects after the last one, and takes the next session.
+//! The program of a client of a replay. The client takes a recorded session, connects at the time at which the session
+//! began, sends the session's statements in their order, disconnects after the last one, and takes the next session.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use capture::format::{Error, SessionReader};
 use ground::random::Random;
 use wire::value::Value;
 
-/// The size of a buffer, bytes, above which it is freed after its statement.
+/// The size of a buffer in bytes above which its memory is freed after the statement.
 const KEPT: usize = 1024;
 
 impl Workload<ReplayActions> for Arc<Replay> {
-    /// Returns the one script that a replay has.
+    /// Returns one script, because a replay has only one.
     fn scripts(&self) -> Vec<ScriptInfo> {
         vec![ScriptInfo { description: self.description().to_owned(), weight: 1, commands: Vec::new() }]
     }
@@ -31,31 +31,31 @@ impl Workload<ReplayActions> for Arc<Replay> {
 pub struct RecordedClient {
     replay: Arc<Replay>,
     stage: Stage,
-    /// Text and values of the statement that is being sent.
+    /// The text of the statement that is being sent. `values` has its parameters.
     text: Vec<u8>,
     values: Vec<Value>,
-    /// The reason for which the client is aborted, once it is.
+    /// The reason for which the client has to be aborted; `None` as long as there is none.
     aborted: Option<Box<AbortReason>>,
 }
 
-/// The next step of a client.
+/// What the client does next.
 enum Stage {
-    /// The client takes a session.
+    /// Take the next session.
     Free,
-    /// The client connects to the server.
+    /// Connect to the server.
     Opening(SessionReader),
-    /// The client goes on to the next statement.
+    /// Read the session's next statement, and wait for its time.
     Reading(SessionReader),
-    /// The client sends the statement.
+    /// Send the statement that was read.
     Sending(SessionReader),
-    /// The client leaves the session and the load.
+    /// Disconnect, and then leave the load.
     Stopping,
-    /// The client leaves the load.
+    /// Leave the load.
     Stopped,
 }
 
 impl RecordedClient {
-    /// Makes a client without a session.
+    /// Makes a client that has no session yet.
     fn new(replay: Arc<Replay>) -> Self {
         Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new(), aborted: None }
     }
@@ -72,7 +72,8 @@ impl RecordedClient {
     }
 
     fn read(&mut self, mut reader: SessionReader) -> Action<'_, ReplayActions> {
-        // While the client waits it keeps nothing of the statement before.
+        // The values of the previous statement are dropped before the client waits, so that a waiting client keeps
+        // little memory.
         self.values.clear();
         if self.text.capacity() > KEPT {
             self.text = Vec::new();
@@ -146,7 +147,7 @@ impl Program<ReplayActions> for RecordedClient {
         }
     }
 
-    /// Ends the recorded session if its connection could not be made or broke.
+    /// If the connection could not be made or broke, ends the session. The client then takes the next one.
     fn complete(&mut self, result: ActionResult<'_>) {
         match result {
             ActionResult::Lost(_) | ActionResult::Refused(_) => self.stage = Stage::Free,

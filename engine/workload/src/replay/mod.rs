@@ -1,9 +1,9 @@
-//! Replays of captures: each client runs recorded sessions one after the other, in the order of their starts.
+//! Replays captures. Each client runs recorded sessions one after the other, in the order of their starts.
 //!
-//! - `source`: a capture that is replayed; its clients share its sessions
-//! - `choice`: the sessions that are replayed, and a summary of them
-//! - `accounts`: the templates that are counted separately
-//! - `requests`: the way in which the statements of each template are sent
+//! - `source`: a capture whose sessions the clients share
+//! - `choice`: chooses the sessions that are replayed, and summarizes them
+//! - `accounts`: chooses the templates that are counted separately
+//! - `requests`: decides how the statements of each template are sent
 //! - `client`: the program of a client
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! Decides how the statements of each template are sent, once when the capture is opened.
+//! Decides how the statements of each template are sent. This is done once, when the capture is opened.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,22 @@ use capture::sql::commands::{BlockStep, block_step, discards};
 use capture::sql::settings::SettingChange;
 use wire::statement::{QueryMode, Statement};
 
-/// The way in which the statements of a template are sent.
+/// How the statements of a template are sent.
 pub struct TemplateRequest {
     pub kind: SendKind,
-    /// The number of parameters that each of the statements has.
+    /// The number of parameters of each statement.
     pub parameters: usize,
-    /// True if the statements end a transaction block.
+    /// True if the statements end a transaction block, such as COMMIT.
     pub ends_block: bool,
-    /// True if the statements drop the prepared statements of the session.
+    /// True if the statements drop the prepared statements of their session, such as DISCARD ALL.
     pub discards: bool,
-    /// True if the statements call `set_config`, which may choose an encoding.
+    /// True if the statements call `set_config`. A literal may then be the name of the setting `client_encoding`.
     sets_config: bool,
 }
 
 impl TemplateRequest {
-    /// Appends the text of a statement with these literals; one that would choose another encoding chooses UTF-8.
+    /// Appends the text of a statement with the given literals. If the statement would set the encoding with
+    /// `set_config`, appends a statement that sets it to UTF-8 instead.
     pub fn write_text<'a>(
         &self,
         template: &Template,
@@ -36,26 +37,26 @@ impl TemplateRequest {
     }
 }
 
-/// The statement that is sent in place of one that calls `set_config` to choose another encoding.
+/// The statement that is sent instead of one that sets the encoding with `set_config`.
 const CONFIG_OF_ENCODING: &[u8] = b"SELECT set_config('client_encoding', 'UTF8', false)";
 
-/// The statement that is sent in place of one that chooses another encoding: the texts of a capture are UTF-8,
-/// whichever encoding the application had them in.
+/// The statement that is sent instead of one that sets another encoding. The texts of a capture are in UTF-8, whatever
+/// encoding the application used.
 const ENCODING: &str = "SET client_encoding TO 'UTF8'";
 
-/// The form in which the statements are sent.
+/// The messages with which the statements are sent.
 pub enum SendKind {
-    /// The statement is sent as a simple query: the template's text with the literals of the statement in it.
+    /// A simple query (Query). Its text is the template's text with the literals of the statement.
     Query(Template),
-    /// The template's text with the literals in it is parsed and executed as the unnamed statement.
+    /// An unnamed statement (Parse, Bind, Execute). Its text is the template's text with the literals of the statement.
     Unnamed(Template),
-    /// The statement is sent with parameters, in this mode.
+    /// A statement with bound parameters, in this query mode.
     Values(Statement, QueryMode),
 }
 
-/// Returns the requests of all templates, in their order.
+/// Returns the requests for all templates, in the order of the templates.
 pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
-    // A session remembers by these numbers what the server has parsed for it.
+    // By these numbers, a session remembers which statements the server has already parsed for it.
     let mut prepared = 0..;
     templates
         .iter()
@@ -80,9 +81,10 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
         .collect()
 }
 
-/// Returns the template with a text that leaves the session in UTF-8, if its own chooses an encoding.
+/// Returns the template. If its statements set the encoding of the session, returns it with a text that sets the
+/// encoding to UTF-8.
 fn in_utf8(template: &Template) -> Cow<'_, Template> {
-    // Another text would not have the parameters that are bound.
+    // If parameters are bound, another text would not have them, so the text is kept.
     let is_bound = template.parameters > 0 && !template.has_literals();
     match !is_bound && chooses_encoding(&template.text) {
         true => Cow::Owned(template.of_other_text(ENCODING)),
@@ -90,12 +92,12 @@ fn in_utf8(template: &Template) -> Cow<'_, Template> {
     }
 }
 
-/// Returns true if a statement chooses the encoding of its session.
+/// True if a statement sets the encoding of its session.
 fn chooses_encoding(text: &str) -> bool {
     matches!(SettingChange::of(text), Some(SettingChange::Set { name, .. }) if name == "client_encoding")
 }
 
-/// Returns true if a text has a word, in lower case, whatever the case of its letters there.
+/// True if a text contains a word in upper or lower case. `word` is given in lower case.
 fn has_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

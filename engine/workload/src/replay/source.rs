@@ -1,4 +1,4 @@
-//! A capture that is replayed: its clients share its sessions, each takes the next one when it is free.
+//! A capture that is replayed. The clients share its sessions: each client that is free takes the next one.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::recorded::{Expected, Micros};
 use capture::format::{About, Capture, Error, RecordedStatement, SessionReader, Template};
 use wire::Rows;
 
-/// A capture that is replayed.
+/// A capture that is being replayed.
 pub struct Replay {
     description: String,
     capture: Capture,
@@ -19,12 +19,12 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<ChosenSessions>,
-    /// The treatment of the rows of results: they are counted, or hashed as well.
+    /// Whether the rows of results are only counted, or also hashed.
     pub(super) rows: Rows,
 }
 
 impl Replay {
-    /// Opens the capture in a directory, and looks at all sessions that are chosen. The error is a sentence.
+    /// Opens the capture in a directory, and summarizes all chosen sessions. The error is a sentence.
     pub fn open(directory: &Path, choice: Choice) -> Result<Self, Error> {
         let capture = Capture::open(directory)?;
         let choice = choice.of_at_least_one(capture.sessions()?)?;
@@ -40,17 +40,17 @@ impl Replay {
         })
     }
 
-    /// Makes the replay hash the contents of results.
+    /// Returns the same replay, which also hashes the rows of results.
     pub fn hashing_results(self) -> Self {
         Self { rows: Rows::Hashed, ..self }
     }
 
-    /// Returns true if the contents of results are hashed.
+    /// True if the rows of results are hashed; false if they are only counted.
     pub fn hashes_results(&self) -> bool {
         self.rows == Rows::Hashed
     }
 
-    /// Returns the name under which reports have the replay.
+    /// Returns the name of the replay in reports.
     pub(super) fn description(&self) -> &str {
         &self.description
     }
@@ -71,29 +71,29 @@ impl Replay {
     }
 
     /// Returns the templates that are counted separately, in the order of their accounts. If there are more templates,
-    /// one further account counts all others together.
+    /// one more account counts all others together.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         self.accounts.templates().iter().map(|id| &self.capture.templates()[*id as usize])
     }
 
-    /// Returns the number of templates that the last account counts.
+    /// Returns the number of templates that the last account counts together.
     pub fn other_templates(&self) -> usize {
         self.capture.templates().len() - self.accounts.templates().len()
     }
 
-    /// Takes the next session: its start, and its statements.
+    /// Takes the next session. Returns its start and a reader of its statements, or `None` if all sessions were taken.
     pub(super) fn take(&self) -> Result<Option<(Micros, SessionReader)>, Error> {
-        // A thread that died has left the sessions whole.
+        // If another thread has panicked while it held the lock, the list of sessions is still intact.
         let next = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).next().transpose()?;
         Ok(next.map(|session| (self.since_begin(session.start), self.capture.read(&session))))
     }
 
-    /// Converts a recorded time to the time since the beginning of the replay.
+    /// Converts a time of the capture to the time since the beginning of the replay.
     pub(super) fn since_begin(&self, at: Micros) -> Micros {
         at.saturating_sub(self.survey.begin)
     }
 
-    /// Returns the outcome of a statement when it was recorded.
+    /// Returns how a statement ended when it was recorded.
     pub(super) fn expected(&self, statement: &RecordedStatement) -> Expected {
         let request = self.request(statement.template);
         Expected {

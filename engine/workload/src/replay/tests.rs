@@ -1,4 +1,4 @@
-//! Clients of a replay, step by step, on captures that are written here.
+//! Runs clients of a replay step by step, on captures that the tests write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use wire::value::Value;
 
 const ALL: Choice = Choice { share: 1.0, seed: 0, copies: 1 };
 
-/// A statement of a session: its start, its template's protocol and text, its parameters, which are literals if they
-/// have quotes.
+/// A statement of a session: its start, the protocol and text of its template, and its parameters. Parameters in quotes
+/// are literals.
 type Line<'a> = (Micros, Protocol, &'a str, &'a [Option<&'a str>]);
 
-/// Writes a capture of these sessions, each with its start.
+/// Writes a capture. Each session is given with its start.
 fn write(directory: &Path, sessions: &[(Micros, &[Line<'_>])]) {
     let mut writer = Writer::create(directory).unwrap();
     for (start, lines) in sessions {
@@ -46,7 +46,7 @@ fn replay(sessions: &[(Micros, &[Line<'_>])], choice: Choice) -> Arc<Replay> {
     Arc::new(Replay::open(directory.path(), choice).unwrap())
 }
 
-/// Returns what a client does, in words.
+/// Returns a description of the client's next action.
 fn step(client: &mut dyn Program<ReplayActions>) -> String {
     match client.next_action() {
         Action::Step(SessionStep::Schedule(Scheduled { at, statement: None })) => format!("session at {at}"),

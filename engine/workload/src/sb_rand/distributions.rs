@@ -1,4 +1,5 @@
-//! The distributions of `--rand-type`. As in sysbench, the ends of a range are unsigned 32-bit numbers and wrap.
+//! The distributions of `--rand-type`. As in sysbench, the ends of a range are unsigned 32-bit numbers that wrap
+//! around.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,9 +14,9 @@ use ground::shard::Shard;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandType {
     Uniform,
-    /// A draw is the mean of `--rand-spec-iter` uniform draws.
+    /// Each draw is the mean of `--rand-spec-iter` uniform draws.
     Gaussian,
-    /// Most draws are from a small part around the middle, the others gaussian.
+    /// Most draws are from a small part near the middle of the range; the others are Gaussian.
     Special,
     Pareto,
     Zipfian,
@@ -29,14 +30,14 @@ const RAND_TYPES: [(&str, RandType); 5] = [
     ("zipfian", RandType::Zipfian),
 ];
 
-/// The distributions of a run with the parameters from its options.
+/// The distributions of a run, with the parameters that the options give.
 #[derive(Debug)]
 pub struct Distributions {
     rand_type: RandType,
     iterations: u32,
-    /// Size of the special part as a share of the whole range.
+    /// The size of the special distribution's middle part, as a share of the whole range.
     special_size: f64,
-    /// Share of the special distribution's draws that are gaussian.
+    /// The share of the special distribution's draws that are Gaussian.
     gaussian_share: f64,
     pareto_power: f64,
     zipfian: Exponent,
@@ -44,8 +45,8 @@ pub struct Distributions {
 }
 
 impl Distributions {
-    /// Reads `rand_type`, `rand_spec_iter`, `rand_spec_pct`, `rand_spec_res`, `rand_pareto_h`, `rand_zipfian_exp` and
-    /// `rand_seed`; a missing option has sysbench's default.
+    /// Reads the options `rand_type`, `rand_spec_iter`, `rand_spec_pct`, `rand_spec_res`, `rand_pareto_h`,
+    /// `rand_zipfian_exp` and `rand_seed`. An option that is not set has sysbench's default.
     pub fn new(settings: &Settings) -> Result<Self, Fatal> {
         let number = |name, default| settings.get(name).map_or(default, |_| settings.double(name));
         let name = settings.text("rand_type").unwrap_or("special");
@@ -73,17 +74,18 @@ impl Distributions {
         })
     }
 
-    /// Returns the same distributions for one engine of several. Each engine draws other unique numbers.
+    /// Returns the same distributions for one engine of several that share a run. Each engine draws other unique
+    /// numbers.
     pub fn of_shard(self, shard: Shard) -> Self {
         Self { unique: self.unique.of_shard(shard), ..self }
     }
 
-    /// Returns the distribution of `--rand-type` over `a..=b`.
+    /// Returns the distribution of `--rand-type` over the range `a..=b`.
     pub fn over(&self, a: i64, b: i64) -> Distribution {
         self.over_type(self.rand_type, a, b)
     }
 
-    /// Returns the distribution of one type over `a..=b`.
+    /// Returns the distribution of the given type over the range `a..=b`.
     pub fn over_type(&self, rand_type: RandType, a: i64, b: i64) -> Distribution {
         let (min, width) = (a as u32, (b as u32).wrapping_sub(a as u32));
         let count = width.wrapping_add(1);
@@ -118,7 +120,7 @@ fn check(is_valid: bool, message: &str) -> Result<(), Fatal> {
     if is_valid { Ok(()) } else { Err(Fatal::new(message)) }
 }
 
-/// Makes the generator seeded by `--rand-seed`; seed 0 takes the system time.
+/// Makes a random generator with the seed of `--rand-seed`. If the seed is 0, it is derived from the system time.
 pub fn generator(settings: &Settings) -> Random {
     let seed = match settings.get("rand_seed") {
         Some(OptionValue::Int(seed)) if *seed != 0 => *seed as u64,
@@ -127,14 +129,14 @@ pub fn generator(settings: &Settings) -> Random {
     Random::seeded(seed)
 }
 
-/// A distribution over a range, with the constants of its draws computed in advance.
+/// A distribution over a range, with precomputed constants.
 #[derive(Debug, Clone, Copy)]
 pub struct Distribution {
     min: u32,
     shape: Shape,
 }
 
-/// The kind of a distribution, with its constants. All lengths are numbers of values, not shares of the range.
+/// The type of a distribution with its constants. Lengths are numbers of values, not shares of the range.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Uniform {
@@ -167,7 +169,8 @@ impl Distribution {
             Shape::Uniform { size } => random.unit() * size,
             Shape::Gaussian { iterations, step } => sum(random, *iterations) * step,
             Shape::Special { iterations, gaussian_share, step, size, start } => {
-                // The deciding draw is used again, as in sysbench: the special part is not exactly in the middle.
+                // As in sysbench, the draw that decides between both parts also chooses the value. So the special part
+                // is not exactly in the middle.
                 let uniform = random.unit();
                 if uniform < *gaussian_share { sum(random, *iterations) * step } else { uniform * size + start }
             }

@@ -1,5 +1,5 @@
-//! sysbench's random numbers and strings (`sb_rand.c`), drawn by its formulas from our generator: the distributions are
-//! sysbench's, the numbers are not.
+//! sysbench's random numbers and strings (`sb_rand.c`). They are computed with sysbench's formulas from this project's
+//! generator, so the distributions equal sysbench's, but the single numbers do not.
 
 mod distributions;
 #[cfg(test)]

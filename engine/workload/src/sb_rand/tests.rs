@@ -18,7 +18,7 @@ fn distributions(options: &[(&str, OptionValue)]) -> Distributions {
     Distributions::new(&settings(options)).unwrap()
 }
 
-/// Returns mean, deviation, and the quantiles of 5, 25, 50, 75 and 95 percent.
+/// Returns the mean, the standard deviation, and the quantiles of 5, 25, 50, 75 and 95 per cent.
 fn shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64) -> [f64; 7] {
     let (distribution, mut random) = (distributions.over_type(rand_type, a, b), Random::seeded(11));
     let mut drawn: Vec<i64> = (0..DRAWS).map(|_| distribution.draw(&mut random)).collect();
@@ -30,8 +30,8 @@ fn shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64) -> 
     [mean, variance.sqrt(), at(5), at(25), at(50), at(75), at(95)]
 }
 
-/// Checks that the moments are within 0.6% of the range's width, and the quantiles too or within 1 where the range is
-/// small.
+/// Checks that mean, deviation and quantiles are within 0.6% of the range's width of the expected values. In small
+/// ranges the quantiles may differ by 1.
 fn assert_shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64, expected: [f64; 7]) {
     let found = shape(distributions, rand_type, a, b);
     let tolerance = 0.006 * (b - a) as f64;
@@ -41,7 +41,7 @@ fn assert_shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i
     }
 }
 
-/// Checks the values against 1,000,000 draws by sysbench 1.0.20's `sysbench.rand` functions with these options.
+/// Checks the values against 1,000,000 draws that sysbench 1.0.20 made with these options.
 #[test]
 fn shapes_are_those_of_sysbench() {
     let usual = distributions(&[]);
@@ -70,7 +70,7 @@ fn shapes_are_those_of_sysbench() {
     assert_shape(&coarse, RandType::Gaussian, 1, 1000, [500.463, 203.987, 159.0, 354.0, 500.0, 647.0, 842.0]);
 }
 
-/// Checks that the probability of the n-th number is in proportion to `1 / n^exponent`.
+/// Checks that the probability of the n-th number is proportional to `1 / n^exponent`.
 #[test]
 fn zipfian_frequencies_are_the_laws() {
     for exponent in [0.0, 0.5, 0.8, 1.0, 1.3, 3.0] {
@@ -118,7 +118,7 @@ fn bad_parameters_are_refused() {
     }
 }
 
-/// sysbench 1.0.20: `uniform(5, 4)` is 5, `uniform(-5, -1)` 4294967291 to 4294967295.
+/// In sysbench 1.0.20, `uniform(5, 4)` is 5, and `uniform(-5, -1)` is 4294967291 to 4294967295.
 #[test]
 fn ends_wrap_as_in_sysbench() {
     let (distributions, mut random) = (distributions(&[]), Random::seeded(1));

@@ -1,22 +1,22 @@
-//! Random values that are not draws from a range: unique numbers and strings.
+//! Random values that are not drawn from a range: unique numbers and strings.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ground::random::Random;
 use ground::shard::Shard;
 
-/// The greatest prime below 2^32 that is 3 modulo 4.
+/// The greatest prime below 2^32 whose remainder modulo 4 is 3.
 const PRIME: u32 = 4_294_967_291;
 
-/// Draws each 32-bit number once: a permutation that all threads walk through together (source: Jeff Preshing, "How to
-/// Generate a Sequence of Unique Random Integers", 2012). If a run has n engines, each uses every n-th number of the
-/// same permutation.
+/// Draws each 32-bit number exactly once. The numbers form a permutation, through which all threads proceed together
+/// (source: Jeff Preshing, "How to Generate a Sequence of Unique Random Integers", 2012). If a run has n engines, each
+/// engine uses every n-th number of the same permutation.
 #[derive(Debug)]
 pub struct Unique {
     next: AtomicU32,
     offset: u32,
     flips: u32,
-    /// The distance between two indexes that this engine uses: the number of engines of the run.
+    /// The step from one index to the next, which is the number of engines of the run.
     step: u32,
 }
 
@@ -26,7 +26,8 @@ impl Unique {
         Self { next: AtomicU32::new(word()), offset: word(), flips: word(), step: 1 }
     }
 
-    /// Returns the same numbers restricted to those of one engine, for a run whose engines all have the same seed.
+    /// Returns the same permutation, from which only the numbers of one engine are drawn. All engines of the run must
+    /// have the same seed.
     pub fn of_shard(self, shard: Shard) -> Self {
         let next = self.next.into_inner().wrapping_add(shard.index as u32);
         Self { next: AtomicU32::new(next), step: shard.of as u32, ..self }
@@ -38,8 +39,8 @@ impl Unique {
     }
 }
 
-/// Maps a number to its quadratic residue, in the upper half to the negative residue: a permutation. Numbers from the
-/// prime on map to themselves.
+/// A permutation of the numbers below [`PRIME`]: it maps a number to its quadratic residue or, in the upper half, to
+/// the negative of that residue. Higher numbers map to themselves.
 fn permute(number: u32) -> u32 {
     if number >= PRIME {
         return number;
@@ -48,11 +49,12 @@ fn permute(number: u32) -> u32 {
     if number <= PRIME / 2 { residue } else { PRIME - residue }
 }
 
-/// Length of a group of digits in the columns `c` and `pad`, without and with the dash after it.
+/// The length of a group of digits in the columns `c` and `pad`, and (`GROUP_AND_DASH`) its length with the dash behind
+/// it.
 const GROUP: usize = 11;
 const GROUP_AND_DASH: usize = GROUP + 1;
 
-/// Appends the template with a random digit for each `#` and a random letter for each `@`.
+/// Appends `template` with a random digit in place of each `#` and a random letter in place of each `@`.
 pub fn string(random: &mut Random, template: &[u8], out: &mut Vec<u8>) {
     out.extend(template.iter().map(|byte| match byte {
         b'#' => random.range(i64::from(b'0'), i64::from(b'9')) as u8,
@@ -61,8 +63,8 @@ pub fn string(random: &mut Random, template: &[u8], out: &mut Vec<u8>) {
     }));
 }
 
-/// Appends a string of `min` to `max` characters from `0` to `z` in ASCII order. A `min` above `max` counts as 1; a
-/// `max` of 0 appends nothing.
+/// Appends a string of `min` to `max` characters, each from `0` to `z` in ASCII order. If `min` is above `max`, it
+/// counts as 1. If `max` is 0, nothing is appended.
 pub fn varstring(random: &mut Random, min: u32, max: u32, out: &mut Vec<u8>) {
     if max == 0 {
         return;
@@ -73,11 +75,11 @@ pub fn varstring(random: &mut Random, min: u32, max: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Fills `out` with groups of eleven random digits and a dash between groups.
+/// Fills `out` with groups of eleven random digits, and a dash between groups.
 #[inline]
 pub fn fill_groups(random: &mut Random, out: &mut [u8]) {
     for group in out.chunks_mut(GROUP_AND_DASH) {
-        // The word is a fraction of 2^64, of which eleven decimal digits use 37 bits.
+        // The 64-bit word is taken as a fraction of 2^64. Eleven decimal digits use about 37 of its bits.
         let mut word = random.next_u64();
         let mut below = |count: u64| {
             let product = u128::from(word) * u128::from(count);

@@ -1,26 +1,27 @@
-//! Zipf's distribution by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
-//! monotone discrete distributions", ACM TOMACS 6.3, 1996): any exponent from 0, no table, a constant time per draw.
+//! Draws from Zipf's distribution by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate
+//! variates from monotone discrete distributions", ACM TOMACS 6.3, 1996). It works for any exponent from 0, needs no
+//! table, and takes constant time for a draw.
 
 use ground::random::Random;
 
-/// An exponent with the constants that depend on it alone.
+/// An exponent, with the constants that depend only on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponent {
     exponent: f64,
-    /// The number 1 - exponent.
+    /// The value 1 - exponent.
     q: f64,
-    /// A candidate that is at most this far below a number is accepted without the exact test.
+    /// The greatest distance from a candidate up to its number at which the number is accepted without the exact test.
     shortcut: f64,
-    /// The start of the first number's area.
+    /// The area at which the first number begins.
     first: f64,
 }
 
-/// The numbers `0..count`, of which the first is the most frequent.
+/// The distribution over the numbers `0..count`, in which 0 is the most frequent.
 #[derive(Debug, Clone, Copy)]
 pub struct Zipfian {
     exponent: Exponent,
     count: f64,
-    /// The area of all numbers.
+    /// The area at which the last number ends.
     end: f64,
 }
 
@@ -49,7 +50,7 @@ impl Exponent {
 
     /// Returns the `x` up to which the integral is `area`.
     fn inverse(&self, area: f64) -> f64 {
-        // Rounding can yield a number below -1, which has no logarithm.
+        // Because of rounding the number can be below -1, for which there is no logarithm.
         let log = if self.q == 0.0 { area } else { (self.q * area).max(-1.0).ln_1p() / self.q };
         log.exp()
     }

@@ -1,16 +1,16 @@
-//! Tests that random inputs have the frequencies that the specification asks for, within five standard deviations.
+//! Checks that random inputs have the frequencies that the specification requires, within five standard deviations.
 
 use super::*;
 
 const DRAWS: usize = 6000;
 
-/// Returns true if `count` of `draws` fits a share.
+/// True if `count` of `draws` draws is within five standard deviations of the given share.
 fn fits(count: usize, draws: usize, share: f64) -> bool {
     let (expected, draws) = (draws as f64 * share, draws as f64);
     (count as f64 - expected).abs() <= 5.0 * (draws * share * (1.0 - share)).sqrt()
 }
 
-/// Returns the statements of a number of transactions of one kind.
+/// Returns the statements of `draws` transactions of one kind.
 fn transactions(place: usize, draws: usize) -> Vec<(usize, Vec<String>)> {
     let (mut client, mut choose) = (client(place), Random::seeded(1));
     (0..draws).map(|_| (client.begin(&mut choose), statements_of(&mut client))).collect()
@@ -28,12 +28,12 @@ fn one_in_a_hundred_new_orders_is_rolled_back_and_so_many_lines_come_from_elsewh
     let lines = count(&found, |text| text.starts_with("UPDATE stock"));
     let remote = count(&found, |text| text.starts_with("UPDATE stock") && text.contains("s_remote_cnt + 1"));
     assert!(fits(remote, lines, 0.01), "{remote} of {lines}");
-    // Home of client 2 of 8 with ten warehouses.
+    // Warehouse 3 is the home of client number 2 of 8 if there are ten warehouses.
     let home = count(&found, |text| text.starts_with("UPDATE stock") && text.contains("s_w_id = 3 "));
     assert_eq!(home + remote, lines);
     let all = lines + rolled_back;
     let mean = all as f64 / DRAWS as f64;
-    // 5 to 15 lines: the variance is ten.
+    // An order has 5 to 15 lines, so the variance is ten.
     assert!((mean - 10.0).abs() < 5.0 * (10.0 / DRAWS as f64).sqrt(), "{mean}");
 }
 
@@ -77,7 +77,8 @@ fn sixty_percent_ask_for_orders_by_name() {
     assert!(fits(by_name, DRAWS, 0.6), "{by_name}");
 }
 
-/// Returns the numbers after `before` in the statements, each up to the next character that belongs to none.
+/// Returns the numbers that follow the text `before` in the statements. A number ends at the first character that
+/// cannot belong to it.
 fn numbers(transactions: &[(usize, Vec<String>)], before: &str) -> Vec<f64> {
     let texts = transactions.iter().flat_map(|(_, texts)| texts);
     let number = |text: &String| {
@@ -102,12 +103,12 @@ fn quantities_amounts_carriers_thresholds_and_districts_are_uniform_in_their_ran
         let drawn = numbers(&found, before);
         assert!(drawn.len() >= 2000, "{before}");
         assert!(drawn.iter().all(|number| (low..=high).contains(number)), "{before}");
-        // A carrier is there for each of ten districts.
+        // A delivery has a carrier for each of ten districts.
         let transactions = if place == 3 { 2000.0 } else { drawn.len() as f64 };
         let (mean, width) = (drawn.iter().sum::<f64>() / drawn.len() as f64, high - low + 1.0);
         let spread = width / (12.0 * transactions).sqrt();
         assert!((mean - (low + high) / 2.0).abs() < 5.0 * spread, "{before}: {mean}");
-        // The outer tenths are there.
+        // Values occur in the lowest and in the highest tenth of the range.
         assert!(drawn.iter().any(|number| *number < low + width / 10.0), "{before}");
         assert!(drawn.iter().any(|number| *number > high - width / 10.0), "{before}");
     }

@@ -11,7 +11,7 @@ use wire::ResultSet;
 use wire::Rows;
 use wire::statement::QueryMode;
 
-/// Returns a load of ten warehouses with a single kind of transaction.
+/// Returns a load on ten warehouses with only one kind of transaction.
 fn load(place: usize, style: TransactionStyle) -> Arc<OrderEntry> {
     let mut weights = [0; 5];
     weights[place] = 1;
@@ -26,13 +26,14 @@ fn client_of(place: usize, style: TransactionStyle) -> OrderEntryClient {
     OrderEntryClient::new(load(place, style), 2, Random::seeded(21))
 }
 
-/// A statement of a transaction as it is sent, and whether it is the last one.
+/// The text of a statement as it is sent, and whether it is the last statement of its transaction.
 struct Sent {
     text: String,
     last: bool,
 }
 
-/// Returns the next statement; `answer` gives the row for one whose result is kept, `None` for no row.
+/// Returns the next statement. If the statement's result is needed, `answer` returns the row for it, or `None` for no
+/// row.
 fn step(client: &mut OrderEntryClient, answer: &dyn Fn(&str) -> Option<Vec<&'static str>>) -> Sent {
     let Action::Query { statement, values, rows, last, .. } = client.next_action() else {
         panic!("there is a statement")
@@ -50,7 +51,7 @@ fn step(client: &mut OrderEntryClient, answer: &dyn Fn(&str) -> Option<Vec<&'sta
     Sent { text, last }
 }
 
-/// Returns the row that a server would answer.
+/// Returns the row that a server would usually return for a statement.
 fn usual(text: &str) -> Option<Vec<&'static str>> {
     Some(match text {
         _ if text.starts_with("UPDATE district SET d_next_o_id") => vec!["3001", "0.1000"],
@@ -68,7 +69,7 @@ fn usual(text: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-/// Returns the statements of a whole transaction, after it has begun.
+/// Returns the statements of a whole transaction, which the client has already begun.
 fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
@@ -80,7 +81,7 @@ fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
     }
 }
 
-/// Returns the first words of each statement, without repetitions that follow each other.
+/// Returns the first words of each statement. Equal ones that follow each other are returned once.
 fn outline(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
 }

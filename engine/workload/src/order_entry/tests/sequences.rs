@@ -1,4 +1,4 @@
-//! The statements of each transaction in their order, with their values.
+//! Checks the order of the statements of each transaction, and their values.
 
 use super::*;
 
@@ -118,14 +118,14 @@ fn an_answer_that_is_not_expected_ends_the_client() {
     assert_eq!(refused.to_string(), "expected the district's row, got 0 rows");
 }
 
-/// Returns the warehouse and the item of each row of stock that is taken, both joined by commas.
+/// Returns the warehouses, and the items, of the rows of stock from which an order takes, each joined by commas.
 fn stock_of(texts: &[String]) -> [String; 2] {
     let taken: Vec<Vec<&str>> = texts
         .iter()
         .filter(|text| text.starts_with("UPDATE stock"))
         .filter_map(|text| Some(text.split("s_w_id = ").nth(1)?.split(' ').collect()))
         .collect();
-    // As in `3 AND s_i_id = 17 RETURNING ...`.
+    // The text behind the warehouse's column begins like `3 AND s_i_id = 17 RETURNING ...`.
     [0, 4].map(|place| taken.iter().map(|words| words[place]).collect::<Vec<_>>().join(","))
 }
 
@@ -146,7 +146,7 @@ fn a_procedure_gets_what_the_statements_get() {
             }
             if place == 1 || place == 2 {
                 let has_name = texts.iter().any(|text| text.contains("array_agg"));
-                // Without a number or without a name.
+                // A call has either the customer's number or the last name; the other one is 0 or empty.
                 assert_eq!(call.contains(", 0, '"), has_name, "{call}");
                 assert_eq!(!call.contains("''"), has_name, "{call}");
             }

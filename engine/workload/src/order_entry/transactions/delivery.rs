@@ -1,5 +1,5 @@
-//! Delivery (clause 2.7): the oldest new order of each district of a warehouse, all in one database transaction, and at
-//! once rather than queued.
+//! The transaction delivery (clause 2.7 of TPC-C): it delivers the oldest new order of each district of a warehouse.
+//! All districts are processed in one database transaction, and it runs at once instead of being queued.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, column, number};
 use crate::order_entry::sizes::DISTRICTS;
@@ -8,17 +8,17 @@ use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the progress of a delivery.
+/// The inputs and the current state of a delivery.
 #[derive(Default)]
 pub struct Delivery {
     home: i64,
     carrier: i64,
-    /// The number of the district, counted from 1.
+    /// The number of the current district, counted from 1.
     district: i64,
     step: Step,
 }
 
-/// The step of the next statement.
+/// The statement that is sent next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -65,10 +65,10 @@ impl ClientTransaction for Delivery {
         StatementNumber::CallDelivery
     }
 
-    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
+    /// Processes the result of the last statement. At this time `step` already names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
-            // All orders of the district are delivered: it is skipped (clause 2.7.4.2).
+            // If the district has no new order, it is skipped (clause 2.7.4.2).
             Step::Delete if result.rows == 0 => self.step = Step::Oldest,
             Step::Delete => values.set(Slot::Order, number(result, 0, "a new order")?),
             Step::Lines => values.set(Slot::Customer, number(result, 0, "the order's row")?),

@@ -1,4 +1,4 @@
-//! The five transactions (clauses 2.4 to 2.8).
+//! The five transactions (clauses 2.4 to 2.8 of TPC-C).
 
 mod delivery;
 mod new_order;
@@ -9,7 +9,7 @@ mod transaction;
 
 pub use transaction::{ClientTransaction, StatementRequest};
 
-/// Returns the transactions of a client in the order of the mix.
+/// Returns the five transactions for a client, in the order of the mix.
 pub fn all() -> [Box<dyn ClientTransaction>; 5] {
     [
         Box::<new_order::NewOrder>::default(),

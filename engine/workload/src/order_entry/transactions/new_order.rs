@@ -1,4 +1,4 @@
-//! New-order (clause 2.4): a customer orders 5 to 15 items.
+//! The transaction new-order (clause 2.4 of TPC-C): a customer orders 5 to 15 items.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, column, number, set_customer};
 use crate::order_entry::sizes::{FEWEST_LINES, ITEMS, MOST_LINES};
@@ -7,27 +7,27 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values, cents};
 use wire::{ResultSet, Rows};
 
-/// An item that does not exist, by which 1% of the transactions are rolled back.
+/// The number of an item that does not exist. The 1% of the transactions that order it are rolled back.
 const UNUSED_ITEM: i64 = ITEMS + 1;
 
-/// The inputs and the progress of a new-order.
+/// The inputs and the current state of a new-order.
 #[derive(Default)]
 pub struct NewOrder {
     home: i64,
     district: i64,
     customer: i64,
-    /// The lines, sorted by warehouse and item: two orders lock rows of stock in the same order, so that they do not
-    /// deadlock.
+    /// The lines of the order, sorted by warehouse and item. Because of this order, two transactions lock rows of stock
+    /// in the same sequence and do not deadlock.
     lines: Vec<Line>,
     is_unused: bool,
     step: Step,
-    /// The index of the line that is entered, counted from 0.
+    /// The index of the current line, counted from 0.
     line: usize,
-    /// The price of the line's item, cents.
+    /// The price of the current line's item, in cents.
     price: i64,
 }
 
-/// An order line as it is entered.
+/// The inputs for an order line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     supply: i64,
@@ -35,7 +35,7 @@ struct Line {
     quantity: i64,
 }
 
-/// The step of the next statement.
+/// The statement that is sent next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -48,7 +48,7 @@ enum Step {
     Item,
     Stock,
     Line,
-    /// The transaction is rolled back, since an item was not there.
+    /// The transaction is rolled back, because an item does not exist.
     Rollback,
 }
 
@@ -66,7 +66,8 @@ impl ClientTransaction for NewOrder {
             self.lines.push(Line { supply, item, quantity: terminal.random.range(1, 10) });
         }
         self.lines.sort_unstable();
-        // The unused item is the last one, so that all the work before it is done (clause 2.4.1.5).
+        // The item that does not exist is the last one, so that the transaction does all of its work before it is
+        // rolled back (clause 2.4.1.5).
         if let Some(last) = self.lines.last_mut().filter(|_| self.is_unused) {
             last.item = UNUSED_ITEM;
         }
@@ -118,7 +119,7 @@ impl ClientTransaction for NewOrder {
         StatementNumber::CallNewOrder
     }
 
-    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
+    /// Processes the result of the last statement. At this time `step` already names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Customer => values.set(Slot::Order, number(result, 0, "the district's row")?),

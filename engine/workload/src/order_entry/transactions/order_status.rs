@@ -1,4 +1,4 @@
-//! Order-status (clause 2.6): a customer asks for the last order.
+//! The transaction order-status (clause 2.6 of TPC-C): a customer asks for the state of the last order.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number, set_customer};
 use crate::order_entry::statements::StatementNumber;
@@ -6,7 +6,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the progress of an order-status.
+/// The inputs and the current state of an order-status.
 pub struct OrderStatus {
     home: i64,
     district: i64,
@@ -14,7 +14,7 @@ pub struct OrderStatus {
     step: Step,
 }
 
-/// The step of the next statement.
+/// The statement that is sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
@@ -64,7 +64,7 @@ impl ClientTransaction for OrderStatus {
         StatementNumber::CallOrderStatus
     }
 
-    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
+    /// Processes the result of the last statement. At this time `step` already names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),

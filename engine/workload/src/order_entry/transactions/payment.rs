@@ -1,4 +1,5 @@
-//! Payment (clause 2.5): a customer pays, 15% of them at another warehouse than their own.
+//! The transaction payment (clause 2.5 of TPC-C): a customer pays. 15% of the customers pay at another warehouse than
+//! their own.
 
 use std::io::Write;
 
@@ -8,7 +9,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the progress of a payment.
+/// The inputs and the current state of a payment.
 pub struct Payment {
     home: i64,
     district: i64,
@@ -21,7 +22,7 @@ pub struct Payment {
     names: Vec<u8>,
 }
 
-/// The step of the next statement.
+/// The statement that is sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
@@ -94,7 +95,7 @@ impl ClientTransaction for Payment {
         StatementNumber::CallPayment
     }
 
-    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
+    /// Processes the result of the last statement. At this time `step` already names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::District => {
@@ -111,7 +112,7 @@ impl ClientTransaction for Payment {
 }
 
 impl Payment {
-    /// Makes `h_data` of the names of warehouse and district (clause 2.5.2.2).
+    /// Sets `h_data` to the names of the warehouse and the district (clause 2.5.2.2).
     fn store_district(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         self.names.extend_from_slice(b"    ");
         self.names.extend_from_slice(column(result, 0, "the district's row")?);
@@ -119,7 +120,7 @@ impl Payment {
         Ok(())
     }
 
-    /// Sets the text that a customer with bad credit gets before the rest of `c_data`.
+    /// Sets the text that the statement puts in front of `c_data` if the customer has bad credit.
     fn set_note(&self, values: &mut Values) {
         let customer = values.number(Slot::Customer);
         let Self { home, district, customer_warehouse, customer_district, cents, .. } = *self;

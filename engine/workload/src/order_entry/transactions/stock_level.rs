@@ -1,4 +1,5 @@
-//! Stock-level (clause 2.8): it counts the items of the last 20 orders of a district whose stock is low.
+//! The transaction stock-level (clause 2.8 of TPC-C): among the items in the last 20 orders of a district, it counts
+//! those whose stock is low.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number};
 use crate::order_entry::statements::StatementNumber;
@@ -6,10 +7,10 @@ use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The number of latest orders that are looked at.
+/// The number of latest orders whose items are examined.
 const RECENT: i64 = 20;
 
-/// The inputs and the progress of a stock-level.
+/// The inputs and the current state of a stock-level.
 #[derive(Default)]
 pub struct StockLevel {
     home: i64,
@@ -18,7 +19,7 @@ pub struct StockLevel {
     step: Step,
 }
 
-/// The step of the next statement.
+/// The statement that is sent next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -57,7 +58,7 @@ impl ClientTransaction for StockLevel {
         StatementNumber::CallStockLevel
     }
 
-    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
+    /// Processes the result of the last statement. At this time `step` already names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         if self.step == Step::Count {
             let next = number(result, 0, "the district's row")?;

@@ -1,4 +1,5 @@
-//! The trait of a transaction: a sequence of statements whose inputs were drawn before the first.
+//! The trait of the transactions. A transaction is a sequence of statements, whose inputs are drawn before the first
+//! one.
 
 use crate::order_entry::names::write_last_name;
 use crate::order_entry::statements::StatementNumber;
@@ -8,27 +9,28 @@ use ground::words::plural;
 use thiserror::Error;
 use wire::{ResultSet, Rows};
 
-/// A transaction of a client, used again and again.
+/// A kind of transaction for one client, which uses the same object for all transactions of this kind.
 pub trait ClientTransaction {
-    /// Draws the inputs of another transaction; returns true if the transaction must be rolled back at its end, as the
-    /// specification asks for some.
+    /// Draws the inputs of a new transaction. Returns true if this transaction must be rolled back at its end, which
+    /// the specification requires for some.
     fn draw(&mut self, terminal: &mut Terminal) -> bool;
 
-    /// Goes back to the first statement, with the same inputs.
+    /// Goes back to the first statement and keeps the inputs. This is called for a new transaction and before each
+    /// retry.
     fn start(&mut self, values: &mut Values);
 
-    /// Returns the next statement, with its values set.
+    /// Sets the values of the next statement, and returns the request for it.
     fn next(&mut self, values: &mut Values) -> StatementRequest;
 
-    /// Sets the arguments of the stored procedure that runs the whole transaction, and returns the number of the
-    /// statement that calls it. [`ClientTransaction::start`] must have been called.
+    /// Sets the arguments of the stored procedure that runs the whole transaction. Returns the number of the statement
+    /// that calls the procedure. [`ClientTransaction::start`] must have been called before.
     fn call(&self, values: &mut Values) -> StatementNumber;
 
-    /// Takes the result of the last statement, if it was asked for.
+    /// Processes the result of the last statement, if its request was made by [`StatementRequest::keep`].
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected>;
 }
 
-/// A result that is not what the transaction expects, as a part of a sentence.
+/// The error for a result that the transaction does not expect. Its message is a part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unexpected {
     #[error("expected {what}, got {}", plural(*.rows, "row"))]
@@ -38,29 +40,29 @@ pub enum Unexpected {
 }
 
 impl Unexpected {
-    /// Returns the error for a value that is no number.
+    /// Returns the error for a value that is not a number. `what` says what the value stands for.
     pub fn text(what: &'static str, value: &[u8]) -> Self {
         Self::Text { what, text: String::from_utf8_lossy(value).into_owned() }
     }
 }
 
-/// A statement that a client sends next.
+/// A request to send a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementRequest {
-    /// The index of the statement among the statements of a run.
+    /// The index of the statement among the statements of the run.
     pub statement: usize,
-    /// The part of the result's rows that the transaction needs.
+    /// What the client does with the rows of the result.
     pub rows: Rows,
     pub last: bool,
 }
 
 impl StatementRequest {
-    /// Makes the request for a statement whose rows nobody reads.
+    /// Makes the request for a statement whose rows are not needed.
     pub fn skip(sql: StatementNumber) -> Self {
         Self { statement: sql.number(), rows: Rows::Skipped, last: false }
     }
 
-    /// Makes the request for a statement whose result [`ClientTransaction::store`] takes.
+    /// Makes the request for a statement whose result is passed to [`ClientTransaction::store`].
     pub fn keep(sql: StatementNumber) -> Self {
         Self { rows: Rows::Kept, ..Self::skip(sql) }
     }
@@ -71,7 +73,8 @@ impl StatementRequest {
     }
 }
 
-/// Sets the values that identify a customer: the number or the last name. The one that is not used is 0 or empty.
+/// Sets the values that identify a customer: the customer's number or the last name. The value that is not used is 0 or
+/// empty.
 pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer: Customer) {
     values.set(Slot::CustomerW, warehouse);
     values.set(Slot::CustomerD, district);
@@ -87,13 +90,14 @@ pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer
     }
 }
 
-/// Returns a column of a result's one row; the error names `what` is missing.
+/// Returns a column of the result's only row. If there is no row, the error says that `what` was expected.
 pub fn column<'a>(result: &'a ResultSet, index: usize, what: &'static str) -> Result<&'a [u8], Unexpected> {
     let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
     value.ok_or(Unexpected::Rows { what, rows: result.rows })
 }
 
-/// Returns a whole number in a column of a result's one row; the error names `what` is missing.
+/// Returns a column of the result's only row as a whole number. If there is none, the error says that `what` was
+/// expected.
 pub fn number(result: &ResultSet, index: usize, what: &'static str) -> Result<i64, Unexpected> {
     let value = column(result, index, what)?;
     whole(value).ok_or_else(|| Unexpected::text(what, value))
