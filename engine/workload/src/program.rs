@@ -1,4 +1,5 @@
-//! The contract between a workload and the event loop: a program per client, its actions, and the results of these.
+//! The interface between a workload and the event loop: the program of each client, the actions that it returns, and
+//! the results of actions.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,95 +13,96 @@ use wire::statement::Statement;
 use wire::value::Value;
 use wire::{Answered, ResultSet, Rows};
 
-/// One client's program. The event loop asks it for one action after another; each transaction starts with
+/// The program of one client. The event loop asks it for one action after another. Each transaction starts with
 /// [`Program::begin`].
 ///
-/// In a staged run (sysbench) a program connects by itself. The event loop then also asks for actions before the first
+/// In a staged run (sysbench), a program connects by itself. The event loop then also asks for actions before the first
 /// transaction, up to an [`Action::End`], and again after [`Program::stop`].
 pub trait Program<A: Actions = ScriptActions> {
-    /// Starts a transaction: chooses a script with the thread's generator and returns its index.
+    /// Starts a transaction: chooses a script with the thread's generator and returns the script's index.
     fn begin(&mut self, choose: &mut Random) -> usize;
 
-    /// Starts the same transaction again after a failure, with the random state that it began with. A program whose run
-    /// retries nothing need not implement it.
+    /// Starts the same transaction again after a failure, with the random state with which it began. A program that is
+    /// only used in runs without retries need not implement this.
     fn retry(&mut self) {}
 
-    /// Returns how long the client waits before the transaction that has been chosen begins. The wait is no part of the
-    /// transaction's latency. It is called only if the plan has clients that think.
+    /// Returns how long the client waits before the chosen transaction begins. The wait does not belong to the
+    /// transaction's latency. The event loop calls this only if the plan has clients with think times.
     fn pause(&mut self) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns the next action. The event loop calls it when the previous action is complete.
+    /// Returns the next action. The event loop calls this when the previous action is complete.
     fn next_action(&mut self) -> Action<'_, A>;
 
-    /// Stores the results of the last query, whose action had [`Rows::Kept`].
+    /// Receives the results of the last query, if its action had [`Rows::Kept`].
     fn store(&mut self, _results: &[ResultSet]) -> Result<(), AbortReason> {
         Ok(())
     }
 
-    /// Called before the result of a [`Rows::Handed`] query is given: `_begins` says whether the next transaction would
-    /// begin at once if the current one ended with this query. A program that uses this need not ask for the next
-    /// transaction, and may act in it before it returns [`Action::End`].
+    /// Called before the program receives the result of a query with [`Rows::Handed`]. `_begins` is true if the next
+    /// transaction would begin at once if the current one ended with this query. A program that uses this need not ask
+    /// whether another transaction follows, and may already act in it before it returns [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
-    /// Receives the result of the last action. For a [`Rows::Counted`] query and a [`RecordedRequest`] it is called
-    /// only if they failed; for a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and a
-    /// [`Rows::Handed`] query it is called in any case.
+    /// Receives the result of the last action. For a query with [`Rows::Counted`] and for a [`RecordedRequest`], it is
+    /// called only if they failed. For a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and
+    /// a query with [`Rows::Handed`], it is always called.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
-    /// Ends the load: no further transaction follows.
+    /// Called when the load has ended and no further transaction follows.
     fn stop(&mut self) {}
 }
 
 /// The result of an action.
 #[derive(Debug)]
 pub enum ActionResult<'a> {
-    /// The server executed the action. Of several statements in one text, this is the result of the last one.
+    /// The server executed the action. If a text had several statements, this is the result of the last one.
     Done(&'a Answered),
-    /// The server reported an error. The event loop has not rolled back the transaction.
+    /// The server reported an error. The event loop has not rolled the transaction back.
     Failed(&'a ServerError),
-    /// The connection broke meanwhile.
+    /// The connection broke during the action.
     Lost(&'a ConnectionError),
     /// The connection could not be made.
     Refused(&'a OpenError),
 }
 
-/// The actions that only the programs of some modes have: the event loop of another mode cannot be given them.
+/// The kinds of actions that only programs of one mode have. The types prevent such an action from reaching the event
+/// loop of another mode.
 pub trait Actions: Debug + Copy + 'static {
-    /// Asks the server for something, and waits for its reply.
+    /// A request to the server, for whose reply the event loop waits.
     type Request<'a>: Debug + Copy;
-    /// A step that the event loop carries out for the program without asking the server.
+    /// A step that the event loop carries out without a request to the server.
     type Step: Debug + Copy;
 
-    /// Returns the text that a request sends as a query of the load, if it sends one.
+    /// Returns the text that a request sends as a query of the load; `None` if it sends no such query.
     fn text<'a>(_request: &Self::Request<'a>) -> Option<&'a str> {
         None
     }
 }
 
-/// The next action of a client. `command` is the index of the command in its script.
+/// What a client does next. `command` is the index of the command in its script.
 #[derive(Debug, Clone, Copy)]
 pub enum Action<'a, A: Actions = ScriptActions> {
-    /// Send `statement` with the values of its parameters and wait for the reply; in a pipeline, do not wait.
-    /// After the `last` query of a transaction no [`Action::End`] follows.
+    /// Send `statement` with the values of its parameters and wait for the reply; within a pipeline, do not wait. If
+    /// the query is the `last` one of a transaction, no [`Action::End`] follows.
     Query { command: usize, statement: &'a Statement, values: &'a [Value], rows: Rows, last: bool },
-    /// A request of programs of this mode only.
+    /// A request that only programs of this mode have.
     Request(A::Request<'a>),
-    /// A step of programs of this mode only.
+    /// A step that only programs of this mode have.
     Step(A::Step),
-    /// Let the other clients of the thread act, then go on. If the run is over, it ends here, in the middle of a
+    /// Let the other clients of the thread act, and then continue. If the run is over, it ends here, in the middle of a
     /// transaction that computes for a long time.
     Pause,
-    /// Wait for a time.
+    /// Wait for the given time.
     Sleep { command: usize, time: Duration },
-    /// The transaction is complete.
+    /// End the transaction, which is complete.
     End,
-    /// The client is aborted.
+    /// Abort the client for this reason.
     Abort(&'a AbortReason),
 }
 
-/// The actions of scripts (pgbench, order entry).
+/// The actions of programs that run scripts (pgbench) or order entry.
 #[derive(Debug, Clone, Copy)]
 pub enum ScriptActions {}
 
@@ -109,27 +111,28 @@ impl Actions for ScriptActions {
     type Step = ScriptStep;
 }
 
-/// Send the following queries without waiting. In prepared mode, prepare `statements` first.
+/// Send the following queries without waiting for replies. In prepared mode, first prepare `statements`.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPipeline<'a> {
     pub command: usize,
     pub statements: &'a [Statement],
 }
 
-/// A step of a script.
+/// A step that programs of scripts have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptStep {
-    /// Send a Sync: the server's transaction ends here, and an error before it does not affect what follows.
+    /// Send a Sync. The server's implicit transaction ends here, and an error before it does not affect the statements
+    /// after it.
     SyncPipeline { command: usize },
     /// Wait for the replies to all queries of the pipeline.
     EndPipeline { command: usize },
-    /// A command of a script begins. Only scripts whose commands are announced say so.
+    /// Report that a command of a script begins. Only scripts whose commands are announced do this.
     Announce { command: usize },
-    /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
+    /// Report that a command which needs no server was executed. Only scripts whose commands are timed do this.
     Local { command: usize },
 }
 
-/// The actions of sysbench's tests and Lua scripts.
+/// The actions of programs that run sysbench's tests or Lua scripts.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedActions {}
 
@@ -145,19 +148,19 @@ impl Actions for StagedActions {
     }
 }
 
-/// A request of a staged run.
+/// A request to the server in a staged run.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedRequest<'a> {
-    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not
-    /// count as a query of the load, and the program receives its result.
+    /// Send `sql` in a Query message, in any query mode. `rows` is `Counted`, `Handed` or `Skipped`. With `Skipped`, it
+    /// does not count as a query of the load, and the program receives its result.
     Text { sql: &'a str, rows: Rows },
-    /// Parse and describe `statement` on the server without executing it.
+    /// Let the server parse and describe `statement` without executing it.
     Prepare { statement: &'a Statement },
-    /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
+    /// Let the server parse, in one round trip, those of `statements` that the session has not prepared yet.
     PrepareAll { statements: &'a [Statement] },
 }
 
-/// A step of a program of a staged run that the event loop carries out without a statement. Connections are named by
+/// A step in a staged run that the event loop carries out without sending a statement. Connections are identified by
 /// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
@@ -165,16 +168,16 @@ pub enum Management {
     Connect(usize),
     /// Use this open connection from now on.
     Use(usize),
-    /// Close this connection. The next action that needs a connection chooses one first.
+    /// Close this connection. Before the next action that needs a connection, the program chooses one.
     Disconnect(usize),
     /// Add statements and transactions that the program has counted itself to the counts of the event loop.
     Count { queries: Queries, events: u64 },
-    /// Leave the load: the client begins no further transaction, and the current one is not counted. After the load the
+    /// Leave the load. The client begins no further transaction, and its current one is not counted. After the load the
     /// event loop asks for actions once more, up to the next [`Action::End`].
     Leave,
 }
 
-/// The actions of recorded sessions.
+/// The actions of programs that replay recorded sessions.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplayActions {}
 
@@ -183,52 +186,54 @@ impl Actions for ReplayActions {
     type Step = SessionStep;
 }
 
-/// Send a statement as it was recorded; `rows` is `Counted` or `Hashed`. The event loop counts it as a transaction.
+/// A request to send a statement as it was recorded. `rows` is `Counted` or `Hashed`. The event loop counts each
+/// statement as a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedRequest<'a> {
     pub recorded: Recorded<'a>,
     pub rows: Rows,
 }
 
-/// A step of a recorded session, which has one connection.
+/// A step of a recorded session. A session has one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
-    /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
+    /// Wait until the recorded time of the next action, which connects or sends a statement.
     Schedule(Scheduled),
     /// Open the session's connection.
     Connect,
     /// Close the session's connection.
     Disconnect,
-    /// Take no further part in the load.
+    /// Leave the load for good.
     Leave,
 }
 
-/// Carries out the actions of a sysbench program that is no client of a load, and waits for the result of each. It
-/// keeps the program's connections open between calls, and counts no statements.
+/// Carries out the actions of a sysbench program that is not a client of a load. It waits for the result of each
+/// action, keeps the program's connections open between calls, and counts no statements.
 pub trait Executor {
-    /// Carries out actions up to the next [`Action::End`]. The error is why the program was aborted.
+    /// Carries out actions up to the next [`Action::End`]. The error is the reason for which the program was aborted.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason>;
 }
 
-/// The function that makes an executor for another program.
+/// A function that makes a new executor for each program.
 pub type Executors = Box<dyn Fn() -> Box<dyn Executor>>;
 
 /// The reason for which a client is aborted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AbortReason {
-    /// A command of the script failed, in pgbench's words: `client 0 aborted in command 3 (set) of script 0; reason`.
-    /// `detail` is a message of its own that is printed first, e.g. `division by zero`.
+    /// A command of the script failed. Its message has pgbench's wording: `client 0 aborted in command 3 (set) of
+    /// script 0; reason`. `detail` is a separate message that is printed first, such as `division by zero`.
     Command { command: usize, word: &'static str, reason: String, detail: Option<String> },
-    /// A query returned other rows than its command expects: the detail, `client 0 script 0 command 3 query 0: reason`.
+    /// A query did not return the rows that its command expects. The message is `client 0 script 0 command 3 query 0:
+    /// reason`; `detail` is a separate message that is printed first.
     Rows { command: usize, query: usize, reason: String, detail: Option<String> },
-    /// The script as a whole failed: `client 0 aborted: reason`.
+    /// The script as a whole failed. The message is `client 0 aborted: reason`.
     Script { reason: String },
-    /// The whole run ends with these lines.
+    /// An error that ends the whole run. The fields are the lines of its message.
     Fatal(Vec<String>),
 }
 
 impl AbortReason {
-    /// Returns the command that failed, by its index in the script.
+    /// Returns the index of the command that failed in its script; `None` if the failure has no command.
     pub fn command(&self) -> Option<usize> {
         match self {
             Self::Command { command, .. } | Self::Rows { command, .. } => Some(*command),
@@ -237,7 +242,7 @@ impl AbortReason {
     }
 }
 
-/// Writes the reason without the client and the script.
+/// Writes the reason without the numbers of the client and the script.
 impl std::fmt::Display for AbortReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -248,44 +253,46 @@ impl std::fmt::Display for AbortReason {
     }
 }
 
-/// An error that ends the whole run or prevents it, as sysbench's log level `FATAL`.
+/// An error that ends or prevents the whole run, like sysbench's log level `FATAL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fatal {
-    /// The messages, each of one line.
+    /// The lines of the message.
     pub lines: Vec<String>,
 }
 
 impl Fatal {
-    /// Makes an error of one line.
+    /// Makes an error with a message of one line.
     pub fn new(line: impl std::fmt::Display) -> Self {
         Self { lines: vec![line.to_string()] }
     }
 }
 
-/// The scripts of a run. The workload makes the program of each client.
+/// What the clients of a run do. The workload makes the program of each client, and describes its scripts.
 pub trait Workload<A: Actions = ScriptActions>: Send + Sync {
-    /// Returns descriptions of the scripts in the order of their indexes.
+    /// Returns the descriptions of the scripts, in the order of their indexes.
     fn scripts(&self) -> Vec<ScriptInfo>;
 
-    /// Makes the program of client `client`, which draws its values from `random`. One thread makes it and uses it.
+    /// Makes the program of client `client`, which draws its values from `random`. The thread that calls this also runs
+    /// the program.
     fn client(&self, client: usize, random: Random) -> Box<dyn Program<A>>;
 }
 
-/// The description of a script that a report prints.
+/// The description of a script for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptInfo {
-    /// The name of the script for people, e.g. `<builtin: select only>`.
+    /// The name of the script in reports, such as `<builtin: select only>`.
     pub description: String,
-    /// The relative weight in the choice of scripts.
+    /// The weight of the script, relative to the other scripts, when a script is chosen.
     pub weight: u64,
     pub commands: Vec<CommandInfo>,
 }
 
-/// The description of a command that a report prints.
+/// The description of a command for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandInfo {
     /// The command's first line.
     pub line: String,
-    /// True if the command is an SQL statement. Only statements fail and are retried.
+    /// True if the command is an SQL statement; false for a backslash command. Only statements have counts of failures
+    /// and retries.
     pub is_sql: bool,
 }

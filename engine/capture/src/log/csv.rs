@@ -1,5 +1,5 @@
-//! Reads logs in the format `csvlog`. They have 23 columns up to PostgreSQL 12, 24 in version 13, and 26 since version
-//! 14.
+//! Reads logs in the format `csvlog`. A row has 23 columns up to PostgreSQL 12, 24 in version 13, and 26 from version
+//! 14 on.
 
 use super::fields::{sqlstate, transaction};
 use super::mixed::messages_of_another_form;

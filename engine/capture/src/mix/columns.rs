@@ -148,8 +148,8 @@ impl Column {
         })
     }
 
-    /// Returns a value as an SQL literal. Only for numeric columns the literal has no quotes, because SQL rejects `text
-    /// = 5`.
+    /// Returns a value as an SQL literal. Literals of numeric columns have no quotes. All others have, because SQL
+    /// rejects `text = 5`.
     fn literal(&self, value: &str) -> String {
         let is_number = matches!(self.kind, TokenKind::Integer | TokenKind::Decimal);
         let is_bare = is_number && !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());

@@ -1,8 +1,8 @@
-//! pgbench's built-in scripts, as PostgreSQL 18 has them.
+//! pgbench's built-in scripts, as in PostgreSQL 18.
 
 use thiserror::Error;
 
-/// The reason for which a name is that of no built-in script.
+/// The error for a name that does not determine a built-in script.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum BuiltinError {
     #[error("no builtin script found for name \"{0}\"")]
@@ -19,7 +19,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// All built-in scripts, in the order of `-b list`.
+/// All built-in scripts, in the order in which `-b list` prints them.
 pub const BUILTINS: [Builtin; 3] = [
     Builtin {
         name: "tpcb-like",
@@ -57,7 +57,7 @@ pub const BUILTINS: [Builtin; 3] = [
     },
 ];
 
-/// Returns the script whose name starts with `name`.
+/// Returns the only built-in script whose name starts with `name`. Fails if there is none, or more than one.
 pub fn find(name: &str) -> Result<&'static Builtin, BuiltinError> {
     let found: Vec<_> = BUILTINS.iter().filter(|b| b.name.starts_with(name)).collect();
     match found.as_slice() {

@@ -1,4 +1,4 @@
-//! A client of a run of scripts.
+//! A client that runs pgbench scripts.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Program for ScriptClient {
         state.script
     }
 
-    /// Starts the transaction again. Variables keep what the failed try has given them, as in pgbench.
+    /// Starts the transaction again. As in pgbench, variables keep the values that the failed try has assigned.
     fn retry(&mut self) {
         let state = &mut self.state;
         state.random = state.started.clone();
@@ -62,8 +62,8 @@ impl Program for ScriptClient {
         state.in_pipeline = false;
     }
 
-    /// Returns the next action. A leg, which is a query and the random numbers drawn for it, is executed at once; all
-    /// other steps are executed one by one.
+    /// Returns the next action. A leg, which is a query with the random draws before it, is executed at once. All other
+    /// steps are executed one by one.
     #[inline]
     fn next_action(&mut self) -> Action<'_> {
         let (scripts, state) = (&*self.scripts, &mut self.state);
@@ -113,7 +113,7 @@ impl Program for ScriptClient {
 }
 
 impl ScriptState {
-    /// Sets the variables that a leg draws to new random numbers.
+    /// Sets the variables of a leg to newly drawn random numbers.
     #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
         let mut random = self.random.clone();
@@ -127,8 +127,8 @@ impl ScriptState {
         self.random = random;
     }
 
-    /// Sets each variable that has a list of values to one of them at random. Few runs have such lists, so this code is
-    /// kept out of the hot path.
+    /// Sets each variable that has a list of values to a random one of them. Few runs have such lists, so this code is
+    /// kept out of the frequently executed code.
     #[cold]
     pub(super) fn draw_from(&mut self, lists: &[(usize, Vec<Value>)]) {
         for (slot, values) in lists {
@@ -140,7 +140,8 @@ impl ScriptState {
         }
     }
 
-    /// Returns why a query is not sent: a variable of it has no value, and the run needs values.
+    /// Returns the reason for which a query must not be sent: one of its variables has no value, and the run requires
+    /// values. Returns `None` if the query can be sent.
     fn lack(&self, scripts: &Scripts, script: &Script, command: usize, result: &StepResult) -> Option<AbortReason> {
         let StepResult::Query(statement, _) = result else { return None };
         if !scripts.needs_values {
@@ -151,7 +152,7 @@ impl ScriptState {
         Some(AbortReason::Command { command, word: "SQL", reason, detail: None })
     }
 
-    /// Executes steps up to one that is an action.
+    /// Executes steps up to the first one that results in an action.
     #[inline(never)]
     fn proceed<'a>(&'a mut self, scripts: &'a Scripts, script: &'a Script) -> Action<'a> {
         loop {
@@ -180,7 +181,7 @@ impl ScriptState {
         }
     }
 
-    /// Returns the action at the end of a script, where no pipeline may be open.
+    /// Returns the action at the end of a script. It is an error if a pipeline is still open.
     fn end(&mut self) -> Action<'_> {
         if self.in_pipeline {
             return self.abort(AbortReason::Script { reason: "end of script reached with pipeline open".to_owned() });
@@ -193,7 +194,7 @@ impl ScriptState {
     }
 }
 
-/// Returns the action that follows from the result of a step. `last` is true if it was the script's last step.
+/// Returns the action that a step results in. `last` is true if the step was the last one of the script.
 fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'a [Value], last: bool) -> Action<'a> {
     match result {
         StepResult::Done => Action::Step(ScriptStep::Local { command }),
@@ -210,16 +211,16 @@ fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'
     }
 }
 
-/// The reason for which a row cannot be stored.
+/// The error for a row whose values cannot be stored in variables.
 #[derive(Debug, Error)]
 #[error("error storing into variable {name}")]
 struct StoreError {
     name: String,
-    /// The reason: the column's name, after the prefix, is not valid as the name of a variable.
+    /// The cause: the prefix and the column's name do not form a valid name of a variable.
     source: VariableError,
 }
 
-/// Stores a row's values in the variables that are used anywhere; NULL is an empty text, as in pgbench.
+/// Stores the values of a row in those variables that some script uses. As in pgbench, NULL becomes an empty text.
 fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<(), StoreError> {
     for (column, value) in result.columns.iter().zip(&result.last) {
         match store.slots.get(column) {
@@ -230,7 +231,7 @@ fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<
     Ok(())
 }
 
-/// Refuses a column whose name makes no variable.
+/// Fails if a column's name does not form a valid name of a variable.
 fn check_name(store: &Store, column: &[u8]) -> Result<(), StoreError> {
     let name = [&ground::text::bytes(&store.prefix), column].concat();
     if symbols::is_valid(&name) {

@@ -1,6 +1,9 @@
 //! Compiles a script into steps: names of variables become slots, conditions become jumps, and statements get
-//! parameters. It also finds the script's legs: a leg is a run of `\set` commands that draw random numbers, with the
-//! query after them. Nearly all scripts consist of legs, and a client executes a leg at once instead of step by step.
+//! parameters.
+//!
+//! The compiler also finds the script's legs. A leg is a run of `\set` commands that draw random numbers, and the query
+//! after them. Nearly all scripts consist of legs. A client executes a leg at once instead of step by step, which is
+//! faster.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,45 +18,45 @@ use crate::program::ScriptInfo;
 use ground::random::Span;
 use wire::statement::{QueryMode, Statement};
 
-/// A script that can be run.
+/// A compiled script.
 #[derive(Debug)]
 pub struct Script {
     pub info: ScriptInfo,
     pub steps: Vec<Step>,
-    /// The statements in the order of the script.
+    /// The statements, in the order in which they stand in the script.
     pub statements: Vec<Statement>,
     pub legs: Legs,
 }
 
-/// The compiler that makes the steps of one script.
+/// Makes the steps of one script.
 pub struct Compiler<'a> {
     pub symbols: &'a mut Symbols,
     constants: &'a HashMap<String, Scalar>,
     mode: QueryMode,
-    /// The number of the script's first statement in the run.
+    /// The number of the script's first statement among all statements of the run.
     first_statement: usize,
-    /// The statements of each pipeline, by the command that starts it.
+    /// The statements of each pipeline. The key is the index of the command that starts the pipeline.
     pipelines: HashMap<usize, Range<usize>>,
-    /// The command that is being compiled.
+    /// The index of the command that is being compiled.
     command: usize,
     steps: Vec<Step>,
     statements: Vec<Statement>,
-    /// The open conditions, the innermost last.
+    /// The conditions that are open at the current command, the innermost last.
     open: Vec<OpenIf>,
 }
 
 #[derive(Default)]
 struct OpenIf {
-    /// The step that tests the condition of the latest `\if` or `\elif`, whose jump to the next branch is not known
-    /// yet.
+    /// The step that tests the condition of the last `\if` or `\elif`. The target of its jump, the next branch, is not
+    /// known yet.
     failing: Option<usize>,
-    /// The steps that jump behind the `\endif`, which is not known yet.
+    /// The steps that jump behind the `\endif`, whose position is not known yet.
     jumps: Vec<usize>,
 }
 
 impl<'a> Compiler<'a> {
-    /// Prepares for one script, whose first statement has this number in the run; `pipelines` are the statements of
-    /// each pipeline, by the command that starts it.
+    /// Makes a compiler for one script. `first_statement` is the number of its first statement among all statements of
+    /// the run, and `pipelines` has the statements of each pipeline by the command that starts it.
     pub fn new(
         symbols: &'a mut Symbols,
         constants: &'a HashMap<String, Scalar>,
@@ -65,12 +68,12 @@ impl<'a> Compiler<'a> {
         Self { symbols, constants, mode, first_statement, pipelines, command, steps, statements, open }
     }
 
-    /// Begins the command of this index; what is added next belongs to it.
+    /// Begins to compile the command with the index `command`. The steps that are added from now on belong to it.
     pub fn begin(&mut self, command: usize) {
         self.command = command;
     }
 
-    /// Adds the step of a query.
+    /// Adds the step that sends a query.
     pub fn query(&mut self, text: &[u8], store: Option<Box<Store>>) -> Result<(), ScriptError> {
         let statement = self.statements.len();
         self.statements.push(sql::compile(text, self.first_statement + statement, self.mode, self.symbols)?);
@@ -78,28 +81,28 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Returns the script of the commands so far. The slots of `\gset` are added when all scripts are known.
+    /// Returns the compiled script. The variables of `\gset` and `\aset` are added later, when all scripts are known.
     pub fn finish(self, info: ScriptInfo) -> Script {
         let legs = Legs::find(&self.steps);
         Script { info, steps: self.steps, statements: self.statements, legs }
     }
 
-    /// Adds a step of the command that is being compiled.
+    /// Adds a step to the command that is being compiled.
     pub fn push(&mut self, operation: Operation) {
         self.steps.push(Step { command: self.command, operation });
     }
 
-    /// Returns the statements of the pipeline that this command starts.
+    /// Returns the indexes of the statements in the pipeline that the current command starts.
     pub fn pipeline(&self) -> Range<usize> {
         self.pipelines.get(&self.command).cloned().unwrap_or_default()
     }
 
-    /// Returns the expression with slots in place of names and with constants folded.
+    /// Returns the expression with slots in place of names, and with constant parts evaluated.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         Resolver { symbols: self.symbols, constants: self.constants }.resolve(syntax)
     }
 
-    /// Returns the variable that a command sets.
+    /// Returns the variable with the name that a command sets.
     pub fn target(&mut self, name: &str) -> VariableTarget {
         match is_valid(name.as_bytes()) {
             true => VariableTarget::Slot(self.symbols.slot(name)),
@@ -107,13 +110,13 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Begins a condition at `\if`.
+    /// Begins a conditional block at `\if`.
     pub fn begin_if(&mut self, condition: &Syntax) {
         self.open.push(OpenIf::default());
         self.branch("if", condition);
     }
 
-    /// Adds the branch of `\if` or `\elif`.
+    /// Adds the step that tests the condition of an `\if` or `\elif`.
     pub fn branch(&mut self, word: &'static str, condition: &Syntax) {
         if let Some(open) = self.open.last_mut() {
             open.failing = Some(self.steps.len());
@@ -122,7 +125,8 @@ impl<'a> Compiler<'a> {
         self.push(Operation::Branch { word, condition, otherwise: 0 });
     }
 
-    /// Ends a branch at `\elif` or `\else`: an executed branch jumps to the end, a failed condition continues here.
+    /// Ends a branch at `\elif` or `\else`. A branch that was executed jumps to the end of the block, and a condition
+    /// that was false continues here.
     pub fn end_branch(&mut self) {
         if let Some(open) = self.open.last_mut() {
             open.jumps.push(self.steps.len());
@@ -133,14 +137,15 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Ends a condition at `\endif`: the jumps of its branches and a failed condition continue behind it.
+    /// Ends a conditional block at `\endif`. The jumps of its branches and the last condition, if it was false,
+    /// continue behind it.
     pub fn end_if(&mut self) {
         self.push(Operation::EndIf);
         let open = self.open.pop().unwrap_or_default();
         open.jumps.into_iter().chain(open.failing).for_each(|step| self.aim(step));
     }
 
-    /// Makes a step jump to the next one.
+    /// Sets the target of a step's jump to the step that will be added next.
     fn aim(&mut self, step: usize) {
         let next = self.steps.len();
         if let Operation::Jump(to) | Operation::Branch { otherwise: to, .. } = &mut self.steps[step].operation {
@@ -152,27 +157,28 @@ impl<'a> Compiler<'a> {
 /// The legs of one script.
 #[derive(Debug, Default)]
 pub struct Legs {
-    /// For each step, the leg that begins there; `None` if a step of another kind comes before the next query.
+    /// The leg that begins at each step. `None` if another kind of step comes before the next query.
     legs: Vec<Option<Leg>>,
-    /// The draws of all legs. Legs that begin at different steps before the same query share the later draws.
+    /// The random draws of all legs. Legs that begin at different steps and end with the same query share the later
+    /// draws.
     draws: Vec<Draw>,
 }
 
-/// A series of draws of random numbers, which may be empty, and the query after them, whose rows are not stored.
+/// A series of random draws, which may be empty, and the query after them. The query does not store its rows.
 #[derive(Debug, Clone)]
 pub struct Leg {
-    /// The index of the leg's first draw among those of all legs.
+    /// The index of the leg's first draw among the draws of all legs. `end` is the index behind its last one.
     first: usize,
     end: usize,
-    /// The query's command, and its statement among the script's.
+    /// The index of the query's command. `statement` is the index of the query's statement.
     pub command: usize,
     pub statement: usize,
-    /// The index of the step after the query, and (`is_last`) true if there is no such step.
+    /// The index of the step after the query. `is_last` is true if there is no such step.
     pub next: usize,
     pub is_last: bool,
 }
 
-/// A variable that is given a random number.
+/// A variable that gets a random number, and the range of that number.
 #[derive(Debug)]
 pub struct Draw {
     pub slot: usize,
@@ -180,7 +186,7 @@ pub struct Draw {
 }
 
 impl Legs {
-    /// Finds the legs of a script with these steps.
+    /// Finds the legs of a script that has these steps.
     pub fn find(steps: &[Step]) -> Self {
         let mut found = Self { legs: vec![None; steps.len()], draws: Vec::new() };
         let mut begun = Vec::new();
@@ -207,13 +213,13 @@ impl Legs {
         found
     }
 
-    /// Returns the leg that begins at a step, if one does.
+    /// Returns the leg that begins at a step; `None` if no leg begins there.
     #[inline(always)]
     pub fn leg(&self, step: usize) -> Option<&Leg> {
         self.legs.get(step)?.as_ref()
     }
 
-    /// Returns the draws of a leg, in their order.
+    /// Returns the random draws of a leg in their order.
     #[inline(always)]
     pub fn draws(&self, leg: &Leg) -> &[Draw] {
         self.draws.get(leg.first..leg.end).unwrap_or_default()
@@ -221,7 +227,7 @@ impl Legs {
 }
 
 impl Leg {
-    /// Returns true if the leg begins with draws.
+    /// True if the leg has random draws before its query.
     #[inline(always)]
     pub fn has_draws(&self) -> bool {
         self.first != self.end

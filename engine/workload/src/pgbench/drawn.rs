@@ -1,4 +1,4 @@
-//! The values with which the first transactions of a script send its statements, found out without a server.
+//! Finds out without a server with which values the first transactions of a script send its statements.
 
 use ground::random::Random;
 use wire::value::Value;
@@ -7,21 +7,21 @@ use super::scripts::Scripts;
 use super::steps::{Operation, ScriptState, StepResult};
 use crate::sent::SentStatement;
 
-/// One execution of a statement, as a client would send it.
+/// An execution of a statement, as a client would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawnStatement {
     /// The index of the statement's command in its script.
     pub command: usize,
-    /// The statement as it is sent to the server. Values that would come from a server's row or a shell command are
+    /// The statement as it is sent to the server. Values that only a server or a shell command could supply are
     /// missing.
     pub sent: SentStatement,
 }
 
 /// Returns the statements that the first client would send in the first `transactions` transactions of one script.
 ///
-/// Nothing is executed outside this process: shell commands are left out, pauses too, and a query returns no rows, so
-/// that the variables of `\setshell`, `\gset` and `\aset` have no values. A transaction ends where a command fails, for
-/// example an expression of such a variable. Branches are taken as the values ask for.
+/// Nothing is executed outside of this process. Shell commands and pauses are skipped, and queries return no rows, so
+/// the variables of `\setshell`, `\gset` and `\aset` have no values. A transaction ends at a command that fails, for
+/// example at an expression with such a variable. Branches are taken or skipped according to the values.
 pub fn drawn(scripts: &Scripts, script: usize, random: &Random, transactions: usize) -> Vec<DrawnStatement> {
     let mut state = ScriptState {
         values: scripts.initial_values(0),
@@ -43,7 +43,7 @@ pub fn drawn(scripts: &Scripts, script: usize, random: &Random, transactions: us
     found
 }
 
-/// Adds the statements of one transaction.
+/// Adds the statements of one transaction to `found`.
 fn send_all(scripts: &Scripts, state: &mut ScriptState, found: &mut Vec<DrawnStatement>) {
     let script = &scripts.scripts[state.script];
     while let Some(step) = script.steps.get(state.step) {

@@ -1,22 +1,23 @@
-//! The errors for which a script is refused, in pgbench's lines.
+//! Errors in scripts, with pgbench's messages.
 
 use std::fmt;
 
-/// A script that cannot be run. It is shown as pgbench shows it, without the program's name before the first line.
+/// An error because of which a script cannot run. Its message is that of pgbench, without the name of the program in
+/// front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     message: String,
-    /// The command as it stands in the script, and the column of the mistake from 0.
+    /// The text of the command in the script, and the column of the mistake, counted from 0, if it is known.
     line: Option<(String, Option<usize>)>,
 }
 
 impl ScriptError {
-    /// Makes an error of a whole script or statement.
+    /// Makes an error about a whole script or statement.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), line: None }
     }
 
-    /// Adds the command's text and the column of the mistake.
+    /// Adds the text of the command and the column of the mistake to the error.
     pub fn at(mut self, line: String, column: Option<usize>) -> Self {
         self.line = Some((line, column));
         self

@@ -1,8 +1,8 @@
-//! pgbench's pseudo-random functions of integers: hash functions and `permute`.
+//! pgbench's pseudo-random functions of integers: hash functions, and `permute`.
 
 use ground::random::Random;
 
-/// Returns FNV-1a over the eight bytes of `value`, the lowest first (source:
+/// Returns the FNV-1a hash of the eight bytes of `value`, the lowest byte first (source:
 /// <http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub fn fnv1a(value: i64, seed: i64) -> i64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -11,7 +11,7 @@ pub fn fnv1a(value: i64, seed: i64) -> i64 {
     bytes.iter().fold(OFFSET_BASIS ^ seed as u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)) as i64
 }
 
-/// Returns MurmurHash2 (64 bits) of the eight bytes of `value` (source: Austin Appleby,
+/// Returns the 64-bit MurmurHash2 of the eight bytes of `value` (source: Austin Appleby,
 /// <https://github.com/aappleby/smhasher>).
 pub fn murmur2(value: i64, seed: i64) -> i64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
@@ -23,11 +23,12 @@ pub fn murmur2(value: i64, seed: i64) -> i64 {
     shaken(shaken(hash.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER)) as i64
 }
 
-/// The number of rounds of [`permute`], as in pgbench. Each round permutes the lower and the upper half of the places.
+/// The number of rounds of [`permute`], as in pgbench. Each round permutes the lower and then the upper half of the
+/// numbers.
 const ROUNDS: usize = 6;
 
-/// Returns the place of `value` (taken modulo `size`) in a permutation of `0..size`; 0 if there are fewer than two
-/// places.
+/// Returns the number to which a pseudo-random permutation of `0..size` maps `value` (taken modulo `size`). Returns 0
+/// if `size` is below 2.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -37,7 +38,8 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     let half = Half::of(size);
     let mut place = value as u64 % size;
     for _ in 0..ROUNDS {
-        // The lower half as it is, the upper one counted from its end; together they cover every place.
+        // The first call permutes the lower half, and the second one the upper half, whose numbers are counted from the
+        // end. Both together cover all numbers.
         place = half.stir(place, &mut random);
         place = size - 1 - half.stir(size - 1 - place, &mut random);
         let offset = random.range(0, size as i64 - 1) as u64;
@@ -46,7 +48,7 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     place as i64
 }
 
-/// The places below the greatest power of two that is not above the size.
+/// The numbers below the greatest power of two that is not above the size.
 struct Half {
     bits: u32,
     mask: u64,
@@ -58,8 +60,8 @@ impl Half {
         Self { bits, mask: (1 << bits) - 1 }
     }
 
-    /// Permutes the places of the half: `place` is multiplied by a random odd number, XORed with random bits, and
-    /// rotated by one bit. A place outside the half is returned unchanged, but the same random numbers are drawn.
+    /// Permutes the numbers of the half: `place` is multiplied by a random odd number, XORed with random bits, and
+    /// rotated by one bit. A `place` outside of the half is returned unchanged, but as many random numbers are drawn.
     fn stir(&self, place: u64, random: &mut Random) -> u64 {
         let factor = random.next_u64() & self.mask | 1;
         let flips = random.next_u64() & self.mask;
@@ -75,7 +77,7 @@ impl Half {
 mod tests {
     use super::*;
 
-    /// Checks hashes against the values of pgbench 18.
+    /// Checks hashes against the hashes that pgbench 18 computes.
     #[test]
     fn hashes_are_those_of_pgbench() {
         assert_eq!(fnv1a(10, 5432), -7793829335365542153);
@@ -92,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Checks places against the values of pgbench 18.
+    /// Checks permutations against those of pgbench 18.
     #[test]
     fn places_are_those_of_pgbench() {
         assert_eq!(permute(5, 1000, 42), 387);

@@ -1,41 +1,42 @@
-//! Splits a script into statements and backslash commands as psql's scanner does. A semicolon ends a statement unless
-//! it is within quotes, comments, parentheses or the body of an SQL function. A backslash ends a statement unless it is
-//! within quotes or comments.
+//! Splits a script into statements and backslash commands, as psql's scanner does. A semicolon ends a statement unless
+//! it stands within quotes, comments, parentheses or the body of an SQL function. A backslash ends a statement unless
+//! it stands within quotes or comments.
 
 use ground::c_numbers::is_space;
 use ground::sql;
 use ground::sql::is_name;
 
-/// The reason for which a piece of SQL ends.
+/// What ends a piece of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
-    /// A backslash command follows. The scanner stands behind the backslash.
+    /// A backslash command. The scanner stands behind its backslash.
     Backslash,
     End,
 }
 
-/// The number of a statement's first words that are needed to recognize `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
+/// The number of words at the beginning of a statement by which `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}` is
+/// recognized.
 const FIRST_WORDS: usize = 4;
 
-/// Scans a script. Parentheses and function bodies that are open at a backslash command are still open behind it.
+/// Scans a script. Parentheses and function bodies that are open before a backslash command are still open behind it.
 #[derive(Debug)]
 pub struct Scanner<'a> {
     text: &'a [u8],
-    /// The offset of the next byte. The reader of a backslash command advances it.
+    /// The offset of the next byte to scan. The parser of a backslash command moves it behind the command.
     pub at: usize,
-    /// The offset of the first byte of the SQL that was returned last.
+    /// The offset at which the SQL that was returned last begins.
     pub begin: usize,
     parentheses: usize,
-    /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
+    /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not been scanned yet.
     blocks: usize,
     words: usize,
-    /// The first letters of the statement's first words, of those words that occur in `CREATE FUNCTION` and the like.
+    /// The first letters of those first words of the statement that occur in `CREATE FUNCTION` and the like.
     initials: [u8; FIRST_WORDS],
 }
 
 impl<'a> Scanner<'a> {
-    /// Starts at the beginning; the text ends at its first zero byte, if there is one.
+    /// Makes a scanner that starts at the beginning. If the text has a zero byte, it ends there.
     pub fn new(text: &'a [u8]) -> Self {
         let end = text.iter().position(|c| *c == 0).unwrap_or(text.len());
         Self { text: &text[..end], at: 0, begin: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
@@ -46,8 +47,8 @@ impl<'a> Scanner<'a> {
         self.text
     }
 
-    /// Returns the SQL up to the next semicolon, backslash command or end of the script, without leading space and
-    /// comments, and what ended it. The SQL is empty if there is none.
+    /// Returns the SQL up to the next semicolon, the next backslash command or the end of the script, and what ended
+    /// it. Spaces and comments before the SQL are left out. The SQL is empty if there is none.
     pub fn scan(&mut self) -> (Vec<u8>, Ending) {
         let mut sql = Vec::new();
         loop {
@@ -81,7 +82,8 @@ impl<'a> Scanner<'a> {
                 [b':', b'{', b'?', ..] => {
                     if let Some(length) = self.variable(3, b'}') {
                         self.at += length;
-                        // psql tests whether the variable is set; when pgbench reads a script, no variable is.
+                        // In psql this syntax tests whether the variable is set. When pgbench reads a script, no
+                        // variable is set.
                         sql.extend_from_slice(b"FALSE");
                         continue;
                     }
@@ -105,12 +107,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Advances over one token, which neither ends the statement nor is left out.
+    /// Moves over one token, which neither ends the statement nor is left out.
     fn token(&mut self) {
         let rest = &self.text[self.at..];
         match rest {
             [b'/', b'*', ..] => self.comment(),
-            // A doubled quote is one token more.
+            // A doubled quote within the text is scanned as another quoted text.
             [b'\'' | b'"', ..] => self.at = sql::quoted_end(self.text, self.at),
             [b'e' | b'E', b'\'', ..] => self.escape_string(),
             [b'$', ..] => self.dollar(),
@@ -142,7 +144,7 @@ impl<'a> Scanner<'a> {
         self.at = sql::comment_end(self.text, self.at).unwrap_or(self.at);
     }
 
-    /// Skips a string with backslash escapes, with what continues it on other lines.
+    /// Moves over a string with backslash escapes, including its continuation on other lines.
     fn escape_string(&mut self) {
         let mut quote = Some(self.at + 1);
         while let Some(at) = quote {
@@ -151,7 +153,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the quote where a string continues: one that follows white space and comments with a line end.
+    /// Returns the offset of the quote at which a string continues. Between both parts there must be white space or
+    /// comments with a line end.
     fn continuation(&self) -> Option<usize> {
         let (mut at, mut lines) = (self.at, false);
         loop {
@@ -167,7 +170,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips a string between dollar quotes, or a lone dollar, or a parameter.
+    /// Moves over a string in dollar quotes, a single dollar sign, or a parameter such as `$1`.
     fn dollar(&mut self) {
         if let Some(end) = sql::dollar_quoted_end(self.text, self.at) {
             self.at = end;
@@ -180,7 +183,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips a number, whole or not. A sign in an exponent belongs to it, so that two of them begin no comment there.
+    /// Moves over a number, with or without a fraction. A sign in the exponent belongs to the number, so that `1e--`
+    /// does not begin a comment at its first minus.
     fn number(&mut self) {
         self.skip_digits();
         if let [b'.', next, ..] = self.text[self.at..] {
@@ -204,14 +208,14 @@ impl<'a> Scanner<'a> {
         self.skip_while(|c| c.is_ascii_digit());
     }
 
-    /// Skips letters right after a number, which are part of it, not a word.
+    /// Moves over letters that directly follow a number. They belong to the number and do not form a word.
     fn skip_junk(&mut self) {
         if self.text.get(self.at).is_some_and(|c| is_name(*c)) {
             self.skip_while(is_word);
         }
     }
 
-    /// Skips a keyword or a name. In the definition of a function `BEGIN` opens a body that `END` closes.
+    /// Moves over a keyword or a name. In the definition of a function, `BEGIN` opens a body that `END` closes.
     fn word(&mut self) {
         let start = self.at;
         self.skip_while(is_word);
@@ -236,7 +240,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the length of `:'name'`, `:"name"` or `:{?name}`, which `opening` bytes open and one closes.
+    /// Returns the length of `:'name'`, `:"name"` or `:{?name}` at the current position; `None` if there is no such
+    /// text. `opening` is the number of bytes before the name, and `closing` is the byte behind it.
     fn variable(&self, opening: usize, closing: u8) -> Option<usize> {
         let rest = &self.text[self.at + opening..];
         let name = rest.iter().take_while(|c| is_name(**c)).count();
@@ -244,7 +249,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns true if a byte can be part of a word.
+/// True if a byte can belong to a word.
 fn is_word(c: u8) -> bool {
     is_name(c) || c == b'$'
 }
@@ -253,7 +258,7 @@ fn is_word(c: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the statements of a text; a backslash command is read to the end of its line and left out.
+    /// Returns the statements of a text. Backslash commands are skipped up to the ends of their lines.
     fn statements(text: &str) -> Vec<String> {
         let mut scanner = Scanner::new(text.as_bytes());
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! The commands of a script as a program reads them: their lines, and the statements as servers parse them.
+//! Lists the commands of a script for other programs, such as the lab: the lines of the commands, and the statements as
+//! a server parses them.
 
 use super::error::ScriptError;
 use super::script::{Parsed, ScriptCommand};
@@ -11,21 +12,21 @@ use wire::statement::QueryMode;
 pub struct ListedCommand {
     /// The number of the command's first line, counted from 1.
     pub line: usize,
-    /// The first line of the command.
+    /// The text of the command's first line.
     pub text: String,
-    /// The statement; `None` for a backslash command.
+    /// The statement, if the command is one; `None` for a backslash command.
     pub statement: Option<ListedStatement>,
 }
 
-/// A statement with parameters in the place of variables.
+/// A statement in which parameters stand for the variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedStatement {
     pub sql: String,
-    /// The names of the variables that `$1`, `$2` and so on stand for.
+    /// The names of the variables for which `$1`, `$2` and so on stand.
     pub variables: Vec<String>,
 }
 
-/// Returns the commands of a script in its order.
+/// Returns the commands of a script in the order of the script.
 pub fn listed(script: &Parsed) -> Result<Vec<ListedCommand>, ScriptError> {
     let commands = script.commands.iter().zip(&script.lines);
     commands

@@ -1,5 +1,5 @@
-//! Meta-commands: the table of their names, how each is read, and the steps that it becomes. `steps.rs` executes the
-//! steps.
+//! Meta-commands: a table of their names, the functions that parse them, and the steps into which they are compiled.
+//! `steps.rs` executes the steps.
 
 use super::compiler::Compiler;
 use super::error::ScriptError;
@@ -13,10 +13,10 @@ use super::words::Word;
 use ground::c_numbers;
 use ground::random::Span;
 
-/// The greatest number of words of a command, its name included.
+/// The greatest number of words of a command, including its name.
 const MAX_WORDS: usize = 256;
 
-/// A meta-command as it stands in a script.
+/// A meta-command that was parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetaCommand {
     Set { name: String, expression: Syntax },
@@ -33,8 +33,8 @@ pub enum MetaCommand {
     EndPipeline,
 }
 
-/// The place of a backslash command: the script's name and text, the line (counted from 1) and the offset of the
-/// backslash.
+/// The position of a backslash command: the name and the text of its script, the line (counted from 1), and the offset
+/// of the backslash (`start`).
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub script: &'a str,
@@ -44,7 +44,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the command's text up to `end`, without the end of its last line.
+    /// Returns the command's text up to byte `end` of the script, without a line end behind it.
     pub fn text_until(&self, end: usize) -> String {
         let mut text = &self.text[self.start..end];
         while let [rest @ .., b'\n' | b'\r'] = text {
@@ -53,7 +53,8 @@ impl Place<'_> {
         ground::text::of(text)
     }
 
-    /// Makes an error at this place, about a command or, if no command's name is given, about the script.
+    /// Makes an error at this position. It is about the command with the given name or, without a name, about the
+    /// script.
     pub fn error(&self, command: Option<&str>, message: &str, more: Option<&str>) -> ScriptError {
         let Self { script, line, .. } = self;
         let more = more.map_or(String::new(), |more| format!(" ({more})"));
@@ -62,10 +63,10 @@ impl Place<'_> {
     }
 }
 
-/// A function that reads a command's arguments.
+/// A function that parses the arguments of a command.
 type Reader = fn(&mut Arguments) -> Result<MetaCommand, ScriptError>;
 
-/// The meta-commands: each name with the function that reads its arguments.
+/// The meta-commands: their names, with the functions that parse their arguments.
 const META_COMMANDS: [(&str, Reader); 13] = [
     ("set", |a| {
         let Some(name) = words::next(a.place.text, a.at) else {
@@ -94,7 +95,7 @@ const META_COMMANDS: [(&str, Reader); 13] = [
 ];
 
 impl MetaCommand {
-    /// Adds the command's steps.
+    /// Adds the command's steps to the script that is being compiled.
     pub fn compile(self, compiler: &mut Compiler) {
         let operation = match self {
             Self::Set { name, expression } => {
@@ -126,7 +127,7 @@ impl MetaCommand {
             }
             Self::Else => return compiler.end_branch(),
             Self::EndIf => return compiler.end_if(),
-            // Part of the statement's step.
+            // The command is already a part of the step of its statement.
             Self::Store(_) => return,
             Self::StartPipeline => Operation::StartPipeline(compiler.pipeline()),
             Self::SyncPipeline => Operation::SyncPipeline,
@@ -136,12 +137,12 @@ impl MetaCommand {
     }
 }
 
-/// The conditions that are open in a script: for each `\if` whether its `\else` has been seen.
+/// The conditional blocks that are open in a script. The value of each is true if its `\else` has been seen.
 #[derive(Default)]
 pub struct OpenConditions(Vec<bool>);
 
 impl OpenConditions {
-    /// Adds the next command. The error is pgbench's message.
+    /// Checks the next command against the open blocks, and updates them. The error is pgbench's message.
     pub fn add(&mut self, command: &MetaCommand) -> Result<(), &'static str> {
         use MetaCommand::*;
         match (command, self.0.last_mut()) {
@@ -162,13 +163,14 @@ impl OpenConditions {
         Ok(())
     }
 
-    /// Checks that no condition is open at the end of the script. The error is pgbench's message.
+    /// Checks that no block is open at the end of the script. The error is pgbench's message.
     pub fn end(&self) -> Result<(), &'static str> {
         if self.0.is_empty() { Ok(()) } else { Err("\\if without matching \\endif") }
     }
 }
 
-/// Returns the range of an expression that is one uniform draw from a known range.
+/// Returns the range of the random draw, if the expression is a single uniform draw whose range is known when scripts
+/// are linked. Returns `None` for other expressions.
 fn known_span(expression: &Expression) -> Option<Span> {
     let Tree::Call(function, arguments) = expression else { return None };
     if function.name != RANDOM {
@@ -180,7 +182,8 @@ fn known_span(expression: &Expression) -> Option<Span> {
     fits.then(|| Span::new(low, high))
 }
 
-/// Reads the command behind a backslash; `at` moves behind its line. Returns `None` for a lone backslash.
+/// Parses the command behind a backslash, and moves `at` behind its line. Also returns the command's text. Returns
+/// `None` if nothing follows the backslash.
 pub fn parse(place: Place, at: &mut usize) -> Result<Option<(MetaCommand, String)>, ScriptError> {
     let Some(word) = words::next(place.text, at).map(|word| word.shown()) else { return Ok(None) };
     let known = META_COMMANDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word));
@@ -195,7 +198,7 @@ pub fn parse(place: Place, at: &mut usize) -> Result<Option<(MetaCommand, String
     Ok(Some((command, place.text_until(*at))))
 }
 
-/// The arguments of a command, which are read from `at` on.
+/// The arguments of a command. They are parsed from byte `at` on.
 struct Arguments<'a> {
     place: Place<'a>,
     word: &'a str,
@@ -212,7 +215,7 @@ impl Arguments<'_> {
             }
             Err(error) => {
                 let mistake = error.mistake;
-                // The column of the last byte that was read.
+                // The column of the last byte of the token in question.
                 let column = (mistake.at - 1).saturating_sub(place.start);
                 Err(place
                     .error(Some(self.word), mistake.message, mistake.more.as_deref())
@@ -221,7 +224,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// Returns all words up to the end of the command.
+    /// Returns all remaining words of the command.
     fn words(&mut self) -> Result<Vec<Word>, ScriptError> {
         let mut words = Vec::new();
         while let Some(next) = words::next(self.place.text, self.at) {
@@ -233,12 +236,12 @@ impl Arguments<'_> {
         Ok(words)
     }
 
-    /// Returns a command without arguments.
+    /// Returns the given command, which must not have arguments.
     fn nothing(&mut self, command: MetaCommand) -> Result<MetaCommand, ScriptError> {
         if self.words()?.is_empty() { Ok(command) } else { Err(self.refuse("unexpected argument")) }
     }
 
-    /// Reads the optional argument of `\gset` and `\aset`.
+    /// Parses the optional argument of `\gset` or `\aset`.
     fn store(&mut self, all: bool) -> Result<MetaCommand, ScriptError> {
         let words = self.words()?;
         if words.len() > 1 {
@@ -248,7 +251,7 @@ impl Arguments<'_> {
         Ok(MetaCommand::Store(Store { prefix, all, ..Store::default() }))
     }
 
-    /// Makes an error about the command as a whole, after all of its words have been read.
+    /// Makes an error about the command as a whole. All of its words must have been read before.
     fn refuse(&self, message: &str) -> ScriptError {
         self.place.error(Some(self.word), message, None).at(self.place.text_until(*self.at), None)
     }
@@ -259,7 +262,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Reads the arguments of `\sleep`: a number or a variable, and a unit that may directly follow the number.
+/// Parses the arguments of `\sleep`: a number or a variable, and a unit. The unit may directly follow the number.
 fn sleep(arguments: &mut Arguments) -> Result<MetaCommand, ScriptError> {
     let words = arguments.words()?;
     let Some(amount) = words.first() else { return Err(arguments.refuse("missing argument")) };

@@ -1,4 +1,5 @@
-//! pgbench scripts as programs: read when their options are, linked when the run is planned, executed by each client.
+//! pgbench scripts as programs. Scripts are parsed when their options are read, linked when the run is planned, and
+//! executed by each client.
 
 pub mod builtin;
 mod client;

@@ -1,5 +1,5 @@
-//! A script after parsing: its statements and backslash commands, checked as far as that is possible without the other
-//! scripts of a run.
+//! Parses a script into statements and backslash commands, and checks them as far as this is possible without the other
+//! scripts of the run.
 
 use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};
@@ -8,13 +8,13 @@ use crate::pgbench::meta_commands;
 use crate::pgbench::meta_commands::{MetaCommand, OpenConditions, Place};
 use ground::c_numbers::trim_start;
 
-/// A script that has been read.
+/// A parsed script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
     pub description: String,
     pub weight: u64,
     pub commands: Vec<ScriptCommand>,
-    /// The line of each command in the script, from 1.
+    /// The number of the line on which each command begins, counted from 1.
     pub lines: Vec<usize>,
 }
 
@@ -22,7 +22,7 @@ pub struct Parsed {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptCommand {
     Sql(Sql),
-    /// A backslash command with its text.
+    /// A backslash command, with its text.
     Meta(MetaCommand, String),
 }
 
@@ -33,7 +33,8 @@ pub struct Sql {
     pub store: Option<Store>,
 }
 
-/// Reads a script. `description` is what errors call it: the file's name as it was given, or that of a built-in script.
+/// Parses a script. `description` is the script's name in error messages: the file name that the user gave, or the name
+/// of a built-in script.
 pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, ScriptError> {
     let mut scanner = Scanner::new(text);
     let (mut commands, mut command_lines) = (Vec::new(), Vec::new());
@@ -69,7 +70,7 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
     Ok(Parsed { description: description.to_owned(), weight, commands, lines: command_lines })
 }
 
-/// Returns a statement without the space and line comments before it; `None` if there is nothing else.
+/// Returns a statement without the spaces and line comments in front of it. Returns `None` if nothing else is left.
 fn without_comments(sql: &[u8]) -> Option<&[u8]> {
     let mut rest = trim_start(sql);
     while rest.starts_with(b"--") {
@@ -79,7 +80,7 @@ fn without_comments(sql: &[u8]) -> Option<&[u8]> {
     (!rest.is_empty()).then_some(rest)
 }
 
-/// Attaches `\gset` or `\aset` to the statement before it.
+/// Attaches a `\gset` or `\aset` to the statement before it. Fails if there is no such statement.
 fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<(), ScriptError> {
     let refuse = |more| Err(place.error(None, "\\gset must follow an SQL command", more));
     match commands.last_mut() {
@@ -92,7 +93,7 @@ fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<
     }
 }
 
-/// Checks that every `\if` has its `\endif`, and that what is between them is in order.
+/// Checks that every `\if` has its `\endif`, and that the order of `\elif` and `\else` between them is valid.
 fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(), ScriptError> {
     let refuse = |index: usize, message| {
         ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1))
@@ -106,7 +107,7 @@ fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(),
     conditions.end().map_err(|message| refuse(commands.len(), message))
 }
 
-/// Converts offsets in a script, which are given in ascending order, to line numbers.
+/// Converts offsets in a script to line numbers. The offsets must be given in ascending order.
 struct Lines<'a> {
     text: &'a [u8],
     at: usize,

@@ -1,4 +1,4 @@
-//! The scripts of a run: linked with one table of variables, shared by all clients.
+//! All scripts of a run. They are linked with one common table of variables, and all clients share them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,46 +16,47 @@ use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// The values with which scripts are linked.
+/// The variables and settings of a run with which its scripts are linked.
 #[derive(Debug, Clone)]
 pub struct ScriptEnvironment {
     pub mode: QueryMode,
-    /// True if clients report commands that need no server, so that they can be timed.
+    /// True if clients report commands that need no server (see [`crate::program::ScriptStep::Local`]), so that they
+    /// can be timed.
     pub timed: bool,
-    /// True if clients announce each command, so that it can be noted before it does something.
+    /// True if clients announce each command before they execute it (see [`crate::program::ScriptStep::Announce`]).
     pub announced: bool,
-    /// True if a statement aborts the client when a variable that travels as its parameter has no value; otherwise the
-    /// parameter is NULL.
+    /// True if a client is aborted when it sends a statement with a variable that has no value. If false, the parameter
+    /// is NULL.
     pub needs_values: bool,
-    /// Variables that take a random value of a list at the beginning of each transaction.
+    /// The variables that get a random value of a list at the beginning of each transaction, with their lists.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// The variables with which every client starts. `client_id` is each client's number unless it is given.
+    /// The variables with which every client starts. If `client_id` is not among them, it is the number of the client.
     pub variables: Vec<(String, Value)>,
-    /// The variable `default_seed` unless it is given: the seed of hash functions.
+    /// The seed of hash functions: the value of the variable `default_seed`, unless `variables` has one.
     pub default_seed: i64,
 }
 
-/// Scripts with their weights and the variables every client starts with.
+/// The linked scripts with their weights, and the variables with which every client starts.
 #[derive(Debug)]
 pub struct Scripts {
     pub scripts: Vec<Script>,
     pub symbols: Symbols,
     pub timed: bool,
     pub announced: bool,
-    /// True if every command is executed as a step of its own, so that no leg is executed at once.
+    /// True if every command is executed as a step of its own; false if legs are executed at once.
     pub goes_by_steps: bool,
     pub needs_values: bool,
     pub mode: QueryMode,
-    /// For each variable that takes a random value of a list in each transaction, its slot and the list.
+    /// The slots of the variables that get a random value of a list in each transaction, with their lists.
     pub lists: Vec<(usize, Vec<Value>)>,
     initial: Vec<Value>,
-    /// The slot that takes each client's number.
+    /// The slot of the variable `client_id`, if it has to be set to each client's number; otherwise `None`.
     client_id: Option<usize>,
     total_weight: u64,
 }
 
 impl Scripts {
-    /// Links scripts in the order of their indexes.
+    /// Links scripts. Their indexes are their positions in `parsed`.
     pub fn link(parsed: Vec<Parsed>, environment: &ScriptEnvironment) -> Result<Self, ScriptError> {
         let mut variables = environment.variables.clone();
         let given = |name: &str| environment.variables.iter().any(|(given, _)| given == name);
@@ -101,7 +102,7 @@ impl Scripts {
         })
     }
 
-    /// Returns the variables that client `client` starts with.
+    /// Returns the values of all variables with which client `client` starts.
     pub fn initial_values(&self, client: usize) -> Vec<Value> {
         let mut values = self.initial.clone();
         if let Some(slot) = self.client_id {
@@ -110,7 +111,7 @@ impl Scripts {
         values
     }
 
-    /// Draws a script's index by weight; a single script costs no draw, as in pgbench.
+    /// Draws the index of a script by weight. As in pgbench, no random number is drawn if there is only one script.
     #[inline]
     pub fn choose(&self, random: &mut Random) -> usize {
         if self.scripts.len() == 1 {
@@ -145,7 +146,8 @@ fn compile(mut compiler: Compiler<'_>, parsed: Parsed) -> Result<Script, ScriptE
     Ok(compiler.finish(ScriptInfo { description: parsed.description, weight: parsed.weight, commands }))
 }
 
-/// Returns the statements between each `\startpipeline` and the next `\endpipeline`, by the command that starts it.
+/// Returns the indexes of the statements between each `\startpipeline` and its `\endpipeline`. The key is the index of
+/// the `\startpipeline`.
 fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
     let mut found = HashMap::new();
     let mut started = Vec::new();
@@ -164,10 +166,10 @@ fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
     found
 }
 
-/// Returns true if a command of any script may assign a variable.
+/// True if some command of a script may set the variable `name`.
 fn is_assigned(parsed: &[Parsed], name: &str) -> bool {
     parsed.iter().flat_map(|script| &script.commands).any(|command| match command {
-        // Which columns a query has is not known before it runs.
+        // The columns of a query are not known before it runs, so any name with the prefix may be set.
         ScriptCommand::Sql(sql) => sql.store.as_ref().is_some_and(|store| name.starts_with(&store.prefix)),
         ScriptCommand::Meta(MetaCommand::Set { name: set, .. } | MetaCommand::SetShell { name: set, .. }, _) => {
             set == name
@@ -176,8 +178,8 @@ fn is_assigned(parsed: &[Parsed], name: &str) -> bool {
     })
 }
 
-/// Returns the variables that keep the value they start with. A text that has no type is left out: an expression that
-/// uses it is an error of the client that evaluates it.
+/// Returns the variables that keep their initial values during the whole run. A variable whose text has no valid type
+/// is left out, so that an expression with it fails when a client evaluates it.
 fn constants(variables: &[(String, Value)], parsed: &[Parsed]) -> HashMap<String, Scalar> {
     let unassigned = variables.iter().filter(|(name, _)| !is_assigned(parsed, name));
     let typed =
@@ -185,7 +187,7 @@ fn constants(variables: &[(String, Value)], parsed: &[Parsed]) -> HashMap<String
     unassigned.filter_map(typed).collect()
 }
 
-/// Gives `\gset` and `\aset` the slots of all variables that they may set.
+/// Tells each `\gset` and `\aset` the slots of all variables that it may set.
 fn connect_stores(script: &mut Script, symbols: &Symbols) {
     for step in &mut script.steps {
         let Operation::Query { store: Some(store), .. } = &mut step.operation else { continue };

@@ -1,4 +1,4 @@
-//! Shell commands of `\shell` and `\setshell`.
+//! Runs the shell commands of `\shell` and `\setshell`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -13,13 +13,13 @@ use ground::c_numbers::is_space;
 use thiserror::Error;
 use wire::value::Value;
 
-/// The greatest length of a command, as in pgbench.
+/// The greatest length of a command in bytes, as in pgbench.
 const MAX_COMMAND: usize = 255;
 
-/// The greatest number of bytes that are read of the output's first line.
+/// The greatest number of bytes that are read from the first line of the output.
 const MAX_RESULT: usize = 63;
 
-/// The reason for which a shell command has no result, in pgbench's words: the command's first word and the reason.
+/// The error of a shell command in pgbench's wording: the first word of the command, and the reason.
 #[derive(Debug, Error)]
 #[error("{name}: {reason}")]
 pub struct ShellError {
@@ -38,17 +38,17 @@ enum ShellReason {
     Run(#[source] io::Error),
     #[error("shell command must return an integer (not \"{0}\")")]
     NoInteger(String),
-    /// A variable has no value; it is written with its colon.
+    /// A variable of the command has no value. The field is its name with the colon.
     #[error("undefined variable \"{0}\"")]
     Undefined(String),
     #[error("shell command is too long")]
     TooLong,
 }
 
-/// A shell command with holes for variables.
+/// A shell command with gaps in which the values of variables are put.
 #[derive(Debug)]
 pub struct ShellCommand {
-    /// The command's first word as it is written in the script; error messages begin with it.
+    /// The first word of the command as the script has it. Error messages begin with this word.
     name: String,
     parts: Vec<Part>,
 }
@@ -60,7 +60,7 @@ enum Part {
 }
 
 impl ShellCommand {
-    /// Makes a command from its words. The value of `:name` is used; `::name` loses one colon.
+    /// Makes a command from its words. `:name` stands for the value of a variable, and `::name` for the text `:name`.
     pub fn new(words: &[Word], symbols: &mut Symbols) -> Self {
         let part = |word: &Word| match word.text.as_slice() {
             [b':', rest @ ..] if rest.starts_with(b":") => Part::Text(rest.to_vec()),
@@ -70,13 +70,14 @@ impl ShellCommand {
         Self { name: words.first().map(Word::shown).unwrap_or_default(), parts: words.iter().map(part).collect() }
     }
 
-    /// Runs the command; its status has to be 0.
+    /// Runs the command. Fails if its exit status is not 0.
     pub fn run(&self, values: &[Value]) -> Result<(), ShellError> {
         let status = self.command(values)?.status();
         if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(self.error(ShellReason::Launch)) }
     }
 
-    /// Runs the command and reads the integer that is the first line of its output; only its low 32 bits count.
+    /// Runs the command, and returns the integer in the first line of its output. Only the low 32 bits of the integer
+    /// count.
     pub fn result(&self, values: &[Value]) -> Result<i64, ShellError> {
         let launched = self.command(values)?.stdout(Stdio::piped()).spawn();
         let mut child = launched.map_err(|_| self.error(ShellReason::Launch))?;
@@ -111,7 +112,7 @@ impl ShellCommand {
             }
         }
         let mut command = Command::new("/bin/sh");
-        // As C's system(): the shell's own errors begin with its name.
+        // The shell is called `sh`, as by C's system(), because the shell's own error messages begin with this name.
         command.arg0("sh").arg("-c").arg(OsStr::from_bytes(&text));
         Ok(command)
     }
@@ -121,7 +122,7 @@ impl ShellCommand {
     }
 }
 
-/// Returns the beginning of an output up to its first line feed, which belongs to it.
+/// Returns the first line of an output, including its line feed.
 fn first_line(mut output: impl Read) -> Vec<u8> {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -1,17 +1,17 @@
-//! The compilation of a statement's text to one with holes for variables.
+//! Compiles the text of a statement to a text with gaps or parameters for its variables.
 
 use super::error::ScriptError;
 use super::symbols::Symbols;
 use ground::sql::is_name;
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// The greatest number of parameters of a statement, where values travel as parameters.
+/// The greatest number of parameters of a statement, in the query modes that send values as parameters.
 const MAX_PARAMETERS: usize = 255;
 
-/// The greatest number of bytes of a statement's first line that are shown.
+/// The greatest number of bytes of a statement's first line that reports show.
 const MAX_LINE: usize = 127;
 
-/// Makes a statement from its text. `id` is its number among all statements of the run.
+/// Compiles a statement. `id` is its number among all statements of the run.
 pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -> Result<Statement, ScriptError> {
     let (mut pieces, mut holes, mut piece) = (Vec::new(), Vec::new(), Vec::<u8>::new());
     let mut rest = text;
@@ -25,7 +25,7 @@ pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -
             holes.push(Hole { slot: symbols.slot(&name), name });
             rest = &from_colon[1 + length..];
         } else {
-            // Two colons are a cast, and no name follows them.
+            // Two colons are a cast and not the beginning of a variable.
             let colons = from_colon.iter().take_while(|c| **c == b':').count();
             piece.extend_from_slice(&from_colon[..colons]);
             rest = &from_colon[colons..];
@@ -42,7 +42,8 @@ pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -
     Ok(Statement::new(id, &format!("P_{id}"), pieces, holes))
 }
 
-/// Returns the length of the name that `text` begins with; a digit does not begin one.
+/// Returns the length of a variable's name at the beginning of `text`; 0 if there is none. A name does not begin with a
+/// digit.
 fn variable(text: &[u8]) -> usize {
     match text.first() {
         Some(c) if !c.is_ascii_digit() => text.iter().take_while(|c| is_name(**c)).count(),
@@ -50,7 +51,7 @@ fn variable(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the beginning of a statement's first line.
+/// Returns the first line of a statement, shortened if it is long.
 pub fn first_line(text: &[u8]) -> String {
     let text = &text[..text.len().min(MAX_LINE)];
     let length = text.iter().position(|c| matches!(c, b'\n' | b'\r')).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! The steps of scripts: what each does when a client executes it.
+//! The steps into which scripts are compiled, and what a client does to execute each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,19 +16,19 @@ use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// A command, or a part of one.
+/// A command of a script, or a part of one.
 #[derive(Debug)]
 pub struct Step {
-    /// The command's index in the script.
+    /// The index of the command in its script.
     pub command: usize,
     pub operation: Operation,
 }
 
-/// The operation of a step. The tag has a byte of its own, so that it is read in one instruction.
+/// What a step does. The enum's tag has a byte of its own, so that one instruction can read it.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Operation {
-    /// The usual `\set`: a uniform draw from a range that is known.
+    /// The most common `\set`: a uniform random draw from a range that is known when scripts are linked.
     Draw {
         slot: usize,
         span: Span,
@@ -43,27 +43,27 @@ pub enum Operation {
     },
     Shell(ShellCommand),
     Sleep(Sleep),
-    /// `\if` and `\elif`: goes on if the condition holds, and at the step `otherwise` if not.
+    /// The condition of `\if` or `\elif`. If it is true, the next step follows, and otherwise the step `otherwise`.
     Branch {
         word: &'static str,
         condition: Expression,
         otherwise: usize,
     },
-    /// `\elif` and `\else` at the end of a branch that has been executed.
+    /// The jump at `\elif` or `\else`, which ends a branch that was executed.
     Jump(usize),
-    /// `\endif` at the end of the last branch.
+    /// The `\endif`, which ends the last branch.
     EndIf,
     Query {
         statement: usize,
         store: Option<Box<Store>>,
     },
-    /// The statements up to the pipeline's end are prepared before it starts.
+    /// The start of a pipeline. The field has the statements of the pipeline, which are prepared before it starts.
     StartPipeline(Range<usize>),
     SyncPipeline,
     EndPipeline,
 }
 
-/// The variable that a command sets, or a name that no variable can have.
+/// The variable that a command sets, or a name that is not valid for a variable.
 #[derive(Debug)]
 pub enum VariableTarget {
     Slot(usize),
@@ -73,33 +73,34 @@ pub enum VariableTarget {
 /// The arguments of `\sleep`.
 #[derive(Debug)]
 pub struct Sleep {
-    /// The command as it is written, with which errors begin.
+    /// The command as the script has it. Error messages begin with this word.
     pub word: String,
     pub amount: Amount,
     pub unit: Unit,
 }
 
-/// The time to sleep, in the command's unit.
+/// The number of units to sleep.
 #[derive(Debug)]
 pub enum Amount {
     Literal(i32),
     Variable { slot: usize, name: String },
 }
 
-/// The arguments of `\gset` and `\aset`, which store results of the statement before them in variables.
+/// The arguments of `\gset` or `\aset`, which store the results of the previous statement in variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
-    /// The prefix of the names of the variables.
+    /// The prefix of the variables' names. The column's name follows it.
     pub prefix: String,
-    /// True if the results of all queries of the statement are stored, false if only those of the last one.
+    /// True to store the results of all queries of the statement (`\aset`); false to store only those of the last one
+    /// (`\gset`).
     pub all: bool,
-    /// The slots of the columns' variables, by the columns' names, as far as any script uses these variables. They are
-    /// filled in when all scripts have been compiled.
+    /// The slots of the variables by the names of their columns, for all variables that some script uses. They are
+    /// added when all scripts have been compiled.
     pub slots: HashMap<Vec<u8>, usize>,
 }
 
 impl Store {
-    /// Returns the command's word.
+    /// Returns the name of the command: `gset` or `aset`.
     pub fn word(&self) -> &'static str {
         if self.all { "aset" } else { "gset" }
     }
@@ -113,26 +114,26 @@ pub enum Unit {
     Seconds,
 }
 
-/// A client's variables, its generators and where it is.
+/// The state of a client: its variables, its random generators, and its position in the script.
 pub struct ScriptState {
     pub values: Vec<Value>,
     pub random: Random,
-    /// The client's random generator as it was when the transaction began, with which a retry starts.
+    /// The state of the client's random generator at the beginning of the transaction, from which a retry starts.
     pub started: Random,
     pub script: usize,
-    /// The index of the next step.
+    /// The index of the step that is executed next.
     pub step: usize,
     pub in_pipeline: bool,
-    /// True if the event loop has been told which command the next step belongs to, so that the step can be executed
-    /// now.
+    /// True if the command of the next step has already been announced to the event loop, so that the step can be
+    /// executed.
     pub is_announced: bool,
-    /// The reason for which the client is aborted, once it is.
+    /// The reason for which the client has to be aborted; `None` as long as there is none.
     pub aborted: Option<Box<AbortReason>>,
 }
 
-/// The next action of the client after a step.
+/// What a step results in.
 pub enum StepResult {
-    /// The client goes on with the next step.
+    /// No action: the client continues with the next step.
     Done,
     Query(usize, Rows),
     StartPipeline(Range<usize>),
@@ -142,7 +143,7 @@ pub enum StepResult {
 }
 
 impl ScriptState {
-    /// Executes one step of the script.
+    /// Executes one step of the script, and returns the action that it results in.
     pub fn execute(&mut self, symbols: &Symbols, mode: QueryMode, step: &Step) -> Result<StepResult, Box<AbortReason>> {
         let place = Place { symbols, mode, script: self.script, command: step.command };
         match &step.operation {
@@ -203,7 +204,7 @@ impl ScriptState {
     }
 }
 
-/// The command that a client executes, for error messages.
+/// The command that a client is executing, with the details that error messages contain.
 struct Place<'a> {
     symbols: &'a Symbols,
     mode: QueryMode,
@@ -250,7 +251,7 @@ impl Place<'_> {
     }
 }
 
-/// An error in the values that a meta-command takes. The text follows the command's word.
+/// An error in the values of a meta-command's arguments. The message follows the name of the command.
 #[derive(Debug, Error)]
 pub enum VariableError {
     #[error("{word}: invalid variable name: \"{name}\"")]
@@ -262,7 +263,7 @@ pub enum VariableError {
 }
 
 impl VariableTarget {
-    /// Returns the variable's slot, or the error about an invalid name, in which `word` names the command.
+    /// Returns the slot of the variable. If its name is not valid, returns an error with the command's name `word`.
     fn slot(&self, word: &'static str) -> Result<usize, VariableError> {
         match self {
             VariableTarget::Slot(slot) => Ok(*slot),
@@ -272,8 +273,8 @@ impl VariableTarget {
 }
 
 impl Sleep {
-    /// Returns the time to sleep. pgbench counts microseconds in 32 bits: a value that overflows wraps, and a negative
-    /// one is no time.
+    /// Returns the time to sleep. As in pgbench, microseconds have 32 bits: a greater value wraps around, and a
+    /// negative one means no sleep.
     fn time(&self, values: &[Value]) -> Result<Duration, VariableError> {
         let amount = match &self.amount {
             Amount::Literal(amount) => *amount,

@@ -1,10 +1,11 @@
-//! The names of a run's variables, each with a slot: looked up when scripts are linked, never while they run.
+//! The names of all variables of a run, with a slot for each. Names are looked up when scripts are linked, and never
+//! while scripts run.
 
 use std::collections::HashMap;
 
 use ground::sql::is_name;
 
-/// Names in the order of their slots, shared by all scripts of a run.
+/// The names of variables, in the order of their slots. All scripts of a run share them.
 #[derive(Debug, Default, Clone)]
 pub struct Symbols {
     names: Vec<String>,
@@ -12,7 +13,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Returns the slot of `name`, which is new if necessary.
+    /// Returns the slot of `name`. If the name has none yet, it gets a new one.
     pub fn slot(&mut self, name: &str) -> usize {
         if let Some(slot) = self.slots.get(name) {
             return *slot;
@@ -34,8 +35,8 @@ impl Symbols {
     }
 }
 
-/// Returns true if a command may create a variable of this name: letters, digits and `_`, the first no digit;
-/// characters that are not ASCII count as letters.
+/// True if a variable can have this name: it consists of letters, digits and `_`, and does not begin with a digit.
+/// Characters outside of ASCII count as letters.
 pub fn is_valid(name: &[u8]) -> bool {
     name.first().is_some_and(|c| !c.is_ascii_digit()) && name.iter().all(|c| is_name(*c))
 }

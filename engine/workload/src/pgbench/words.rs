@@ -1,8 +1,9 @@
-//! The words of a backslash command: separated by space; the command ends with its line, which a backslash continues.
+//! Splits a backslash command into words. Words are separated by spaces. The command ends with its line, unless the
+//! line ends with a backslash.
 
 use super::expression::continuation;
 
-/// A word and the offset where it starts.
+/// A word of a command, with the offset at which it starts in the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub text: Vec<u8>,
@@ -10,13 +11,14 @@ pub struct Word {
 }
 
 impl Word {
-    /// Returns the text for messages and names.
+    /// Returns the word as text, for messages and names.
     pub fn shown(&self) -> String {
         ground::text::of(&self.text)
     }
 }
 
-/// Returns the next word from `at` on, if the command has one more; `at` moves behind it, or behind the line.
+/// Returns the first word from byte `at` on, and moves `at` behind it. If the command has no more words, returns `None`
+/// and moves `at` behind the line.
 pub fn next(text: &[u8], at: &mut usize) -> Option<Word> {
     loop {
         let rest = &text[*at..];
@@ -38,8 +40,8 @@ pub fn next(text: &[u8], at: &mut usize) -> Option<Word> {
     }
 }
 
-/// Returns the word from `start` to `at` without the continuation mark that follows it directly; `at` moves behind the
-/// mark.
+/// Returns the word from byte `start` to `at`. If the word ends with the backslash that continues the line, it is left
+/// out, and `at` moves behind it.
 fn without_mark(text: &[u8], start: usize, at: &mut usize) -> Vec<u8> {
     let word = &text[start..*at];
     match continuation(&text[*at - 1..]) {
@@ -51,7 +53,7 @@ fn without_mark(text: &[u8], start: usize, at: &mut usize) -> Vec<u8> {
     }
 }
 
-/// Returns true for space within a line.
+/// True for a space that does not end a line.
 fn is_blank(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }

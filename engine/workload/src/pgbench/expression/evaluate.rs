@@ -1,11 +1,11 @@
-//! The evaluation of expressions.
+//! Evaluates expressions.
 
 use super::functions::{Context, Function, MAX_ARGUMENTS};
 use super::scalar::{self, Evaluated, EvaluationError, Scalar};
 use super::tree::{Expression, Tree};
 
 impl Expression {
-    /// Returns the value of the expression; variables get their types here.
+    /// Returns the value of the expression. The text of a variable gets its type (such as integer or double) here.
     pub fn evaluate(&self, context: &mut Context) -> Evaluated {
         match self {
             Tree::Constant(scalar) => Ok(*scalar),
@@ -34,7 +34,8 @@ impl Expression {
     }
 }
 
-/// Evaluates `AND` and `OR`: the right side is not looked at when the left one is NULL or `decides`.
+/// Evaluates `AND` or `OR`. The first operand that is NULL or equals `decides` (false for `AND`, true for `OR`) is the
+/// result, and the operands behind it are not evaluated.
 fn connect(operands: &[Expression], decides: bool, context: &mut Context) -> Evaluated {
     for operand in operands {
         match operand.evaluate(context)? {
@@ -57,7 +58,7 @@ fn call_with_many(function: &Function, arguments: &[Expression], context: &mut C
     }
 }
 
-/// Calls a function; NULL among the arguments makes the result NULL.
+/// Calls a function. If an argument is NULL, the result is NULL, unless the function accepts NULL.
 #[inline]
 fn call(function: &Function, arguments: &[Scalar], context: &mut Context) -> Evaluated {
     if arguments.contains(&Scalar::Null) && !function.takes_null {

@@ -1,4 +1,5 @@
-//! Resolves the names of a parsed expression and evaluates in advance what cannot change while the load runs.
+//! Replaces the names in a parsed expression by slots, and evaluates in advance the parts that cannot change during the
+//! load.
 
 use std::collections::HashMap;
 
@@ -8,17 +9,17 @@ use super::scalar::Scalar;
 use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
-/// The variables that are known when scripts are linked, with which names in expressions are resolved.
+/// The variables that are known when scripts are linked. With them the names in expressions are replaced.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
-    /// The variables that no command assigns.
+    /// The values of the variables that no command changes.
     pub constants: &'a HashMap<String, Scalar>,
 }
 
 impl Resolver<'_> {
-    /// Returns the expression with slots for names. Constant parts are folded, except those that would be an error: an
-    /// error has to come when the command is executed, if it ever is.
+    /// Returns the expression with slots in place of names. Constant parts are replaced by their values. A constant
+    /// part whose evaluation fails stays as it is, because the error must occur only when the command is executed.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         let tree = match syntax {
             Tree::Constant(scalar) => return Tree::Constant(*scalar),
@@ -48,13 +49,13 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns true if a tree whose parts are folded always has the same value.
+/// True if a tree always has the same value. Constant parts of the tree must have been replaced by their values before.
 fn is_foldable(tree: &Expression) -> bool {
     let constant = |tree: &Expression| matches!(tree, Tree::Constant(_));
     match tree {
         Tree::Constant(_) => true,
         Tree::Variable(_) => false,
-        // A range of one number costs no draw.
+        // `random` on a range of only one number consumes no random number, so its result is constant.
         Tree::Call(function, arguments) if function.name == RANDOM => {
             matches!(&**arguments, [Tree::Constant(low), Tree::Constant(high)]
                 if low.int().is_ok_and(|low| high.int() == Ok(low)))

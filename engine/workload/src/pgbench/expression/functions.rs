@@ -1,4 +1,4 @@
-//! The functions and operators of expressions, one row each, as pgbench's `PGBENCH_FUNCTIONS`.
+//! The functions and operators of expressions. Each has a row in a table, as in pgbench's `PGBENCH_FUNCTIONS`.
 
 use super::super::hashes;
 use super::super::symbols::Symbols;
@@ -7,16 +7,16 @@ use ground::output::write_stderr;
 use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER, Random};
 use wire::value::{Value, fixed, write_double};
 
-/// The greatest number of arguments; a call with more arguments fails.
+/// The greatest number of arguments of a call. A call with more arguments fails.
 pub const MAX_ARGUMENTS: usize = 16;
 
-/// The state in which an expression is evaluated.
+/// What the evaluation of an expression uses: the values of variables, the random generator, and the current command.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub values: &'a [Value],
     pub symbols: &'a Symbols,
     pub random: &'a mut Random,
-    /// Indexes of the script and the command, for `debug()`.
+    /// The index of the script, which `debug()` prints. `command` is the index of the command.
     pub script: usize,
     pub command: usize,
 }
@@ -24,14 +24,14 @@ pub struct Context<'a> {
 /// A function or an operator.
 #[derive(Debug)]
 pub struct Function {
-    /// The name in scripts. An operator has its sign, or a name that scripts cannot write.
+    /// The name in scripts. For an operator it is its sign, or a name that scripts cannot write.
     pub name: &'static str,
     pub arity: Arity,
-    /// True if the result depends on the arguments only and nothing is written.
+    /// True if the result depends only on the arguments and the function has no side effect.
     pub is_pure: bool,
-    /// True if NULL is passed to the function; otherwise a NULL argument makes the result NULL.
+    /// True if the function receives NULL arguments; if false, a NULL argument makes the result NULL without a call.
     pub takes_null: bool,
-    /// Computes the result from as many arguments as `arity` allows.
+    /// The function that computes the result. It gets as many arguments as `arity` allows.
     pub result: fn(&[Scalar], &mut Context<'_>) -> Evaluated,
 }
 
@@ -40,16 +40,16 @@ pub struct Function {
 pub enum Arity {
     Exactly(usize),
     AtLeastOne,
-    /// The function takes this number of arguments and an optional seed.
+    /// This number of arguments, and optionally a seed.
     Seeded(usize),
 }
 
 use Arity::{AtLeastOne, Exactly, Seeded};
 
-/// The function of `\set`'s usual expression.
+/// The name of the function that most `\set` commands use.
 pub const RANDOM: &str = "random";
 
-/// Operators that no script can write as a function.
+/// The names of operators for which scripts have a syntax of their own. No script can write these names as a function.
 pub const IS: &str = "!is";
 pub const NOT: &str = "!not";
 
@@ -66,7 +66,7 @@ static FUNCTIONS: [Function; 37] = [
     pure("&", Exactly(2), |a, _| of_ints(a, |[l, r]| l & r)),
     pure("|", Exactly(2), |a, _| of_ints(a, |[l, r]| l | r)),
     pure("#", Exactly(2), |a, _| of_ints(a, |[l, r]| l ^ r)),
-    // Only the low six bits of the distance count, as on the machines that pgbench runs on.
+    // Only the low six bits of the distance count, as on the processors on which pgbench runs.
     pure("<<", Exactly(2), |a, _| of_ints(a, |[l, r]| l.wrapping_shl(r as u32))),
     pure(">>", Exactly(2), |a, _| of_ints(a, |[l, r]| l.wrapping_shr(r as u32))),
     pure(NOT, Exactly(1), |a, _| Ok(Scalar::Bool(!a[0].bool()?))),
@@ -94,7 +94,7 @@ static FUNCTIONS: [Function; 37] = [
     pure("sqrt", Exactly(1), |a, _| of_double(a, f64::sqrt)),
 ];
 
-/// Returns the function of a name in upper or lower case, or the operator of a sign.
+/// Returns the function of this name, in upper or lower case, or the operator with this sign.
 pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|function| function.name.eq_ignore_ascii_case(name))
 }
@@ -131,7 +131,7 @@ fn of_double(arguments: &[Scalar], result: fn(f64) -> f64) -> Evaluated {
     Ok(Scalar::Double(result(arguments[0].double()?)))
 }
 
-/// Returns true if an argument is a double: arithmetic, comparisons and extremes then use doubles.
+/// True if one of the arguments is a double. Arithmetic, comparisons, `least` and `greatest` then use doubles.
 fn any_double(arguments: &[Scalar]) -> bool {
     arguments.iter().any(|argument| matches!(argument, Scalar::Double(_)))
 }
@@ -180,12 +180,12 @@ fn absolute(argument: Scalar) -> Scalar {
     match argument {
         Scalar::Int(number) => Scalar::Int(number.wrapping_abs()),
         Scalar::Double(number) => Scalar::Double(if number < 0.0 { -number } else { number }),
-        // pgbench reads the bits of a boolean as those of a double.
+        // pgbench interprets the bits of a boolean as the bits of a double.
         Scalar::Null | Scalar::Bool(_) => Scalar::Double(f64::from_bits(u64::from(argument.truth()))),
     }
 }
 
-/// Returns the least or the greatest argument; a double if any argument is a double.
+/// Returns the least or the greatest argument. The result is a double if any argument is one.
 fn extreme(arguments: &[Scalar], keeps: fn(&f64, &f64) -> bool, integers: fn(i64, i64) -> i64) -> Evaluated {
     if any_double(arguments) {
         let mut extreme = arguments[0].double()?;
@@ -210,7 +210,7 @@ fn permuted(arguments: &[Scalar]) -> Evaluated {
     Ok(Scalar::Int(hashes::permute(value, size, seed)))
 }
 
-/// Returns the range of a draw; its size fits in 63 bits.
+/// Returns the range of a random draw. Fails unless the size of the range fits into 63 bits.
 fn range(arguments: &[Scalar]) -> Evaluated<(i64, i64)> {
     let [low, high] = ints(arguments)?;
     if low > high {
@@ -240,7 +240,8 @@ fn random_gaussian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     Ok(Scalar::Int(context.random.gaussian(low, high, parameter)))
 }
 
-/// Draws from the Zipfian distribution. NaN is rejected as well: pgbench never returns from a draw with it.
+/// Draws from Zipf's distribution. The parameter NaN is rejected too, because pgbench would never return from such a
+/// draw.
 fn random_zipfian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     let ((low, high), parameter) = (range(arguments)?, arguments[2].double()?);
     if !(MIN_ZIPFIAN_PARAMETER..=MAX_ZIPFIAN_PARAMETER).contains(&parameter) {
@@ -252,7 +253,7 @@ fn random_zipfian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     Ok(Scalar::Int(context.random.zipfian(low, high, parameter)))
 }
 
-/// Writes the argument to standard error and returns it. An error of the write is ignored.
+/// Writes the argument to standard error and returns it. Errors of writing are ignored.
 #[cold]
 fn debug(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     let mut line = format!("debug(script={},command={}): ", context.script, context.command + 1).into_bytes();

@@ -1,36 +1,36 @@
-//! The words of an expression. It ends with its line; a backslash before the line's end continues it.
+//! Splits an expression into tokens. An expression ends with its line, unless the line ends with a backslash.
 
 use ground::c_numbers;
 use ground::c_numbers::NumberError;
 use ground::sql::is_name;
 
-/// A word of an expression.
+/// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpressionToken {
-    /// A sign, e.g. `<=`.
+    /// An operator or a punctuation sign, such as `<=`.
     Sign(&'static str),
     Keyword(&'static str),
     Bool(bool),
     Int(i64),
-    /// The number 9223372036854775808, which is an integer only behind a minus.
+    /// The number 9223372036854775808, which is a valid integer only with a minus in front of it.
     IntLimit,
     Double(f64),
     Variable(String),
-    /// Any other word, which is the name of a function.
+    /// A word that is not a keyword, which is the name of a function.
     Name(String),
     End,
 }
 
-/// Words that are not names, in upper or lower case.
+/// The keywords, which may be in upper or lower case.
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "null", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
 
-/// The operators and signs of expressions. A longer one stands before those that are its beginning, so that it is found
-/// first.
+/// The operators and punctuation signs. A longer sign stands before the shorter ones with which it begins, so that it
+/// is recognized first.
 const SIGNS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
-/// A mistake in an expression: pgbench's sentence, the words in question, and the offset after the word.
+/// A mistake in an expression: pgbench's message, the token in question, and the offset behind that token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     pub message: &'static str,
@@ -38,7 +38,7 @@ pub struct Mistake {
     pub at: usize,
 }
 
-/// The lexer, which reads one word after another.
+/// Returns the tokens of an expression one after another.
 #[derive(Debug)]
 pub struct Lexer<'a> {
     text: &'a [u8],
@@ -47,17 +47,17 @@ pub struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Starts at byte `at` of a script.
+    /// Makes a lexer that starts at byte `at` of a script.
     pub fn new(text: &'a [u8], at: usize) -> Self {
         Self { text, at, ended: false }
     }
 
-    /// Returns the offset after the last word.
+    /// Returns the offset behind the token that was returned last.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Returns the next word; after the last one always `End`.
+    /// Returns the next token. Behind the last token it always returns `End`.
     pub fn next(&mut self) -> Result<ExpressionToken, Mistake> {
         if self.ended {
             return Ok(ExpressionToken::End);
@@ -84,8 +84,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads on to the end of the line after a mistake. A word that cannot be read is a mistake too, and the last one
-    /// is reported, as in pgbench.
+    /// Reads on to the end of the line after a mistake, and returns the last mistake of the line. As in pgbench, a
+    /// later token that cannot be read replaces the earlier mistake.
     pub fn finish(&mut self, mut mistake: Mistake) -> Mistake {
         loop {
             match self.next() {
@@ -96,7 +96,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns a mistake at the last word.
+    /// Returns a mistake at the token that was returned last.
     pub fn mistake(&self, message: &'static str, more: Option<String>) -> Mistake {
         Mistake { message, more, at: self.at }
     }
@@ -173,8 +173,8 @@ fn word(text: String) -> ExpressionToken {
     }
 }
 
-/// Returns the length of the continuation mark that `text` begins with: a backslash and the line's end; 0 if there is
-/// none.
+/// Returns the length of a backslash and a line end at the beginning of `text`, which continue the line. Returns 0 if
+/// `text` does not begin with them.
 pub fn continuation(text: &[u8]) -> usize {
     match text {
         [b'\\', b'\n', ..] => 2,

@@ -1,5 +1,5 @@
-//! The expressions of `\set`, `\if` and `\elif`: parsed into a tree of names, then resolved into one of slots with the
-//! constants folded.
+//! The expressions of `\set`, `\if` and `\elif`. They are parsed into a tree with names, in which then names are
+//! replaced by slots and constant parts by their values.
 
 pub mod evaluate;
 pub mod fold;

@@ -1,20 +1,21 @@
-//! The parser of expressions, from text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`;
-//! `NOT`; `IS`; comparisons, which do not chain; bit operators and `~`; sums; products; signs.
+//! Parses expressions into trees, with the precedences of pgbench's grammar. From the lowest to the highest: `OR`;
+//! `AND`; `NOT`; `IS`; comparisons, which cannot be chained; bit operators and `~`; sums; products; signs.
 
 use super::functions::{self, Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
 use super::lexer::{ExpressionToken, Lexer, Mistake};
 use super::scalar::Scalar;
 use super::tree::{Syntax, Tree};
 
-/// An expression that cannot be parsed: the mistake, and where its line ends.
+/// The error for an expression that cannot be parsed: the mistake, and the offset at which the line of the expression
+/// ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     pub mistake: Mistake,
     pub end: usize,
 }
 
-/// Parses the expression that starts at byte `at` of a script and ends with its line; also returns the offset after the
-/// line. Trees are at most [`MAX_HEIGHT`] high, so that walking over them cannot exhaust the stack.
+/// Parses the expression that starts at byte `at` of a script and ends with its line. Also returns the offset behind
+/// that line. Trees have at most the height [`MAX_HEIGHT`], so that recursion over them cannot exhaust the stack.
 pub fn parse(text: &[u8], at: usize) -> Result<(Syntax, usize), ParseError> {
     let mut parser = Parser { lexer: Lexer::new(text, at), token: ExpressionToken::End, nesting: 0 };
     match parser.whole() {
@@ -32,7 +33,7 @@ pub const MAX_HEIGHT: usize = 3000;
 /// The greatest depth to which parentheses and prefixes may be nested.
 const MAX_NESTING: usize = 200;
 
-/// The strengths with which operators bind, the weakest first.
+/// The precedences of the operators. Higher numbers bind more strongly.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -43,7 +44,7 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// A tree and its height.
+/// A tree, and its height.
 struct Node {
     tree: Syntax,
     height: usize,
@@ -51,7 +52,7 @@ struct Node {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The next word, which has been read.
+    /// The next token, which the lexer has already returned.
     token: ExpressionToken,
     nesting: usize,
 }
@@ -63,7 +64,7 @@ impl Parser<'_> {
         if self.token == ExpressionToken::End { Ok(node.tree) } else { Err(self.unexpected()) }
     }
 
-    /// Parses operands joined by operators that bind at least as strongly as `least`.
+    /// Parses operands that are joined by operators whose precedence is at least `least`.
     fn expression(&mut self, least: u8) -> Result<Node, Mistake> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
@@ -91,7 +92,7 @@ impl Parser<'_> {
         self.operator().is_some_and(|operator| operator.strength() == COMPARISON)
     }
 
-    /// Returns the operator that comes next, if one does.
+    /// Returns the operator that the next token begins; `None` if the next token is not an operator.
     fn operator(&self) -> Option<Infix> {
         use Infix::{Call, Is, Logic, Swapped};
         Some(match self.token {
@@ -118,19 +119,20 @@ impl Parser<'_> {
         match operator {
             Infix::Logic(decides) => self.node(height, Tree::Logic(decides, Box::new([left, right]))),
             Infix::Call(sign, _) => self.call(sign, height, [left, right]),
-            // pgbench evaluates the right side first where it has only the opposite comparison.
+            // pgbench has no operator for this comparison. It exchanges the sides and uses the opposite operator, so
+            // that it evaluates the right side first.
             Infix::Swapped(sign) => self.call(sign, height, [right, left]),
             Infix::Is => self.node(height, left),
         }
     }
 
-    /// Makes a tree whose parts have at most this height; fails if the new tree is too high.
+    /// Makes a node from a tree whose parts have at most the given height. Fails if the new tree is too high.
     fn node(&self, height: usize, tree: Syntax) -> Result<Node, Mistake> {
         let height = height + 1;
         if height > MAX_HEIGHT { Err(self.lexer.mistake("memory exhausted", None)) } else { Ok(Node { tree, height }) }
     }
 
-    /// Parses `ISNULL`, `NOTNULL`, `IS [NOT] NULL` or `IS [NOT]` a boolean.
+    /// Parses the operator `ISNULL`, `NOTNULL`, `IS [NOT] NULL`, or `IS [NOT]` and a boolean, behind its operand.
     fn postfix(&mut self, operand: Node) -> Result<Node, Mistake> {
         let keyword = self.token.clone();
         self.advance()?;
@@ -152,7 +154,7 @@ impl Parser<'_> {
         if negated { self.call(NOT_OPERATOR, is.height, [is.tree]) } else { Ok(is) }
     }
 
-    /// Makes the call of an operator.
+    /// Makes a node for an operator with its operands.
     fn call<const N: usize>(&self, operator: &str, height: usize, arguments: [Syntax; N]) -> Result<Node, Mistake> {
         match functions::find(operator) {
             Some(function) => self.node(height, Tree::Call(function, Box::new(arguments))),
@@ -183,7 +185,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// Parses a sign, `~` or a parenthesis.
+    /// Parses a sign, `~` or a parenthesis, with the operand or expression behind it.
     fn prefix(&mut self, sign: &str) -> Result<Node, Mistake> {
         if !matches!(sign, "(" | "+" | "-" | "~") {
             return Err(self.unexpected());
@@ -295,14 +297,14 @@ impl Parser<'_> {
     }
 }
 
-/// An operator behind its first operand.
+/// An operator that stands behind its first operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Infix {
-    /// `OR`, which true decides, or `AND`, which false decides.
+    /// `OR` if the field is true, `AND` if it is false. An operand with this value decides the result.
     Logic(bool),
     Is,
     Call(&'static str, u8),
-    /// A comparison that is done with its sides exchanged.
+    /// A comparison that is evaluated with its sides exchanged, by the operator in the field.
     Swapped(&'static str),
 }
 

@@ -1,10 +1,10 @@
-//! Typed values inside of expressions, and the conversions between types.
+//! Typed values in expressions, and the conversions between their types.
 
 use ground::c_numbers;
 use ground::c_numbers::NumberError;
 use wire::value::{Value, fixed};
 
-/// A value that an expression works on.
+/// A value in an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
     Null,
@@ -13,34 +13,36 @@ pub enum Scalar {
     Double(f64),
 }
 
-/// The error in the evaluation of an expression, in pgbench's words; `None` if pgbench prints no message.
+/// An error in the evaluation of an expression, with pgbench's message. The message is `None` where pgbench prints
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError(Box<Option<String>>);
 
 impl EvaluationError {
-    /// Makes an error with its sentence.
+    /// Makes an error with a message.
     #[cold]
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(Box::new(Some(sentence.into())))
     }
 
-    /// Makes an error that pgbench does not explain.
+    /// Makes an error for which pgbench prints no message.
     #[cold]
     pub fn silent() -> Self {
         Self(Box::new(None))
     }
 
-    /// Returns the sentence, if there is one.
+    /// Returns the message, if there is one.
     pub fn into_sentence(self) -> Option<String> {
         *self.0
     }
 }
 
-/// The result of an evaluation; a success needs no allocation.
+/// The result of an evaluation. A success allocates no memory.
 pub type Evaluated<T = Scalar> = Result<T, EvaluationError>;
 
 impl Scalar {
-    /// Returns the value as an integer: doubles are rounded to the nearest, halves to the even one.
+    /// Returns the value as an integer. Doubles are rounded to the nearest integer, and halves to the nearest even one.
+    /// Fails for other types.
     #[inline]
     pub fn int(self) -> Evaluated<i64> {
         match self {
@@ -68,7 +70,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the value as a boolean; a number is an error.
+    /// Returns the value of a boolean. Fails for numbers.
     #[inline]
     pub fn bool(self) -> Evaluated<bool> {
         match self {
@@ -77,7 +79,7 @@ impl Scalar {
         }
     }
 
-    /// Returns true if a condition with this value holds: numbers other than zero are true, NULL is false.
+    /// Returns the value as the truth of a condition: numbers other than zero are true, and NULL is false.
     #[inline]
     pub fn truth(self) -> bool {
         match self {
@@ -88,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// Returns true if two values are both NULL, or the same boolean.
+    /// True if two values are both NULL, or both the same boolean.
     pub fn is(self, other: Scalar) -> bool {
         match (self, other) {
             (Scalar::Null, Scalar::Null) => true,
@@ -121,7 +123,7 @@ impl From<Scalar> for Value {
     }
 }
 
-/// Returns the value of variable `name`, whose text is given its type here.
+/// Returns the value of the variable `name`. The type of the value is determined from its text.
 #[inline]
 pub fn of_variable(value: &Value, name: impl Fn() -> String) -> Evaluated {
     match value {
@@ -134,7 +136,8 @@ pub fn of_variable(value: &Value, name: impl Fn() -> String) -> Evaluated {
     }
 }
 
-/// Reads a text: it is NULL, a boolean (beginnings of `true`, `yes`, `false` and `no` count), an integer or a double.
+/// Parses a text as NULL, a boolean (`true`, `yes`, `false`, `no` or a beginning of one of these words, `on` or `off`),
+/// an integer or a double.
 fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     let begins =
@@ -165,7 +168,7 @@ fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
         .map_err(|_| EvaluationError::new(format!("malformed variable \"{}\" value: \"{}\"", name(), shown())))
 }
 
-/// Returns true if a text has white space, a sign and digits. As in pgbench, the digits may be missing.
+/// True if a text consists of white space, a sign and digits, of which any may be missing, as in pgbench.
 fn looks_like_int(text: &[u8]) -> bool {
     let text = c_numbers::trim_start(text);
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);

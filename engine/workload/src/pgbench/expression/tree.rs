@@ -1,23 +1,23 @@
-//! The tree of an expression.
+//! The tree of a parsed expression.
 
 use super::functions::Function;
 use super::scalar::Scalar;
 
-/// A tree whose variables are `V`: names as parsed, slots when resolved.
+/// A tree in which variables have the type `V`: names after parsing, and slots after names were replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree<V> {
     Constant(Scalar),
     Variable(V),
-    /// A function or an operator; all arguments are evaluated, from left to right.
+    /// A call of a function or an operator. All arguments are evaluated, from left to right.
     Call(&'static Function, Box<[Tree<V>]>),
-    /// `AND` or `OR`, whose result is the truth of the first operand that has this value.
+    /// `OR` if the field is true, `AND` if it is false. The first operand with this value decides the result.
     Logic(bool, Box<[Tree<V>]>),
-    /// `CASE`, with its conditions and results in turn. The last result is that of `ELSE`.
+    /// `CASE`. Conditions and results alternate, and the last element is the result of `ELSE`.
     Case(Box<[Tree<V>]>),
 }
 
-/// An expression as it stands in a script.
+/// An expression as it was parsed, with the names of its variables.
 pub type Syntax = Tree<String>;
 
-/// An expression that can be evaluated.
+/// An expression that can be evaluated, with the slots of its variables.
 pub type Expression = Tree<usize>;

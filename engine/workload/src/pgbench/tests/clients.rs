@@ -1,4 +1,4 @@
-//! Clients: order of commands, conditions, pipelines, results.
+//! Checks what clients do: the order of commands, conditions, pipelines, and the storing of results.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Tests of the script language as a whole. The files in `reference/` hold what pgbench 18 says with `--random-seed=5`:
-//! on each line what it was given, a tab, and its answer; `\n`, `\t`, `\r`, `\v`, `\f` and `\\` are escapes.
+//! Tests of the script language as a whole. The files in `reference/` have what pgbench 18 answered with
+//! `--random-seed=5`. Each line has an input, a tab, and pgbench's answer. In both, `\n`, `\t`, `\r`, `\v`, `\f` and
+//! `\\` are escapes.
 
 mod clients;
 mod properties;
@@ -20,7 +21,7 @@ use ground::shard::ClientShare;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// The seed with which the reference files were made.
+/// The seed with which pgbench made the reference files.
 const SEED: u64 = 5;
 
 fn seeds() -> Seeds {
@@ -44,14 +45,15 @@ fn link(text: &str, environment: &ScriptEnvironment) -> Result<Arc<Scripts>, Scr
     Ok(Arc::new(Scripts::link(vec![parse("script.sql", 1, text.as_bytes())?], environment)?))
 }
 
-/// Returns a client in its first transaction.
+/// Returns a client that has begun its first transaction.
 fn client(text: &str, environment: &ScriptEnvironment) -> Box<dyn Program> {
     let mut client = link(text, environment).unwrap().client(0, seeds().clients[0].clone());
     client.begin(&mut Random::seeded(1));
     client
 }
 
-/// Returns what a client does with a script until it ends: the statements it sends, and errors, in pgbench's words.
+/// Runs a script in a client until it ends. Returns the statements that the client sends, and errors in pgbench's
+/// wording.
 fn transcript(program: &mut dyn Program) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -84,7 +86,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
     }
 }
 
-/// Returns everything that pgbench would say and send for a script in simple mode.
+/// Returns everything that pgbench would print and send for a script in simple mode.
 fn said(text: &str) -> String {
     match link(text, &environment(QueryMode::Simple)) {
         Err(error) => format!("error: {error}"),
@@ -96,7 +98,8 @@ fn said(text: &str) -> String {
     }
 }
 
-/// Resolves an expression whose variables have `variables` as constants, or as values of slots when `fold` is not set.
+/// Resolves an expression. If `fold` is true, `variables` are constants that are replaced by their values; if it is
+/// false, they are the initial values of slots.
 fn resolve(syntax: &Syntax, variables: &[(&str, Value)], fold: bool) -> (Expression, Symbols, Vec<Value>) {
     let mut symbols = Symbols::default();
     let constants = variables
@@ -120,7 +123,7 @@ fn evaluate(
     expression.evaluate(&mut context).map_err(|error| error.into_sentence())
 }
 
-/// Returns the lines of a reference file: what was given, and the answer.
+/// Returns the lines of a reference file as pairs of input and answer.
 fn reference(file: &str) -> Vec<(String, String)> {
     let unescape = |text: &str| {
         let mut out = String::new();

@@ -1,11 +1,11 @@
-//! Properties that hold for any input.
+//! Checks properties of scripts and expressions that hold for any input.
 
 use proptest::prelude::*;
 
 use super::super::compiler::Legs;
 use super::*;
 
-/// Generates an expression of random shape, as text.
+/// Generates the text of an expression with a random structure.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         any::<i32>().prop_map(|number| number.to_string()),
@@ -142,8 +142,8 @@ fn what_is_not_too_deep_is_evaluated() {
     assert_eq!(evaluate(&resolve(&syntax, &[], true), &mut Random::seeded(1)), Ok(Scalar::Int(901)));
 }
 
-/// Returns the actions of a client in some transactions, in words. Legs are executed at once if `quick`, otherwise step
-/// by step.
+/// Returns descriptions of a client's actions in some transactions. Legs are executed at once if `quick` is true, and
+/// step by step otherwise.
 fn actions(text: &str, quick: bool) -> Vec<String> {
     let script = parse("script.sql", 1, text.as_bytes()).unwrap();
     let mut scripts = Scripts::link(vec![script], &environment(QueryMode::Prepared)).unwrap();
@@ -167,7 +167,7 @@ fn actions(text: &str, quick: bool) -> Vec<String> {
 }
 
 proptest! {
-    /// Checks that legs which are executed at once have the same effect as their single steps.
+    /// Checks that a leg which is executed at once has the same effect as its single steps.
     #[test]
     fn with_or_without_the_short_way_of_queries_a_client_does_the_same(
         commands in prop::collection::vec(prop::sample::select(vec![

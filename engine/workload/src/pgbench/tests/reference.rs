@@ -1,4 +1,4 @@
-//! Answers of pgbench 18, one by one.
+//! Compares single answers with those of pgbench 18.
 
 use super::*;
 use wire::value::write_double;
