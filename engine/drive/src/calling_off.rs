@@ -45,7 +45,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 let reason = problem.map_or_else(String::new, |error| format!(" ({error})"));
                 let text = format!(
                     "{count} statements may still be running on the server: they did not end within {} s after they were \
-                     cancelled{reason}",
+                     cancelled{reason}; see pg_stat_activity before you measure again",
                     PATIENCE.as_secs()
                 );
                 return self.books.report(Report::Note(text));

@@ -108,7 +108,7 @@ impl Began {
         let late_s = late.as_secs_f64();
         Some(format!(
             "the load began {late_s:.1} s after the time to start at (--start-at): that time was past when \
-             the clients were ready"
+             the clients were ready; give a later time"
         ))
     }
 }

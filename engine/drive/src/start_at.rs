@@ -57,7 +57,10 @@ pub enum StartError {
     Past(Duration),
     #[error("could not read the time to start at from standard input: {0}")]
     Unread(#[from] io::Error),
-    #[error("standard input ended before a whole line with the time to start at (--start-at=-)")]
+    #[error(
+        "standard input ended before a whole line with the time to start at (--start-at=-): write the time and a line \
+         feed after it"
+    )]
     Untold,
 }
 

@@ -38,21 +38,21 @@ pub enum DelayError {
     MedianZero,
     #[error("a mix cannot be part of a mix")]
     MixInMix,
-    #[error("\"{0}\" is not WEIGHT*DELAY")]
+    #[error("\"{0}\" is not a part of a mix: write WEIGHT*DELAY, such as 0.9*100us")]
     NotAPart(String),
-    #[error("\"{0}\" is not a weight")]
+    #[error("\"{0}\" is not a weight: give a number, such as 0.9")]
     NotAWeight(String),
-    #[error("weights have to be above 0")]
+    #[error("the weights of a mix have to be above 0")]
     WeightNotAboveZero,
-    #[error("the weights are too large")]
+    #[error("the sum of the mix's weights is too large")]
     WeightsTooLarge,
-    #[error("\"{0}\" is not LOW..HIGH")]
+    #[error("\"{0}\" is not a range: write two times, such as 1ms..2ms")]
     NotARange(String),
-    #[error("\"{0}\" begins above its end")]
+    #[error("the first time of the range \"{0}\" is longer than the second one")]
     Backwards(String),
     #[error("\"{0}\" is not a time such as 0, 500us or 1.5ms")]
     NotATime(String),
-    #[error("{0} is not within 0..1h")]
+    #[error("the time {0} is not between 0 and one hour")]
     TooLong(String),
 }
 

@@ -64,13 +64,16 @@ enum ServeError {
     Signals(SignalError),
     #[error("could not read the limit of open files: {0}")]
     FileLimit(Errno),
-    #[error("the null server needs {wanted} open files for --max-connections, but the system's limit is {hard}")]
+    #[error(
+        "the null server needs {wanted} open files for --max-connections, but the system's limit is {hard}: raise the \
+         limit (ulimit -Hn), or allow fewer connections"
+    )]
     FewFiles { wanted: u64, hard: u64 },
     #[error("could not raise the limit of open files to {wanted}: {error}")]
     RaisedLimit { wanted: u64, error: Errno },
     #[error("could not listen on {place}: {error}")]
     Listen { place: String, error: io::Error },
-    #[error("could not serve: {0}")]
+    #[error("could not serve the clients: {0}")]
     Serve(io::Error),
     #[error("could not write on standard output: {0}")]
     Announce(io::Error),

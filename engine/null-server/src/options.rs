@@ -62,7 +62,7 @@ const TABLE: &[Row] = &[
         |o| &mut o.socket_dir),
     Row::value("--port N", (), "the port in the name of the Unix socket (default: 5432)",
         |o, v| set(&mut o.port, number(v, 1..=65_535).map(|port| port as u16))),
-    Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
+    Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0: any free port",
         |o, v| set(&mut o.address, address(v.text))),
     Row::value("--threads N", (), "threads that serve clients (default: 1)",
         |o, v| set(&mut o.threads, number(v, 1..=1024).map(|threads| threads as usize))),
@@ -75,7 +75,7 @@ const TABLE: &[Row] = &[
         |o, v| set(&mut o.servers, number(v, 1..=1 << 20).map(|servers| servers as usize))),
     Row::value("--seed N", (), "seed of the delays (default: 0)",
         |o, v| set(&mut o.seed, number(v, 0..=u64::MAX))),
-    Row::value("--max-connections N", (), "reject clients above this number (default: the limit of open files)",
+    Row::value("--max-connections N", (), "reject clients when this many are connected (default: the limit of open files)",
         |o, v| set(&mut o.max_connections, number(v, 1..=1 << 24).map(|connections| connections as usize))),
     Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
@@ -85,7 +85,7 @@ pub fn manual() -> Manual {
     Manual {
         about: "\
 pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statement at once, with nothing behind it:
-what a client reaches against it is the client's own limit.",
+the throughput that a client reaches against it is the client's own limit.",
         usage: &["pgtrial-engine null-server [OPTION]..."],
         description: "",
         options: entries(TABLE, |()| "Options:"),
