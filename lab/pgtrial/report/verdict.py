@@ -22,7 +22,8 @@ from pgtrial.verdict.rules.case import Case
 
 
 def verdict_of(case: Case) -> StudyResult:
-    """Returns the result of the study with its sentences and notes."""
+    """Returns the result of the study, completed by sentences and notes in words. `case` holds the facts, the trials
+    and the plan from which the result is computed."""
     result, plan = decide(case), case.plan
     why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
     return result.model_copy(
@@ -134,8 +135,9 @@ def _claim_notes(claim: Claim) -> Iterator[str]:
 
 
 def _moved_with(result: StudyResult) -> Iterator[str]:
-    """Yields one sentence for each decided difference, about the costs that differ clearly. Costs whose change fits the
-    verdict come first."""
+    """Yields one sentence for each arm with the verdict `better` or `worse`, about the costs of a transaction (such as
+    CPU time or WAL) that differ clearly from the baseline. Costs whose change fits the verdict come first: costs that
+    fell for a faster arm, or rose for a slower one."""
     what = transaction(result.load_points)
     single = all(cost.load_point is not None for cost in result.costs)
     clear = [cost for cost in result.costs if (cost.load_point is None or single) and clearly(cost, result.margin)]
@@ -155,7 +157,8 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
 
 
 def _voided_notes(voided: Sequence[int]) -> list[str]:
-    """Returns a note about the blocks that an earlier version of pgtrial had excluded."""
+    """Returns a note about blocks that an earlier version of pgtrial had excluded from the study; the present version
+    counts them. The list is empty if there are no such blocks."""
     if not voided:
         return []
     return [

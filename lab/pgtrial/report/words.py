@@ -1,4 +1,6 @@
-"""Describes claims in words. The sentence of a claim contains its interval, its blocks, its scope and its failures."""
+"""Describes claims in words. A claim is the comparison of an arm with the baseline at one load point or over all of
+them. Its sentence contains the interval, the number of blocks, the conditions under which it holds, and the
+failures."""
 
 from __future__ import annotations
 
@@ -24,17 +26,19 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
-"""The largest number of units for which a forecast is made, by the unit."""
+"""How many blocks, or pairs of deployments, a forecast considers at most. The text for an undecided comparison names
+this number if even so many would not lead to a verdict."""
 
 _NEXT_TO_NONE = 200.0
-"""If the costs of two arms differ by more than this factor, the text says that one of them has next to none of the
-cost."""
+"""If the costs of two arms differ by more than this factor, the text says in words that the cost is almost zero in one
+of them (`from next to none`)."""
 
 _TOLD_WITHIN = 10.0
 """If the bounds of a cost are further apart than this factor, the cost is not shown."""
 
 _TELLING_MARGIN = 0.5
-"""An established margin above this share is not mentioned, because it is of no use."""
+"""The text about an undecided comparison says that differences larger than a certain percentage are excluded, unless
+this percentage is above 50%: so weak a statement is of no use."""
 
 signed = change
 
@@ -47,11 +51,12 @@ def is_wide(difference: Estimate) -> bool:
 
 
 def established(claim: Claim, plan: Plan) -> Estimate | None:
-    """Returns the difference of a claim with its interval. For an arm that is `not worse`, the interval has only the
-    bound that shows this.
+    """Returns the difference of an arm from the baseline, with its interval. If the verdict is `not worse`, the
+    interval has only a lower bound, which is the loss that the study has excluded.
 
-    If the study only asks whether the arm is worse, nearly all of the error is spent on the other bound, so that the
-    interval of the rule is open or wide on the side that shows `not worse`.
+    A study that only asks whether the arm is worse allows nearly all of its 5% of wrong verdicts for the answer
+    `worse`. The computed interval is therefore open or very wide on the side that shows `not worse`, and would
+    contradict this verdict.
     """
     difference, least = claim.difference, -plan.margin
     if not claim.not_worse or difference is None or (difference.low is not None and difference.low >= least):
@@ -74,10 +79,11 @@ def bounds_beside(metric: str | None, difference: Estimate) -> str:
 
 
 def takes_times_as_long(metric: str | None, difference: float) -> bool:
-    """True if the speed is half or less. The text then gives the time and not the speed, such as `takes 5 times as
-    long`.
+    """True if the arm has half the speed of the baseline or less. The text then compares the times and not the speeds,
+    such as `takes 5 times as long`.
 
-    It is false for an arm whose trials all failed, since its value is a rank and not a time.
+    It is false for an arm whose trials all failed. The difference of such an arm is only a placeholder for the worst
+    possible value, and no time follows from it.
     """
     return _is_speed(metric) and difference <= -0.5 and math.log1p(max(difference, -0.9999)) > -p8.WORST + 1e-9
 
@@ -87,12 +93,14 @@ def _is_speed(metric: str | None) -> bool:
 
 
 def interval_name(plan: Plan) -> str:
-    """Returns the name of the interval that claims have under the rule of the plan."""
+    """Returns the name of the intervals in this study: `95% sequential interval`, or `95% t interval` if the study has
+    a single interim analysis at its end."""
     return "95% t interval" if is_fixed(plan) else "95% sequential interval"
 
 
 def measure_text(plan: Plan) -> str:
-    """Returns the name of the quantity that the primary claims compare, in words that need no explanation."""
+    """Returns the name of the quantity by which the study compares the arms, such as `committed transactions per
+    second`, in words that need no explanation."""
     if plan.measure != "goodput":
         return plan.measure
     if plan.load_points[0].programs:
@@ -101,11 +109,13 @@ def measure_text(plan: Plan) -> str:
 
 
 _COMMITTED = {"statement": "statements"}
-"""The words for what is counted if the load has no transactions."""
+"""The words for what is counted per second, by the unit of work. Any other unit of work is called `committed
+transactions`."""
 
 
 def where(claim: Claim, plan: Plan) -> str:
-    """Returns the subject of a claim in words: a load point, or the mean over all load points."""
+    """Returns in words for which load a comparison holds: a load point, the mean over all load points, or the load
+    points on one side of a cliff."""
     points = plan.load_points
     if (side := side_of(claim)) is not None:
         return side
@@ -115,19 +125,21 @@ def where(claim: Claim, plan: Plan) -> str:
 
 
 def side_of(claim: Claim) -> str | None:
-    """Returns text such as `load points below the cliff` for a claim on one side of a cliff; None for other claims."""
+    """Returns text such as `load points below the cliff` if the comparison is only about the load points on one side of
+    a cliff (a size of the data above which the throughput falls); otherwise None."""
     return f"load points {PARTS[claim.regime]}" if claim.regime in SIDES else None
 
 
 def in_regime(claim: Claim) -> str:
-    """Returns text such as `, before the change` for a claim on one regime or on one side of a cliff. The text is empty
-    for a claim on whole trials."""
+    """Returns text such as `, before the change` if the comparison is only about the time before or after a lasting
+    change of speed within the trials, or about one side of a cliff. The text is empty for a comparison of whole
+    trials."""
     return f", {PARTS[claim.regime]}" if claim.regime else ""
 
 
 def estimate_text(claim: Claim, running: str) -> str | None:
-    """Returns the estimate as text, such as `+41%`. Before the first look it is the estimate so far, followed by the
-    words in `running`, such as `+41% so far`."""
+    """Returns the estimated difference as text, such as `+41%`. Before the first look (planned interim analysis) it is
+    the estimate from the blocks so far, followed by the words in `running`, such as `+41% so far`."""
     if claim.difference is not None:
         return signed(claim.difference.value)
     return f"{signed(claim.running)} {running}" if claim.running is not None else None
@@ -222,7 +234,8 @@ def interval_words(claim: Claim, difference: Estimate | None, metric: str | None
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
-    """Returns the complete sentence about a primary claim. `withheld` are the reasons for which there is no verdict."""
+    """Returns the complete sentence about a primary claim, which is the comparison that decides the verdict on an arm.
+    `withheld` are the reasons why there is no verdict."""
     pair = (claim.arm, claim.baseline)
     counts = sorted(
         (failure for failure in result.failures if failure.arm in pair), key=lambda count: pair.index(count.arm)
@@ -257,8 +270,9 @@ def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """Returns the parts of a claim in words, such as `before the change off is 12% faster than on (...); after it
-    ...`."""
+    """Returns the results for the two parts of a comparison in words, such as `before the change off is 12% faster than
+    on (...); after it ...`. The parts are the time before and after a lasting change of speed, or the load points on
+    the two sides of a cliff."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
@@ -280,7 +294,8 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """Returns the reason why there is no claim on the time after the change."""
+    """Returns the reason why the study says nothing about the time after the change of speed, such as `off has not
+    changed within 1min; longer trials would tell`."""
     longer = "longer trials would tell"
     points = {claim.load_point} if claim.load_point is not None else {c.load_point for c in regimes if c.changes}
     for arm in (claim.arm, claim.baseline):
@@ -293,8 +308,8 @@ def measured_text(claim: Claim, plan: Plan) -> str:
     """Returns what was measured as text, such as `8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2
     x one replay`, `8 blocks of 2 x 22 queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
 
-    If deployments are the unit of analysis, it returns text such as `6 deployments of each arm with 4 blocks of 2 x 6s
-    each`.
+    If each arm runs on several deployments (servers of the same product), it returns text such as `6 deployments of
+    each arm with 4 blocks of 2 x 6s each`.
     """
     points = len(plan.load_points)
     trials = f"{len(plan.arms)} arms x {points} load points" if points > 1 else f"{len(plan.arms)}"
@@ -316,8 +331,9 @@ def times_as_long(difference: Estimate) -> str:
 
 
 def query_times_as_long(claim: QueryClaim) -> str:
-    """Returns text such as `3.1 times as long`. It begins with `at least` if runs of the arm were cancelled at the
-    limit, and with `at most` if runs of the baseline were."""
+    """Returns text such as `3.1 times as long`. If runs of the query on the arm were cancelled at the time limit, its
+    true time is longer, and the text begins with `at least`. If runs on the baseline were cancelled, it begins with `at
+    most`."""
     if claim.difference is None:
         return ""
     bound = "at least " if claim.over_limit.get(claim.arm) else ""
@@ -326,17 +342,19 @@ def query_times_as_long(claim: QueryClaim) -> str:
 
 
 _LEAST_CHANCE = 0.05
-"""More blocks are not proposed if the probability that they decide is below this."""
+"""pgtrial proposes further blocks only if the probability that they lead to a verdict is at least this large."""
 
 
 def can_decide(claim: Claim) -> bool:
-    """True if a forecast says that more blocks would decide, with a probability that is worth the time."""
+    """True if pgtrial forecasts that a certain number of further blocks would lead to a verdict, and if the probability
+    of this verdict is worth the time (5% or more)."""
     return claim.more_blocks is not None and (claim.more_chance is None or claim.more_chance >= _LEAST_CHANCE)
 
 
 def outlook(claim: Claim, plan: Plan) -> str:
-    """Returns what an undecided claim needs for a decision, and the margin that the claim has established. If all
-    planned blocks are complete, the text includes the command that runs more blocks."""
+    """Returns what a verdict on an undecided comparison still needs, such as a number of further blocks, and which
+    differences are excluded so far. If all planned blocks are complete, the text includes the command that runs more
+    blocks."""
     if claim.not_worse:
         return "this study asks only for a loss, and ends where one of the margin is excluded"
     ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
@@ -345,8 +363,9 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 
 def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
-    """Returns what an undecided claim needs for a decision, and the margin that it has established. `how` follows the
-    number of further blocks. `ends_for_good` is true if the study cannot have further blocks."""
+    """Returns what a verdict on an undecided comparison still needs, such as `about 12 more blocks`, and which
+    differences are excluded so far. `how` is a text that is put after the number of further blocks, such as the command
+    that runs them. `ends_for_good` is true if the study cannot have further blocks."""
     parts = []
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
@@ -437,15 +456,17 @@ def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
 
 
 def moving(steady: list[Steadiness]) -> list[str]:
-    """Returns text such as `off rises 4.1% within a trial`, for each arm whose speed has a trend."""
+    """Returns text such as `off rises 4.1% within a trial`, for each arm whose speed rises or falls steadily within its
+    trials."""
     verbs = {"rising": "rises", "falling": "falls"}
     known = [(entry, verbs[entry.state]) for entry in steady if entry.state in verbs]
     return [f"{entry.arm} {verb} {percent(abs(entry.trend or 0.0))} within a trial" for entry, verb in known]
 
 
 def cost_text(cost: Cost) -> str:
-    """Returns the difference of a cost as text, such as `-12% (-13..-11%)`. If one of the arms has next to none of the
-    cost, the text says so in words. It is empty if the difference is not known."""
+    """Returns the difference of a cost from the baseline's cost as text, such as `-12% (-13..-11%)`. If the cost is
+    almost zero in one of the two arms, a percentage would mean nothing, and the text is `from next to none` or `to next
+    to none`. The text is empty if the difference is not known."""
     difference = cost.difference
     if difference is None:
         return ""

@@ -1,4 +1,5 @@
-"""The capacity of a trial as a metric, and the check that its probes were long enough."""
+"""The capacity of a trial as a metric, and the check that its probes were long enough. A capacity is the highest rate
+at which the response time keeps a limit, and a probe is a run at one rate."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from pgtrial.verdict.speed import goodput
 
 
 def capacity_of(plan: Plan) -> Metric:
-    """Returns the capacity as a metric, in transactions per second."""
+    """Returns the metric by which capacity studies compare arms: the highest rate at which the response time keeps a
+    limit, in transactions per second."""
     return Metric("capacity", "1/s", partial(capacity, plan))
 
 
 def capacity(plan: Plan, trial: Trial) -> float:
-    """Returns the highest rate at which a trial kept the limits of its promise, in transactions per second; 0 for a
-    failed trial."""
+    """Returns the highest rate at which a trial kept the limits for response time and failures that the study sets, in
+    transactions per second; 0 for a failed trial."""
     return trial.capacity or 0.0 if goodput(plan, trial) else 0.0
 
 
 def few_slower(trials: Sequence[Trial]) -> str | None:
-    """Returns the reason if a claim on capacities is not reliable because the probes of some trial have too few
-    transactions beyond the percentile; otherwise None.
+    """Returns the reason if capacities cannot be compared reliably, because the probes (runs at one rate) of some trial
+    have too few transactions that are slower than the percentile with a limit; otherwise None.
 
     The transactions of all probes of a trial are added up, since the capacity is fitted to all of them.
     """

@@ -47,7 +47,8 @@ class Speeds:
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]
-"""The speeds of trials, by block, load point and arm."""
+"""The speeds of the trials in which arms take turns in slices, by the block, the load point (both numbered from 0) and
+the arm of the trial."""
 
 
 def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:

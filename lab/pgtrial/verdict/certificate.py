@@ -1,8 +1,9 @@
-"""Evaluates the blocks of a self-test in three ways.
+"""Evaluates the blocks of a self-test, in which pgtrial compares equal servers and servers that it has made slower by a
+known share, in three ways.
 
-- Consecutive studies: the first blocks, up to the look that decides, count as one study, the next blocks as another
-  study, and so on. Servers are started again for every block, so consecutive studies are as independent as separate
-  studies.
+- Consecutive studies: the first blocks, up to the look (interim analysis) that gives a verdict, count as one study, the
+  next blocks as another study, and so on. Servers are started again for every block, so consecutive studies are as
+  independent as separate studies.
 - Measured differences: the difference of each arm from the baseline over all blocks. Two equal arms should not differ,
   and the difference that was built into an arm should be found. The size of the built-in difference is known from a
   calibration, whose error is part of the comparison.
@@ -31,14 +32,15 @@ from pgtrial.verdict.series import as_difference
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 SAME_BLOCKS = 12
-"""The number of blocks of a study of two equal arms, with looks at 8, 10 and 12 blocks."""
+"""The number of blocks of a study of two equal arms. It has looks (interim analyses) at 8, 10 and 12 blocks."""
 PLANTED_BLOCKS = 40
 """The largest number of blocks of a study in which one arm is slower by a built-in difference."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """The log-ratios and the times of the complete blocks of an arm and the baseline, in order."""
+    """The logarithms of the ratios of an arm's throughput to the baseline's, and the times, of the complete blocks in
+    order."""
 
     log_ratios: list[float]
     seconds: list[float]
@@ -83,7 +85,8 @@ def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
 
 
 def _last_reading(log_ratios: Sequence[float], looks: Looks, margin: float) -> p8.Reading:
-    """Returns the reading of the first look that decides, or of the last look if none decides."""
+    """Returns the result of the first look (planned interim analysis) that gives a verdict, or of the last look if none
+    does."""
     read: list[p8.Reading] = []
     for reading in looks.readings(log_ratios, p8.ratio_limits(margin)):
         read.append(reading)
@@ -98,7 +101,8 @@ def measured(of: Series) -> Estimate:
 
 
 def found(of: Series, planted: Planted, margin: float) -> Found:
-    """Returns how the blocks of an arm show the difference that was built into this arm."""
+    """Returns how well the blocks of an arm show the difference that was built into this arm: in which of the
+    consecutive studies it was found, and how large it was measured."""
     return Found(
         planted=planted,
         difference=measured(of),
@@ -108,8 +112,8 @@ def found(of: Series, planted: Planted, margin: float) -> Found:
 
 
 def _gap(of: Series, planted: Planted) -> Estimate | None:
-    """Returns the difference between the measured and the built-in difference, with an interval that includes the
-    errors of both. Returns None if the built-in difference has no interval."""
+    """Returns the measured difference minus the built-in difference, with an interval that includes the errors of both.
+    Returns None if the built-in difference has no interval."""
     if planted.low is None or planted.high is None:
         return None
     ends = (planted.high, planted.slower_by, planted.low)

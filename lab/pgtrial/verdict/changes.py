@@ -1,5 +1,6 @@
-"""Detects changes of speed within trials: changes of regime, by arm and load point, and a trend in trials without such
-a change."""
+"""Detects changes of speed within trials. There are two kinds: a change of regime, which is a lasting step from one
+speed to another, for each arm and load point, and a trend, which is a steady rise or fall in trials without such a
+step."""
 
 from __future__ import annotations
 
@@ -27,15 +28,16 @@ Seconds = Mapping[int, Sequence[int]]
 """The number of committed transactions in each second of the measured part, by the index of the trial."""
 
 Regimes = Mapping[int, Regime]
-"""The regime of each trial that is long enough to have one, by the index of the trial."""
+"""The regime of each trial that is long enough to have one, by the index of the trial. A regime describes the speeds
+that a trial goes through."""
 
 TOLERATED_BLOCKS = 2 * TOLERATED
-"""The share of blocks that may contain a trial with a change of regime: one in four. This is twice the tolerated share
-of one arm, since both arms of a comparison may have such trials.
+"""The share of blocks that may contain a trial with a lasting change of speed: one in four. It is twice the share of
+one in eight that is tolerated for the trials of one arm, since both arms of a comparison may have such trials.
 
-In a comparison a block counts once, whichever of its two trials changes. Therefore the choice between a single claim
-and a claim for each regime does not depend on which arm is which. If the arms do not differ, the sign of each block's
-log-ratio is then still as random as a coin.
+If more blocks have such a trial, the arms are compared separately before and after the change. In this count a block
+counts once, whichever of its two trials changes, so that the choice does not depend on which arm is which. If the arms
+do not differ, the sign of each block's log-ratio is then still as random as a coin, as the statistical rule requires.
 """
 
 WHEN: tuple[When, ...] = ("before", "after")
@@ -58,14 +60,14 @@ steady."""
 
 
 def may_change(plan: Plan) -> bool:
-    """True if the regime of a study's trials can change. For a load at a given rate it cannot, since the rate fixes the
-    throughput."""
+    """True if the speed within a study's trials can change. At a load with a given rate it cannot, since the rate fixes
+    the throughput."""
     return plan.measure == "goodput"
 
 
 def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
-    """Returns the regime of a trial, computed from its commits in each second. Returns None if the trial failed or has
-    too few seconds.
+    """Returns the regime of a trial: its parts with one speed each, and the kind of change between them. It is computed
+    from the commits in each second. Returns None if the trial failed or has too few seconds.
 
     Only whole seconds count. A second that is missing in `committed` had no commit.
     """
@@ -84,9 +86,10 @@ def regimes_of(trials: Iterable[Trial], seconds: Seconds) -> dict[int, Regime]:
 
 
 class Changes:
-    """The regimes of a study's trials. If `regimes` is None, no trial counts as one that changes.
+    """The regimes of a study's trials, that is, the lasting changes of speed within them. If `regimes` is None, all
+    trials are treated as trials without a change.
 
-    `seconds` is used for the trend of trials that keep one speed.
+    `seconds` is used to find a trend in trials without a change.
     """
 
     def __init__(self, grid: Grid, regimes: Regimes | None, seconds: Seconds | None = None):
@@ -97,20 +100,20 @@ class Changes:
         self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 
     def changes(self, trial: Trial) -> bool:
-        """True if the trial ended in another regime than it began with."""
+        """True if the trial ended at another speed than it began with, after a lasting change."""
         regime = self._regimes.get(trial.index)
         return regime is not None and regime.shape in _CHANGING
 
     def between(self, arm: str, point: int, blocks: Collection[int]) -> bool:
-        """True if these blocks show that, at a load point, `arm` and the baseline must be compared separately before
-        and after a change of regime."""
+        """True if the arm and the baseline must be compared separately before and after a lasting change of speed at
+        this load point, because too many of these blocks have a trial with such a change."""
         changed = self._changed_blocks(arm, point)
         known = [changed[block] for block in blocks if block in changed]
         return _many(sum(known), len(known))
 
     def _changed_blocks(self, arm: str, point: int) -> dict[int, bool]:
-        """Returns, for each block that has a trial of the arm and one of the baseline, whether the regime changes in
-        one of them."""
+        """Returns, for each block with a trial of the arm and one of the baseline, whether the speed of at least one of
+        the two trials changes for good."""
         if (arm, point) not in self._changed:
             pairs = ((block, *self._grid.pair(block, point, arm)) for block in self._grid.blocks)
             self._changed[arm, point] = {
@@ -121,12 +124,13 @@ class Changes:
         return self._changed[arm, point]
 
     def ratios(self, arm: str, point: int | None, blocks: Collection[int]) -> dict[When, list[BlockRatio]]:
-        """Returns the log-ratios of all stored blocks, separately before and after the change of regime. They are for
-        the load point or, if `point` is None, for the mean over all load points.
+        """Returns the log-ratios of the arm to the baseline in all stored blocks, separately before and after a lasting
+        change of speed. They are for the load point or, if `point` is None, for the mean over all load points.
 
-        `blocks` are the blocks of a look, which decide what is compared. If the regime does not change in these blocks,
-        the result is empty. If too many of these blocks have no level after the change, the result has only the regime
-        before it. Load points at which the regime does not change contribute their whole trials to both.
+        `blocks` are the blocks of a look (interim analysis), and only they decide whether to compare separately. If the
+        speed does not change in them, the result is empty. If in too many of them the speed is not known after the
+        change, the result has only the time before it. At load points without a change, whole trials count both as
+        `before` and as `after`.
         """
         split = frozenset(p for p in self._grid.over(point) if self.between(arm, p, blocks))
         if not split:
@@ -137,8 +141,8 @@ class Changes:
         return {"before": before} if _many(unknown, len(at_look)) else {"before": before, "after": after}
 
     def _by_regime(self, arm: str, point: int | None, split: frozenset[int], when: When) -> list[BlockRatio]:
-        """Returns the log-ratios of the blocks before or after the change (`when`). `split` are the load points at
-        which the regime changes. Each result is computed once and then kept."""
+        """Returns the log-ratios of the blocks before or after the change of speed, as `when` says. `split` are the
+        load points at which the speed changes. Each result is computed once and then kept."""
         key = (arm, point, split, when)
         if key not in self._ratios:
 
@@ -152,8 +156,9 @@ class Changes:
         return self._ratios[key]
 
     def _speed(self, trial: Trial, when: When) -> float | None:
-        """Returns the goodput of a trial before or after its change of regime. If a trial has no change, it counts as a
-        whole for `before`, and the value for `after` is None."""
+        """Returns the goodput of a trial (committed transactions per second) before or after its lasting change of
+        speed. For a trial without a change, the value for `before` is that of the whole trial, and the value for
+        `after` is None."""
         if not self.changes(trial):
             return self._grid.goodput(trial) if when == "before" else None
         regime = self._regimes[trial.index]
@@ -164,7 +169,7 @@ class Changes:
         return (last.committed - last_but_one.committed) / (last.end_s - last.start_s) if regime.settled else None
 
     def cell(self, arm: str, point: int) -> CellRegimes:
-        """Returns the regimes of one arm at one load point."""
+        """Returns how the speed changes within the trials of one arm at one load point."""
         known = [(t, self._regimes[t.index]) for t in self._grid.of(arm, point) if t.index in self._regimes]
         changed = [regime for trial, regime in known if self.changes(trial)]
         settled = [regime.segments[-1] for regime in changed if regime.settled]
@@ -188,14 +193,15 @@ class Changes:
         )
 
     def cells(self) -> list[CellRegimes]:
-        """Returns the regimes of all arms, at those load points where at least one trial did not keep one speed."""
+        """Returns how the speed changes within the trials of each arm at each load point. Load points at which all
+        trials keep one speed are left out."""
         plan = self._grid.plan
         of_points = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
         return [cell for cells in of_points if any(cell.not_flat for cell in cells) for cell in cells]
 
     def steadiness(self) -> list[Steadiness]:
-        """Returns, for each arm, whether its throughput rose or fell within trials that keep their regime. The result
-        is empty if the commits in each second are not known."""
+        """Returns, for each arm, whether its throughput rose or fell steadily within trials that have no lasting change
+        of speed. The result is empty if the commits in each second are not known."""
         return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
 
     def _steadiness(self, arm: str) -> Steadiness:

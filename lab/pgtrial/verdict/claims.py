@@ -1,5 +1,5 @@
-"""Makes claims in the form in which they are stored: the verdict of the looks on a subject, and the further values that
-are shown with the interval."""
+"""Makes claims, the comparisons of an arm with the baseline, in the form in which they are stored: the verdict after
+the looks (interim analyses) so far, and the further values that reports show with the interval."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ handle outliers)."""
 
 
 def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
-    """Returns the state of each primary claim: whether it is decided, and its estimates so far. This is faster than
-    computing the whole result of the study, and gives the same decisions."""
+    """Returns the state of each primary claim, which is the comparison that decides the verdict on an arm: whether it
+    is decided, and its estimates so far. This is faster than computing the whole result of the study, and gives the
+    same decisions."""
     changes = Changes(grid, regimes)
     return [
         Comparison(
@@ -44,13 +45,14 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
 
 
 def _one_sided(grid: Grid) -> bool:
-    """True if the study only asks whether an arm is worse, so that it ends as soon as this is excluded."""
+    """True if the study only asks whether an arm is worse than the baseline, so that it can end as soon as it has
+    excluded this."""
     return grid.plan.spending is not None and grid.plan.spending.one_sided
 
 
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
-    """Returns the arms whose claims are all decided: the primary claims, the claims at single load points, and the
-    claims on declared metrics and queries."""
+    """Returns the arms on which nothing is left to decide. All their comparisons with the baseline have a verdict: over
+    all load points, at single load points, and on the declared metrics and queries."""
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
@@ -59,10 +61,11 @@ def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
-    """Returns the claim on a subject.
+    """Returns the claim on a subject, that is, the comparison of one arm with the baseline at a load point or over all
+    of them.
 
-    The claim has parts if the speed changes within trials (one part for each regime), or if the throughput falls off a
-    cliff between two sizes of the data (one part for each side of the cliff).
+    The claim has parts if the speed changes for good within trials (one part for before and one for after the change),
+    or if the throughput falls off a cliff between two sizes of the data (one part for each side of the cliff).
     """
     claims = [_claim(grid, part, block_s, withheld=withheld) for part in parts_of(grid, changes, about)]
     return claims[0] if claims[0].regime is None else _whole(about, claims)
@@ -119,9 +122,12 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
 def claim_of(
     arm: str, baseline: str, series: Series, ratios: list[BlockRatio], fewest: int, *, withheld: bool = False
 ) -> Claim:
-    """Returns a claim that follows from the values of its units alone, which `ratios` lists. `fewest` is the number of
-    units below which nothing can be decided. A claim of a study has further fields, which are filled in from its
-    trials."""
+    """Returns a claim (the comparison of an arm with the baseline) that follows from values alone. `ratios` has one
+    value for each block or, in studies with several deployments, for each pair of deployments. With fewer than `fewest`
+    values nothing can be decided.
+
+    The caller fills in the further fields of a claim, which follow from the trials.
+    """
     used = {unit: series.asked.values[unit] for unit in series.used}
     shown, scale = series.shown, series.asked.scale
     mean = t_interval(list(used.values())) if used else None
@@ -171,7 +177,8 @@ def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
 
 
 def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) -> float | None:
-    """Returns by which share the arm committed more transactions than the baseline, in total over these blocks."""
+    """Returns by which share the arm committed more transactions than the baseline, in total over these blocks: 0.05
+    means 5% more."""
     sums = {arm: 0, grid.plan.baseline: 0}
     for name in sums:
         stored = (trial for trial in grid.of(name, point) if trial.block in blocks)
@@ -181,6 +188,7 @@ def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) ->
 
 
 def _so_far(ratios: list[BlockRatio], scale: Scale) -> float | None:
-    """Returns the difference over all blocks so far; None before the first block is complete."""
+    """Returns the estimated difference of the arm from the baseline over all blocks so far; None before the first block
+    is complete."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     return scale.shown(p9.estimate(values)) if values else None

@@ -71,26 +71,27 @@ def decide(case: Case) -> StudyResult:
 
 
 def withholds(finding: Finding, arm: str, baseline: str) -> bool:
-    """True if a finding forbids a verdict on an arm. Such a finding has the severity `withhold`, and concerns either
-    the arm itself or no arm besides the baseline."""
+    """True if a finding of the audit forbids a verdict on an arm. Such a finding has the severity `withhold`. It names
+    the arm, or it names only the baseline, in which case no arm can be compared with the baseline."""
     return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
 
 
 @dataclass(frozen=True)
 class _Objections:
-    """The findings of all rules, and for which arms and load points they forbid a verdict."""
+    """The findings of all rules of the audit, with the arms and load points on which they forbid a verdict."""
 
     plan: Plan
     findings: list[Finding]
     """All findings, with the gravest first."""
     everywhere: list[Finding]
-    """The findings that concern all claims on their arms, at every load point."""
+    """The findings that are not limited to single load points. They apply to all comparisons of the arms that they
+    name."""
     cells: set[tuple[str, int]]
     """The arms and load points at which a rule forbids a comparison."""
 
     def forbid(self, about: Subject) -> bool:
-        """True if a finding forbids a verdict on the subject. A finding at one load point also forbids the verdict on
-        the mean over all load points."""
+        """True if a finding forbids a verdict on the arm of this subject, at the subject's load point or, if the
+        subject is the mean over all load points, at any load point."""
         baseline = self.plan.baseline
         return any(withholds(finding, about.arm, baseline) for finding in self.everywhere) or any(
             arm in (about.arm, baseline) and about.point in (None, point) for arm, point in self.cells

@@ -1,5 +1,5 @@
-"""The metrics that a study declares for its claims: how each metric is computed from a trial, and when a claim on it is
-not reliable."""
+"""The metrics by which a study compares arms: how each metric is computed from a trial, and when a comparison by it is
+not reliable. The study file declares them, and otherwise a study compares speeds."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _TINY_MB = 0.01
 
 
 def primary_metric(plan: Plan) -> Metric:
-    """Returns the metric that the primary claims of the study compare."""
+    """Returns the metric that decides the verdicts of the study: the first declared metric or, by default, the
+    speed."""
     return declared_metric(plan, plan.metrics[0]) if plan.metrics else speed_of(plan)
 
 
 def declared_metric(plan: Plan, name: str) -> Metric:
-    """Returns the metric with this name, which the study declares."""
+    """Returns the metric with this name, which the study file declares."""
     match plan.named_metric(name).kind:
         case "percentile":
             return percentile_of(plan, name)
@@ -49,8 +50,8 @@ def declared_metric(plan: Plan, name: str) -> Metric:
 
 
 def _taken(plan: Plan, metric: MetricName) -> tuple[str, Callable[[Trial], float | None]]:
-    """Returns the unit of a cost, and the function that computes the cost of a trial. The cost is what a transaction,
-    or a job, takes from the server."""
+    """Returns the unit of a cost, and the function that computes it from a trial. A cost is what a transaction or a job
+    takes from the server, such as CPU time or WAL."""
     if metric.of_job:
         return "MB", partial(_of_job, plan, metric.of_job)
     kind = COSTS[metric.cost]
@@ -58,7 +59,7 @@ def _taken(plan: Plan, metric: MetricName) -> tuple[str, Callable[[Trial], float
 
 
 def _per_cent(plan: Plan, trial: Trial) -> float:
-    """Returns the number of committed transactions that a hundredth of the currency unit pays for; 0 for a failed
+    """Returns how many committed transactions a cent (a hundredth of the currency unit) pays for; 0 for a failed
     trial."""
     return 3600 * goodput(plan, trial) / plan.prices[trial.arm]
 
@@ -69,8 +70,8 @@ def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
 
 
 def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
-    """Returns a quantity of a trial's job in megabytes. It is infinite if the trial failed, and None if it is not
-    known."""
+    """Returns the quantity with the name `field`, such as the WAL that the job of a trial (for example CREATE INDEX)
+    wrote, in megabytes. It is infinite if the trial failed, and None if it is not known."""
     if not goodput(plan, trial):
         return math.inf
     value: float | None = getattr(trial.job, field, None)
@@ -86,8 +87,8 @@ def _of_own(plan: Plan, name: str, own: OwnMetric, trial: Trial) -> float | None
 
 
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns the reason if a claim on the metric is not reliable with these trials, none of which failed. Returns None
-    if it is reliable."""
+    """Returns the reason if a comparison by this metric is not reliable with these trials, for example because a
+    percentile rests on too few slow transactions. Returns None if it is reliable. None of the trials failed."""
     metric = plan.named_metric(name)
     if metric.kind == "percentile" and (why := _too_few_slower(name, trials) or _cut_off(plan, name, trials)):
         return why
@@ -105,8 +106,8 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
 
 
 def _too_few_slower(name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns the reason if a percentile is not reliable because some trial has too few slower transactions; otherwise
-    None."""
+    """Returns the reason if a percentile of the response time is not reliable because in some trial too few
+    transactions are slower than it; otherwise None."""
     measured = [(trial, trial.served) for trial in trials if trial.served is not None]
     few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
     if not few:
@@ -119,8 +120,8 @@ def _too_few_slower(name: str, trials: Sequence[Trial]) -> str | None:
 
 
 def _cut_off(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns the reason if the percentile falls on failed transactions in both arms, so that its value is known for
-    neither; otherwise None."""
+    """Returns the reason if so many transactions failed in both arms that the percentile would be the time of a failed
+    transaction. Its value is then known for neither arm. Returns None otherwise."""
     if plan.spending is None:
         return None
     of_arms = grouped((trial.arm, trial) for trial in trials)

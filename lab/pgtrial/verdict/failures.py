@@ -1,9 +1,10 @@
-"""The claim on the share of failed transactions of an arm, which is made in addition to the claim on its speed.
+"""The comparison of the shares of failed transactions, which is made in addition to the comparison of the speeds.
 
 An arm looks fast if it fails the transactions that would take long. Therefore, as soon as a transaction has failed in
 an arm or in the baseline, the study makes two primary claims on the arm: one on its speed and one on its share of
-failures. The two claims share the error of each look. The shares of failures are compared block by block, by their
-difference. If the arms do not differ, the sign of this difference is as random as a fair coin.
+failures. At each look (interim analysis) the plan allows a certain probability of a wrong verdict, and each of the two
+claims gets half of it. The shares of failures are compared block by block, by their difference. If the arms do not
+differ, the sign of this difference is as random as a fair coin, as the statistical rule requires.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pgtrial.verdict.series import Question, Series, follow
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of failed transactions of an arm and of the baseline, and the readings of their difference at the
-    looks."""
+    """The shares of failed transactions of an arm and of the baseline, and what each look (interim analysis) has said
+    about their difference."""
 
     arm: float
     baseline: float
@@ -32,16 +33,17 @@ class Shares:
         return self.arm - self.baseline
 
     def differ_notably(self, margin: float) -> bool:
-        """True if a look has found that the two shares differ, or if they differ by more than the margin."""
+        """True if a look (interim analysis) has found that the two shares of failures differ, or if they differ by more
+        than the margin."""
         return self.series.decided or abs(self.excess) > margin
 
 
 def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[int]) -> bool:
-    """True if a transaction of an arm or of the baseline failed in these blocks. Always false for a study that was
-    planned with the older rule P8.
+    """True if a transaction of the arm or of the baseline failed in these blocks. Always false for a study that was
+    planned with P8, the statistical rule of older versions of pgtrial.
 
-    The result does not depend on which of the two is the arm and which the baseline, so that a choice that follows from
-    it favours neither.
+    The result is the same if the two arms are exchanged. A decision that depends on it, such as the number of claims,
+    can therefore favour neither arm.
     """
     if grid.plan.spending is None:
         return False
@@ -58,9 +60,10 @@ def failed(trial: Trial) -> int:
 
 def shares(grid: Grid, arm: str, family: int) -> Shares | None:
     """Returns the shares of failures of an arm and of the baseline. Returns None if no transaction failed, or if the
-    study was planned with the older rule P8.
+    study was planned with P8, the statistical rule of older versions of pgtrial.
 
-    `family` is the number of primary claims on speed that share the error of each look.
+    `family` is the number of comparisons of speeds among which each look (interim analysis) divides its allowed
+    probability of a wrong verdict.
     """
     if not failed_in(grid, arm, grid.points, grid.blocks):
         return None
@@ -78,8 +81,8 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
 
 
 def _gain(grid: Grid, arm: str, block: int) -> float | None:
-    """Returns by how much the arm's share of failures in a block is smaller than the baseline's; None if a trial of the
-    block failed."""
+    """Returns the baseline's share of failures in a block minus the arm's share, so that a positive value is in favour
+    of the arm. Returns None if a trial of the block failed."""
     ours, theirs = grid.in_block(arm, block), grid.in_block(grid.plan.baseline, block)
     if any(not grid.goodput(trial) for trial in (*ours, *theirs)):
         return None

@@ -1,6 +1,10 @@
-"""The claims that a study makes about its arms, and which of them share an error. If the speed of an arm changes within
-trials, or falls off a cliff between two sizes of the data, a claim is divided into parts: one for each regime, or one
-for each side of the cliff."""
+"""The claims that a study makes, which are comparisons of an arm with the baseline, and which of them share the allowed
+probability of a wrong verdict.
+
+If the speed of an arm changes for good within trials, a claim is divided into two parts: before and after the change.
+If the throughput falls off a cliff between two sizes of the data, it is divided into one part for each side of the
+cliff.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +22,33 @@ from pgtrial.verdict.sweeps import sides
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of a claim: an arm in comparison with the baseline, at one load point (`point`) or, if `point` is
-    None, for the mean over all load points."""
+    """The subject of a claim, that is, what the claim compares: an arm with the baseline, at one load point (`point`)
+    or, if `point` is None, for the mean over all load points."""
 
     arm: str
     point: int | None
     family: int
-    """The number of claims that share the error of each look."""
+    """The number of claims (comparisons) among which each look divides its allowed probability of a wrong verdict."""
 
 
 def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
-    """Returns the subjects of the primary claims, which are about the mean over all load points, and the subjects of
-    the claims at single load points."""
+    """Returns first the subjects of the primary claims, which compare each arm with the baseline over all load points
+    and decide the verdicts, and then the subjects of the comparisons at single load points."""
     arms, points = plan.others, range(len(plan.load_points))
     at_points = [Subject(arm, point, sharing(plan)) for arm in arms for point in points]
     return [Subject(arm, None, primary_sharing(plan)) for arm in arms], at_points
 
 
 def primary_sharing(plan: Plan) -> int:
-    """Returns how many primary claims share the error of each look, counted over all studies that share the error of
-    5%. It is at least one."""
+    """Returns among how many primary claims (the comparisons that decide the verdicts) each look divides its allowed
+    probability of a wrong verdict. If the plan lets several studies share the error of 5%, the claims of all of them
+    count. The result is at least one."""
     return plan.sharing(max(1, len(plan.others))) * plan.studies
 
 
 def sharing(plan: Plan) -> int:
-    """Returns how many claims at load points share the error of each look."""
+    """Returns among how many comparisons at single load points each look (interim analysis) divides its allowed
+    probability of a wrong verdict."""
     points = len(plan.load_points)
     return plan.studies * (
         plan.sharing(points, in_each_comparison=True) if points > 1 else plan.sharing(max(1, len(plan.others)))
@@ -50,28 +56,31 @@ def sharing(plan: Plan) -> int:
 
 
 Key = When | Side | None
-"""The part of a subject that a claim is about: a regime, a side of a cliff, or, if None, whole trials with all sizes of
-the data."""
+"""The part of the data that a claim is about: the time before or after a change of speed, one side of a cliff, or, if
+None, whole trials with all sizes of the data."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A claim on a subject, or on a part of it: there is one for each regime or each side of a cliff."""
+    """A claim on a subject, or on a part of it: the time before or after a lasting change of speed, or one side of a
+    cliff (a size of the data above which the throughput falls)."""
 
     about: Subject
     regime: Key
     ratios: list[BlockRatio]
-    """The log-ratios of all units of analysis."""
+    """The logarithms of the ratio of the arm to the baseline, one for each block or, with several deployments, for each
+    pair of deployments."""
     series: Series
 
 
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
-    """Returns the claims about a subject after the looks so far: a single claim, or one claim for each regime or side
-    of a cliff.
+    """Returns the claims about a subject after the looks (interim analyses) so far: a single claim, or one claim for
+    each time before and after a lasting change of speed, or one for each side of a cliff.
 
     Each look chooses from its own blocks which of these claims it reads, by a rule that does not know which arm is
     which. As soon as a look has decided a claim, the kind of the claims is fixed: if a later look chooses another kind,
-    it reads no claim. Therefore no look spends its error twice, and a claim that is decided stays decided.
+    it reads no claim. Therefore no look uses its allowed probability of a wrong verdict twice, and a claim that is
+    decided stays decided.
     """
     ratios: dict[Key, list[BlockRatio]] = {}
 
@@ -102,10 +111,12 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
 
 
 def _kinds(keys: Iterable[Key]) -> set[str]:
-    """Returns which kinds of claims these are: `whole` (whole trials of all sizes), `regime` or `side` (of a cliff)."""
+    """Returns the kinds of these claims: `whole` (about whole trials of all sizes), `regime` (about the time before or
+    after a change of speed) or `side` (about one side of a cliff)."""
     return {"whole" if key is None else "side" if key in SIDES else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:
-    """Returns the log-ratios of the blocks (or units) that count and have a log-ratio, in order."""
+    """Returns the log-ratios of the arm to the baseline, by the number of the block (or pair of deployments). Blocks
+    that do not count, and blocks in which the ratio is not known, are left out."""
     return {ratio.block: ratio.log_ratio for ratio in ratios if ratio.counted and ratio.log_ratio is not None}

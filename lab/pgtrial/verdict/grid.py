@@ -1,4 +1,5 @@
-"""The stored trials of a study by block, load point and arm, and the log-ratios of a metric in each block."""
+"""The stored trials of a study by block, load point and arm. The module also computes, for each block, by how much an
+arm is better than the baseline, as the logarithm of the ratio of a metric."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from pgtrial.verdict.units import Units
 
 
 class Grid:
-    """The stored trials of a study by block, load point and arm. The grid also knows which blocks count."""
+    """The stored trials of a study by block, load point and arm. The grid also knows which blocks count for verdicts:
+    only complete blocks without an incomplete block before them."""
 
     def __init__(self, plan: Plan, trials: Iterable[Trial]):
         self.plan = plan
@@ -27,14 +29,15 @@ class Grid:
         self.points = range(len(plan.load_points))
         """The indexes of the load points."""
         self.primary = primary_metric(plan)
-        """The metric that the primary claims compare."""
+        """The metric that decides the verdicts of the study, by default the speed."""
         self.trials: list[Trial] = []
         """The stored trials, in the order of execution."""
         self.blocks: list[int] = []
         """The blocks that have a stored trial, in order."""
         self.counted: list[int] = []
-        """The blocks that count: the complete blocks before the first incomplete block. A look reads the first n
-        blocks; if an earlier gap were filled later, looks that were already read would change."""
+        """The blocks that count: the complete blocks before the first incomplete block. Each look (interim analysis)
+        reads the first n blocks. If an incomplete block were skipped and completed later, the first n blocks, and so
+        the result of an earlier look, would change."""
         self._points: dict[int, int | None] = {}
         self._goodput: dict[int, float] = {}
         self._cells: dict[tuple[int, int, str], Trial] = {}
@@ -76,7 +79,8 @@ class Grid:
         return point
 
     def over(self, point: int | None) -> Sequence[int]:
-        """Returns the load points that a claim is about: the given one or, if `point` is None, all load points."""
+        """Returns the indexes of the load points that a comparison is about: only `point` or, if `point` is None, all
+        load points."""
         return self.points if point is None else [point]
 
     def trial(self, block: int, point: int, arm: str) -> Trial | None:
@@ -135,8 +139,8 @@ class Grid:
         return {block: gain for block, gain in gains if gain is not None}
 
     def cut(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, frozenset[str]]:
-        """Returns, for each complete block, the arms whose value of a metric is only a bound, so that the true value
-        may be worse."""
+        """Returns, for each complete block, the arms for which the value of a metric is only a bound, so that the true
+        value may be worse. An example is the time of a query that was cancelled at its time limit."""
         arms = ((block, self._cut(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: frozenset(of_block) for block, of_block in arms if of_block}
 

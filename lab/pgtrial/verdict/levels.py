@@ -26,8 +26,8 @@ NOTABLE_SHARE = 0.001
 
 
 def level(grid: Grid, regimes: CellRegimes) -> Level:
-    """Returns the throughput and latency of one arm at one load point. If the regime changes within its trials, the
-    result has the throughput before and after the change in place of a single one."""
+    """Returns the throughput and latency of one arm at one load point. If the speed changes for good within the trials,
+    the result has the throughput before and after the change in place of a single one."""
     arm, point = regimes.arm, regimes.load_point
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
@@ -101,8 +101,8 @@ def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
 
 
 def _differ(grid: Grid, arm: str) -> bool:
-    """True if the number of an arm's failures differs from the baseline's, by a test of its own that is not part of the
-    study's error of 5%.
+    """True if the number of an arm's failures differs significantly from the baseline's. This test has an error of its
+    own, and is not one of the verdicts among which the study divides its error of 5%.
 
     Blocks are compared by ln((failed_arm + 0.5) / (failed_baseline + 0.5)).
     """

@@ -14,15 +14,15 @@ from pgtrial.statistics import p8
 
 @dataclass(frozen=True)
 class Scale:
-    """A way to compare the values of two trials by one number. If the arms do not differ, the sign of this number is as
-    random as a coin."""
+    """A way to compare the values of two trials by one number. The statistical rule for verdicts only requires that, if
+    the arms do not differ, the sign of this number is as random as a coin."""
 
     name: Literal["ratio", "difference"]
     compared: Callable[[float, float], float | None]
     """Compares the first value with the second. Returns None if the two values cannot be compared."""
     worst: float
-    """The number that stands for a pair in which only one trial has a value. It is so large that the pair gets the most
-    extreme rank."""
+    """The number that stands for a pair in which only one trial has a value. It is so large that no other pair of
+    trials gets a more extreme rank."""
     limits: Callable[[float], p8.Limits]
     """Returns, for a margin, the limits between which a difference counts as equivalent."""
     shown: Callable[[float], float]
@@ -67,7 +67,8 @@ class Metric:
     value: Callable[[Trial], float | None]
     """Returns a trial's value, or None if it is not known.
 
-    A failed trial has the worst value: 0, or infinity on the scale REDUCTION.
+    A failed trial has the worst value. This is 0, or infinity on the scale REDUCTION, on which smaller values are
+    better.
     """
     better: Literal["more", "less", "neither"] = "more"
     """Which values are better. With `neither`, a positive difference means that the arm has the larger value."""
@@ -82,16 +83,18 @@ class Metric:
     """Returns the values of two trials of a block, for a metric whose value in one trial depends on the other trial. If
     None, `value` computes the value of each trial alone."""
     is_bound: Callable[[Trial], bool] = lambda _: False
-    """True if it is only known of a trial that its value is at least as bad as the given one. An example is the time of
-    a query that was cancelled."""
+    """True if the given value of a trial is only a bound: the true value is as bad as this or worse. An example is the
+    time of a query that was cancelled."""
     bounds_compare: bool = False
-    """True if two trials are compared even if the values of both are only bounds. This makes sense if each value is a
-    mean over several values."""
+    """True if two trials are compared even if the values of both are only bounds. This makes sense for a mean over
+    several values, such as the mean over the queries of a suite, of which only some were cancelled."""
 
     def values(self, trial: Trial, base: Trial) -> tuple[float | None, float | None]:
         """Returns the values of a trial and of the baseline's trial of the same block.
 
-        If both values are only bounds, both are returned as None, unless `bounds_compare` is set.
+        A value is only a bound if the true value may be worse, such as the time of a query that was cancelled at its
+        limit. If both values are bounds, they cannot be compared, and both are returned as None, unless
+        `bounds_compare` is set.
         """
         if not self.bounds_compare and self.is_bound(trial) and self.is_bound(base):
             return None, None
@@ -110,6 +113,6 @@ class Metric:
         return None if compared is None else max(-self.scale.worst, min(self.scale.worst, compared))
 
     def is_known(self, arm: float | None, baseline: float | None) -> bool:
-        """True if it is known how a block with these two values counts. This is so if both values are known, or if a
-        missing value counts as the value of a failed trial."""
+        """True if the two values decide how their block counts. This is so if both values are known, or if a missing
+        value counts as the value of a failed trial (see `missing`)."""
         return self.missing == "worst" or (arm is not None and baseline is not None)
