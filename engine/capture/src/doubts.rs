@@ -16,7 +16,7 @@ pub struct Doubts {
     untyped: HashMap<u32, bool>,
 }
 
-/// A statement as the log has it.
+/// A statement, with what the log shows about it.
 pub struct Logged<'a> {
     pub protocol: Protocol,
     pub text: &'a str,

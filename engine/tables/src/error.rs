@@ -18,7 +18,7 @@ pub enum LoadError {
     /// Another connection could not be opened.
     #[error("{0}")]
     Connect(OpenError),
-    /// A thread of the load panicked.
+    /// A thread that loads data has panicked.
     #[error("a loading thread ended unexpectedly")]
     ThreadLost,
 }
@@ -27,7 +27,7 @@ pub enum LoadError {
 /// is missing, where, and what to do.
 #[derive(Debug, Error)]
 pub enum TablesError {
-    /// The query about the existing tables failed.
+    /// The query that looks for existing tables failed.
     #[error(transparent)]
     Look(#[from] LoadError),
     #[error("could not make {what}: {error}")]

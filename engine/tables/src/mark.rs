@@ -26,7 +26,7 @@ pub struct Mark {
     pub is_here: bool,
 }
 
-/// The reader and writer of the marks of one server.
+/// Reads and writes the marks on the objects of one server.
 pub struct Marks {
     system: String,
 }

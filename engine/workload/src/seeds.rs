@@ -22,7 +22,7 @@ pub struct Seeds {
 pub struct ThreadSeeds {
     /// The generator that chooses the next script.
     pub choose: Random,
-    /// The generator of the times between scheduled starts.
+    /// The generator of the times between scheduled starts, for a load with a rate limit.
     pub throttle: Random,
     /// The generator that chooses the transactions for the transaction log.
     pub sample: Random,

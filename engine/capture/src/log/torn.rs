@@ -15,7 +15,7 @@ const LONGEST_PREFIX: usize = 600;
 /// exact count is not worth the time.
 const MOST_WORDS: usize = 64;
 
-/// Returns how many messages of the server begin within this line.
+/// Returns the number of server messages that begin within a line because data were lost there.
 pub fn messages_within(prefix: &Prefix, line: &str) -> u64 {
     count(prefix, line, |_| false)
 }

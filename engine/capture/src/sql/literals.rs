@@ -170,7 +170,7 @@ const TYPES: [&str; 14] = [
     "varying",
 ];
 
-/// The words that end a list behind `BY`.
+/// The keywords that end a list behind `BY`, such as LIMIT in `ORDER BY 1, 2 LIMIT 3`.
 const ENDS_OF_BY: [&str; 13] = [
     "except",
     "fetch",

@@ -19,7 +19,8 @@ pub struct Condition {
     places: &'static str,
 }
 
-/// The first place at which a condition does not hold.
+/// The first place, such as a district, at which a condition does not hold, and the two values that should be equal
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub place: String,

@@ -15,7 +15,7 @@ use crate::session::query_if_allowed;
 /// because the engine hashes all rows once for each partition.
 const MAX_HASH_PARTITIONS: usize = 64;
 
-/// An ordinary table that holds accounts.
+/// A table that holds accounts (pgbench_accounts or a partition of it), and the rows that belong into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountsTable {
     /// The table's name as an SQL statement needs it: qualified and quoted where necessary.

@@ -50,8 +50,8 @@ pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     let scope = choice(settings, "memory-scope", [("global", Scope::Global), ("local", Scope::Local)])?;
     if settings.is_on("memory_hugetlb") {
         return Err(Fatal::new(
-            "--memory-hugetlb=on is not available: pgtrial takes no memory from the HugeTLB pool; leave it off, or use \
-             sysbench itself",
+            "--memory-hugetlb=on is not available: pgtrial does not allocate memory from the HugeTLB pool; leave the \
+             option off, or use sysbench itself",
         ));
     }
     let operations = [("read", Operation::Read), ("write", Operation::Write), ("none", Operation::Nothing)];

@@ -33,7 +33,7 @@ pub enum Role {
     Command(String),
 }
 
-/// A client of a script.
+/// A client that runs a Lua script.
 pub struct LuaClient {
     life: Thread,
     /// The client's Lua state. It must not be dropped before the coroutine `life`, which belongs to it.

@@ -53,8 +53,8 @@ const MAKE_NOTHING: &[&str] = &[
 const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
 
 /// The error for a text that ends the transaction around it.
-const ENDS_ITSELF: &str = "the text commits by itself, so that pgtrial could not mark what it makes and will never drop \
-                           it; send BEGIN and COMMIT as statements of their own";
+const ENDS_ITSELF: &str = "the text commits by itself, so pgtrial cannot mark the objects that it makes, and will never \
+                           drop them; send BEGIN and COMMIT as statements of their own";
 
 /// What is sent next, while a statement is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -67,7 +67,7 @@ pub fn find(name: &str) -> Result<&'static Builtin, BuiltinError> {
     }
 }
 
-/// Returns the text of `-b list`.
+/// Returns the text that `-b list` prints.
 pub fn listing() -> String {
     let lines: String = BUILTINS.iter().map(|b| format!("  {:>13}: {}\n", b.name, b.description)).collect();
     format!("Available builtin scripts:\n{lines}\n")

@@ -98,7 +98,8 @@ impl RecordedClient {
         let parameters = reader.parameters();
         if parameters.len() != request.parameters {
             let reason =
-                "a statement has more or fewer parameters than its template: the capture is damaged".to_owned();
+                "a statement has more or fewer parameters than its template, so the capture is damaged; copy it again or \
+                 make it again from the logs".to_owned();
             return Action::Abort(aborted.insert(Box::new(AbortReason::Script { reason })));
         }
         text.clear();

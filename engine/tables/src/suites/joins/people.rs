@@ -11,7 +11,8 @@ const PEOPLE: u64 = 2;
 
 const PLANS: [&str; 4] = ["free", "basic", "plus", "pro"];
 
-/// Returns the rows of places: place_id, zip, city, province, country. Each of these values determines the next one.
+/// Returns the rows of the table places. The fields are: place_id, zip, city, province, country. Each of these values
+/// determines the next one.
 pub fn place_rows(_: Population) -> RowSource {
     numbered(PLACES, |id, out| {
         let city = (id - 1) / 5;
@@ -24,8 +25,8 @@ pub fn place_rows(_: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of people: person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to
-/// 8), joined_on.
+/// Returns the rows of the table people. The fields, with the numbers of their random draws in brackets, are:
+/// person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to 8), joined_on.
 ///
 /// Most people live in a few places. Older people earn more, and people who earn more have a better plan.
 pub fn people_rows(population: Population) -> RowSource {

@@ -28,13 +28,13 @@ impl Catalog {
         self.parts.row(part)
     }
 
-    /// Returns the price of a part in cents, from 1.00 to 2000.00 (column 8).
+    /// Returns the price of a part in cents, from 100 to 200,000. It follows from random draw 8 of the part.
     pub fn price(self, part: i64) -> i64 {
         self.part(part).between(8, 100, 200_000)
     }
 
-    /// Returns the supplier of a part's offer number `offer`, counted from 0. Two draws determine the suppliers of a
-    /// part: the first supplier (9), and the distance from each supplier to the next (10).
+    /// Returns the supplier of a part's offer number `offer`, counted from 0. Two random draws of the part determine
+    /// its suppliers: draw 9 the first supplier, and draw 10 the distance from each supplier to the next.
     pub fn supplier(self, part: i64, offer: i64) -> i64 {
         let draws = self.part(part);
         let step = 1 + draws.below(10, (self.suppliers - 1) / (OFFERS_OF_PART - 1));
@@ -42,8 +42,8 @@ impl Catalog {
     }
 }
 
-/// Returns the rows of parts: part_id, part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12),
-/// price (8), remark (13, 14).
+/// Returns the rows of the table parts. The fields, with the numbers of their random draws in brackets, are: part_id,
+/// part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12), price (8), remark (13, 14).
 pub fn part_rows(population: Population) -> RowSource {
     let catalog = Catalog::new(&population);
     numbered(catalog.count, move |id, out| {
@@ -63,8 +63,8 @@ pub fn part_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of offers: part_id, supplier_id, available (0), cost (1), remark (2 to 4). The cost is 40 to 95% of
-/// the price.
+/// Returns the rows of the table offers. The fields, with the numbers of their random draws in brackets, are: part_id,
+/// supplier_id, available (0), cost (1), remark (2 to 4). The cost is 40 to 95% of the price.
 pub fn offer_rows(population: Population) -> RowSource {
     let (catalog, table) = (Catalog::new(&population), population.draws(OFFERS));
     numbered(catalog.count * OFFERS_OF_PART, move |number, out| {

@@ -11,14 +11,14 @@ use crate::suites::population::{Population, numbered};
 const SUPPLIERS: u64 = 1;
 const BUYERS: u64 = 4;
 
-/// Returns the rows of regions: region_id, region.
+/// Returns the rows of the table regions. The fields are: region_id, region.
 pub fn region_rows(_: Population) -> RowSource {
     numbered(REGIONS.len() as i64, |id, out| {
         RowBuffer::new(out, 2).int(id).text(REGIONS[id as usize - 1].as_bytes());
     })
 }
 
-/// Returns the rows of nations: nation_id, region_id, nation.
+/// Returns the rows of the table nations. The fields are: nation_id, region_id, nation.
 pub fn nation_rows(_: Population) -> RowSource {
     numbered(NATIONS_COUNT, |id, out| {
         let region = (id - 1) % REGIONS.len() as i64 + 1;
@@ -26,8 +26,8 @@ pub fn nation_rows(_: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of suppliers: supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance
-/// (7), remark (8, 9).
+/// Returns the rows of the table suppliers. The fields, with the numbers of their random draws in brackets, are:
+/// supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), remark (8, 9).
 pub fn supplier_rows(population: Population) -> RowSource {
     let table = population.draws(SUPPLIERS);
     numbered(suppliers(&population), move |id, out| {
@@ -38,8 +38,8 @@ pub fn supplier_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of buyers: buyer_id, buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment
-/// (10), remark (8, 9).
+/// Returns the rows of the table buyers. The fields, with the numbers of their random draws in brackets, are: buyer_id,
+/// buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment (10), remark (8, 9).
 pub fn buyer_rows(population: Population) -> RowSource {
     let table = population.draws(BUYERS);
     numbered(buyers(&population), move |id, out| {
@@ -52,8 +52,8 @@ pub fn buyer_rows(population: Population) -> RowSource {
     })
 }
 
-/// Appends the fields that suppliers and buyers have in common: nation_id; address; phone, which begins with the
-/// nation's code; balance from -1000.00 to 9999.99.
+/// Appends the fields that the tables suppliers and buyers have in common: nation_id, address, phone and balance. The
+/// phone number begins with the code of the nation. The balance is from -1000.00 to 9999.99.
 fn party(row: RowBuffer<'_>, draws: RowDraws) -> RowBuffer<'_> {
     let nation = draws.between(2, 1, NATIONS_COUNT);
     let (house, street, way) = (draws.between(3, 1, 999), draws.one(4, &STREETS), draws.one(5, &WAYS));

@@ -56,18 +56,18 @@ impl Trade {
         Self { catalog: Catalog::new(population), purchases, lines }
     }
 
-    /// Returns the day of a purchase, in days since 2000 (column 1).
+    /// Returns the day of a purchase in days since 2000, from random draw 1 of the purchase.
     fn day(self, purchase: i64) -> i64 {
         FIRST_DAY + self.purchases.row(purchase).below(1, DAYS)
     }
 
-    /// Returns the number of lines of a purchase (column 2).
+    /// Returns the number of lines of a purchase, from random draw 2 of the purchase.
     fn size(self, purchase: i64) -> i64 {
         self.purchases.row(purchase).between(2, 1, MOST_LINES)
     }
 
-    /// Returns line number `line` of a purchase, counted from 1: part (0), quantity (1), discount (2), tax (3), days
-    /// until it is shipped (4).
+    /// Returns line number `line` of a purchase, counted from 1. Its values, with the numbers of their random draws in
+    /// brackets, are: part (0), quantity (1), discount (2), tax (3), days until it is shipped (4).
     fn line(self, purchase: i64, day: i64, line: i64) -> Line {
         let draws = self.lines.row(purchase * PLACES + line);
         let part = draws.between(0, 1, self.catalog.count);
@@ -90,8 +90,8 @@ pub fn lines(population: &Population) -> i64 {
     (1..=purchases(population)).map(|purchase| trade.size(purchase)).sum()
 }
 
-/// Returns the rows of purchases: purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4),
-/// remark (5, 6).
+/// Returns the rows of the table purchases. The fields, with the numbers of their random draws in brackets, are:
+/// purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4), remark (5, 6).
 ///
 /// The buyers whose numbers are multiples of 4, a quarter of all, have no purchase.
 pub fn purchase_rows(population: Population) -> RowSource {
@@ -124,8 +124,9 @@ pub fn purchase_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of lines: purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8),
-/// state, shipped_on, promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
+/// Returns the rows of the table lines. The fields, with the numbers of their random draws in brackets, are:
+/// purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8), state, shipped_on,
+/// promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
 pub fn line_rows(population: Population) -> RowSource {
     let trade = Trade::new(&population);
     let mut ids = 1..=purchases(&population);
