@@ -69,7 +69,8 @@ class Runs:
 
     @property
     def claims(self) -> int:
-        """Returns how many claims share the error: one for each arm except the baseline, and at least one."""
+        """Returns how many claims (comparisons with the baseline) share the error of 5%: one for each arm except the
+        baseline, and at least one."""
         return max(1, len(self.arms) - 1)
 
     def gains(self, arm: str) -> list[float]:
@@ -137,7 +138,7 @@ def _arms(numbers: Numbers, asked: Asked) -> list[str]:
 
 
 def _by_the_rule(runs: Runs, arm: str, blocks: Sequence[Block], *, withheld: bool) -> Claim:
-    """Returns the claim on an arm, by the statistical rule of studies."""
+    """Returns the claim on an arm, which is its comparison with the baseline, by the statistical rule of studies."""
     asked, claims, gains = runs.asked, runs.claims, runs.gains(arm)
     plan = planned(asked.planned or len(blocks), claims)
     looks = Looks(plan.rule, tuple(plan.until(len(blocks))))
@@ -158,8 +159,8 @@ def _by_the_rule(runs: Runs, arm: str, blocks: Sequence[Block], *, withheld: boo
 
 
 def _if_nothing_drifts(runs: Runs, arm: str) -> Claim:
-    """Returns the withheld claim on an arm. Its interval is valid only if nothing but the arms changed between the
-    runs.
+    """Returns the claim on an arm, which is its comparison with the baseline, without a verdict. Its interval is valid
+    only if nothing but the arms changed between the runs.
 
     It is the t interval of the blocks' log-ratios. If there are no blocks, or if the arms ran one after the other, it
     is the interval of the difference between mean logarithms.

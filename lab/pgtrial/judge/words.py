@@ -49,7 +49,8 @@ def told(judgement: Judgement) -> Told:
 
 
 def _metric(judgement: Judgement) -> str | None:
-    """Returns the name of the values that are compared, for `change_text`: None stands for transactions per second."""
+    """Returns the name of the values that are compared, in the form in which `change_text` needs it: None stands for
+    transactions per second."""
     return None if judgement.column == TPS and judgement.better == "more" else f"the {judgement.column}"
 
 

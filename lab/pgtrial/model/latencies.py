@@ -192,7 +192,7 @@ def _inflated(text: str) -> tuple[bytes, int]:
         )
     numbers = plain[_HEADER.size :]
     if length != len(packed) - _OUTER.size or inner_length != len(numbers):
-        raise ValueError("the histogram is cut off")
+        raise ValueError("the histogram is cut off: its length differs from the length in its header")
     return numbers, highest
 
 
@@ -209,7 +209,7 @@ def _numbers(data: bytes) -> Iterator[int]:
         yield (value >> 1) ^ -(value & 1)
         value = shift = 0
     if shift:
-        raise ValueError("the histogram is cut off")
+        raise ValueError("the histogram is cut off: its last number is incomplete")
 
 
 def _write(number: int, out: bytearray) -> None:

@@ -74,13 +74,13 @@ class _Sums:
     mass: Floats
 
     def beyond(self, limit: float, deviation: float) -> float:
-        """Returns the probability that the sum exceeds `limit` after the next values are added. `deviation` is the
-        standard deviation of the sum of the next values."""
+        """Returns the probability that the sum exceeds `limit` after the values up to the next look (interim analysis)
+        are added. `deviation` is the standard deviation of the sum of the added values."""
         return float(self.mass @ ndtr((self.points - limit) / deviation))
 
     def exceeded_with(self, probability: float, deviation: float, end: float) -> float:
-        """Returns the limit that the sum exceeds with this probability after the next values are added. It is found by
-        bisection between -end and end."""
+        """Returns the limit that the sum exceeds with this probability after the values up to the next look (interim
+        analysis) are added. It is found by bisection between -end and end."""
         low, high = -end, end
         for _ in range(60):
             middle = (low + high) / 2
@@ -88,8 +88,8 @@ class _Sums:
         return high
 
     def after(self, points: Floats, deviation: float) -> _Sums:
-        """Returns the distribution of the sums after the next values are added, at these evenly spaced points. Sums
-        beyond the points are rejected."""
+        """Returns the distribution of the sums after the values up to the next look (interim analysis) are added, at
+        these evenly spaced points. Sums beyond the points are rejected."""
         weights = np.full(len(points), points[1] - points[0])
         weights[[0, -1]] /= 2
         distances = (points[:, None] - self.points[None, :]) / deviation

@@ -188,7 +188,8 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
 
 
 def estimate(values: Sequence[float]) -> float:
-    """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages."""
+    """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages (the means of all
+    pairs of values)."""
     return float(np.median(_walsh(tuple(values))))
 
 

@@ -89,8 +89,8 @@ class Figure(Record):
 
     def ratio(self, value: float, baseline: float) -> float | None:
         """Returns how many times as fast as the baseline an arm is. `value` and `baseline` are their values in the
-        figure; if the values are times, the shorter time is the faster one. None if the values are counts, which say
-        nothing about speed."""
+        figure; if the values are times, the shorter time is the faster one. Returns None if the values are counts,
+        which say nothing about speed."""
         if self.unit == "tasks":
             return None
         return baseline / value if self.unit == "s" else value / baseline

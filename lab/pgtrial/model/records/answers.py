@@ -15,7 +15,8 @@ class OtherAnswer(Record):
     baseline."""
 
     values: str = Field(
-        description="The values of the variables, for people: `id = 7`; empty if the script has no variables."
+        description="The random values of the script's variables, for people: `id = 7`; empty if the script has "
+        "no variables."
     )
     statement: int | None = Field(
         description="The number of the statement with the different rows, among the statements that return rows, "
@@ -29,15 +30,21 @@ class OtherAnswer(Record):
 class ArmAnswers(Record):
     """The comparison of an arm's answers with those of the baseline."""
 
-    draws: int = Field(0, description="The number of sets of random values with which the answers were compared.")
+    draws: int = Field(
+        0,
+        description="The number of sets of random values for the script's variables with which pgtrial compared "
+        "the rows of the arm with those of the baseline.",
+    )
     other: int = Field(
-        0, description="The number of these sets of values with which the rows differed from those of the baseline."
+        0,
+        description="The number of sets of random values for the script's variables with which the arm returned "
+        "other rows than the baseline.",
     )
     first: OtherAnswer | None = None
     counts_alone: bool = Field(
         False,
-        description="True if only the numbers of rows were compared, because the same statement returns different "
-        "values when it runs again.",
+        description="True if pgtrial compared only the numbers of rows, because the same statement returns "
+        "different values when it runs again.",
     )
     obstacle: str | None = Field(
         None,

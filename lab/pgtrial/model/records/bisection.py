@@ -26,9 +26,9 @@ class BisectionStep(Record):
     part: Part
     commit: str
     subject: str
-    against: str = Field(description="The commit with which this commit was compared.")
+    against: str = Field(description="The commit with which the study compared the tested commit.")
     attempt: int = Field(
-        1, description="The number of this study among the studies that compared these two commits, counted from 1."
+        1, description="The number of the study, counted from 1, among all studies that compared the same two commits."
     )
     times: int = Field(
         1,
@@ -36,7 +36,9 @@ class BisectionStep(Record):
         "example 2 if it was doubled.",
     )
     mark: Mark
-    verdict: str = Field(description="The verdict of the study; for a commit that does not build, the reason.")
+    verdict: str = Field(
+        description="The verdict of the study; for a commit that does not build, the reason why it does not."
+    )
     difference: Estimate | None = Field(
         None,
         description="The difference of speed, as in verdict.json; None if there was no study, or if the study "
@@ -63,7 +65,7 @@ class Bisection(Record):
         description="The number of commits from GOOD to BAD among which the bisection searched for the one that "
         "changed the speed."
     )
-    studies: int = Field(description="The largest number of studies that may be run.")
+    studies: int = Field(description="The largest number of studies that the bisection may run.")
     question: str = Field(
         description="The SHA-256 of the study file that all studies of the bisection have in common, with every "
         "default written out."

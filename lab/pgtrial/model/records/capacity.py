@@ -13,9 +13,11 @@ class CapacityLoad(Record):
 
     percentile: str
     limit_s: float
-    failures: float = Field(description="The largest share of transactions that may fail.")
+    failures: float = Field(
+        description="The largest share of the transactions that may fail at a rate which keeps the promise."
+    )
     at_most: float | None = added(
-        None, "The highest rate that is tried, in transactions per second; None if there is no limit."
+        None, "The highest rate that the search tries, in transactions per second; None if the search is not limited."
     )
 
     @property

@@ -138,9 +138,9 @@ class Claim(Record):
     baseline: str
     load_point: int | None = Field(
         description="The index of the load point in load_points; None for the primary claim, which is about the "
-        "mean over all of them."
+        "mean over all load points."
     )
-    family: int = Field(description="The number of claims that share the error of each look.")
+    family: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     verdict: Word
     within_margin: bool = Field(
         description="True if the whole interval lies within the margin, whatever the verdict is."
@@ -164,12 +164,14 @@ class Claim(Record):
         "relative difference.",
     )
     totals: float | None = Field(
-        None, description="The difference between the total numbers of committed transactions in the same blocks."
+        None,
+        description="The difference between the total numbers of transactions that the arm and the baseline "
+        "committed in the blocks of the interval.",
     )
     unstable: bool = Field(
         False,
-        description="True if the mean and the estimate differ by more than half the interval, because a few blocks "
-        "are unusual.",
+        description="True if the mean log-ratio and the Hodges-Lehmann estimate differ by more than half the "
+        "interval, because a few blocks are unusual.",
     )
     odd_blocks: list[int] = Field(
         [], description="The numbers of the blocks whose ratios are far from the estimate (modified z-score above 3.5)."

@@ -13,7 +13,7 @@ from pgtrial.model.records import FORMAT, Record, added
 class FactChange(Record):
     """A fact of an arm that had changed when its study continued after a pause."""
 
-    block: int = Field(description="The number of the block before which the study continued.")
+    block: int = Field(description="The number of the block, counted from 0, before which the study continued.")
     collected: str
     key: str = Field(description="The group and the name of the fact, such as `settings.work_mem`.")
     before: Any
@@ -48,8 +48,8 @@ class Finding(Record):
     rule: str
     severity: Literal["info", "warning", "withhold"]
     arms: list[str]
-    message: str = Field(description="A sentence that says what was found.")
-    cure: str = Field(description="A sentence that says what to do about it.")
+    message: str = Field(description="A sentence that says what the audit found.")
+    cure: str = Field(description="A sentence that says what the user can do about the finding.")
 
 
 class Audit(Record):

@@ -17,7 +17,10 @@ class Entry(Record):
     format: int = 1
     study: str = Field(description="The identity of the study: the time at which it was planned, and its seed.")
     at: Moment
-    commit: str = Field(description="The commit that was measured, or the name of the arm.")
+    commit: str = Field(
+        description="The commit whose server was measured; the name of the arm if the server was not built from "
+        "a commit."
+    )
     arm: str
     reference: str = Field(
         description="The baseline of the study, with which the arm was compared: its commit or name."

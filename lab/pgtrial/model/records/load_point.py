@@ -53,7 +53,9 @@ class LoadPoint(Record):
     replay: ReplayLoad | None = added(None, "The replay, if the workload is a replay.")
     suite: SuiteLoad | None = added(None, "The suite, if the workload is a suite.")
     job: JobLoad | None = added(
-        None, "The job, if the workload is a job. The workload is then the name of the job's file or program."
+        None,
+        "The job, if the workload is a job, such as CREATE INDEX. The workload is then the name of "
+        "the job's file or program.",
     )
     programs: bool = added(False, "True if the client programs of the arms make the load.")
     clients: int = Field(description="The number of clients; for tasks and replays, the largest number of connections.")

@@ -51,7 +51,9 @@ class StudyRun(Record):
     block to the interim analysis that decided it."""
 
     blocks: int
-    seconds: float = Field(description="The wall time of the two arms in these blocks, in seconds.")
+    seconds: float = Field(
+        description="The wall time in seconds that the trials of the two arms took in the blocks of this study."
+    )
     verdict: Word
 
 
@@ -67,14 +69,15 @@ class Found(Record):
     studies: list[StudyRun]
     gap: Estimate | None = added(
         None,
-        "The measured share divided by the planted share, minus 1, with a 95% interval that includes "
-        "the uncertainty of both; None if the calibration has no interval.",
+        "How far the measured slowdown is from the planted one: the ratio of the two shares of "
+        "throughput, minus 1, with a 95% interval that includes the uncertainty of both. None if "
+        "the calibration has no interval.",
     )
 
     @property
     def agrees(self) -> bool | None:
-        """True if the measured share, within its interval, agrees with the planted share; None if the calibration has
-        no interval."""
+        """True if the measured slowdown agrees, within its interval, with the slowdown that pgtrial planted; None if
+        the calibration has no interval."""
         if self.gap is None or self.gap.low is None or self.gap.high is None:
             return None
         return self.gap.low <= 0 <= self.gap.high
@@ -226,8 +229,11 @@ class NoiseRecord(Record):
 class Precision(Record):
     """The differences and margins that a plan can establish with a probability of 80%, as shares."""
 
-    difference: float = Field(description="The smallest difference that gets a verdict by the end of the plan.")
+    difference: float = Field(
+        description="The smallest difference that gets a verdict by the end of the plan with a probability of 80%."
+    )
     margin: float = Field(
-        description="The smallest margin that is established by the end of the plan if the arms do not differ."
+        description="The smallest margin within which equal arms are shown to be equivalent by the end of the "
+        "plan, with a probability of 80%."
     )
     blocks: int = Field(description="The number of blocks at the last planned look (interim analysis) of the plan.")

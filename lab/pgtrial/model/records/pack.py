@@ -31,7 +31,8 @@ class Quality(Record):
     )
 
     def reaches(self, value: float) -> bool:
-        """True if the quality has at least the value that the study requires."""
+        """True if a quality is at least as good as the study requires: not below the required value, or not above it if
+        less is better."""
         if self.at_least is None:
             return True
         return value >= self.at_least if self.better == "more" else value <= self.at_least
@@ -52,7 +53,7 @@ class PackLoad(Record):
     )
     scripts: dict[str, Weight] = Field(description="The weight of each script, by its file in the pack.")
     variables: dict[str, str] = Field(description="The values of the pack's variables, except for `scale`.")
-    transaction: str = Field(description="A description of a transaction.")
+    transaction: str = Field(description="A description of what one transaction of the pack does.")
     mb_per_scale: float = Field(
         description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known."
     )

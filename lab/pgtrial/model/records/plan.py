@@ -52,8 +52,8 @@ class Interleaving(Record):
     )
     longer: dict[int, float] = added(
         {},
-        "Longer slices in seconds for all arms, by the index of the load point, where the first warm-up "
-        "showed that `slice_s` is too short for `transactions`.",
+        "For load points at which the first warm-up showed that `slice_s` is too short for "
+        "`transactions`: the longer slices of all arms in seconds, by the index of the load point.",
     )
 
     def slice_at(self, point: int) -> float:
@@ -83,12 +83,19 @@ class PreliminaryBlock(Record):
     """The preliminary block, which runs before the first block. pgtrial uses it to choose the lengths of all other
     trials, and its results do not count in the comparison."""
 
-    wall_s: float = Field(description="The wall time in seconds. It counts as part of the budget.")
-    load_s: float = Field(description="The time for which the load ran in each trial, in seconds.")
-    overhead_s: float = Field(
-        description="The wall time in seconds in which no load ran, since servers were restored, started and stopped."
+    wall_s: float = Field(
+        description="The wall time of the preliminary block in seconds. It counts as part of the budget."
     )
-    checkpoint_s: float = Field(description="The time of the longest checkpoint in the warm-ups, in seconds.")
+    load_s: float = Field(
+        description="The time for which the load ran in each trial of the preliminary block, in seconds."
+    )
+    overhead_s: float = Field(
+        description="The wall time in seconds of the preliminary block in which no load ran, since servers were "
+        "restored, started and stopped."
+    )
+    checkpoint_s: float = Field(
+        description="The time of the longest checkpoint in the warm-ups of the preliminary block, in seconds."
+    )
     shapes: list[WarmUpShape]
 
     @property
@@ -107,7 +114,7 @@ class Lengths(Record):
     """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
 
     wanted_warmup_s: float = Field(
-        description="The warm-up that the preliminary block showed to be sufficient, in seconds."
+        description="The length of the warm-up that the preliminary block showed to be sufficient, in seconds."
     )
     expected_s: float = Field(description="The expected wall time of the preliminary block, in seconds.")
     from_noise: bool = Field(
@@ -237,7 +244,9 @@ class Plan(Record):
         "compare the first of them. Empty if claims compare the usual measure of the load.",
     )
     own_metrics: dict[str, OwnMetric] = added({}, "The metrics that the study itself defines, by name.")
-    prices: dict[str, float] = added({}, "The price of an hour by arm, in hundredths of its currency.")
+    prices: dict[str, float] = added(
+        {}, "The price of each arm's server for an hour, in hundredths of its currency, by arm."
+    )
     margin: float
     stop_early: bool
     drop_decided: bool = added(
@@ -306,7 +315,8 @@ class Plan(Record):
         return f"{self.created} {self.seed}"
 
     def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
-        """Returns the number of claims that share the error of each look, for a family that has `claims` claims.
+        """Returns the number of claims that share the error of each look (interim analysis), for a family that has
+        `claims` claims. A family is a group of claims, such as those on single load points.
 
         By default each family of claims has its own error of 5%; with `in_each_comparison` the family has one for each
         comparison of an arm with the baseline. If the study asks for a single error of 5% over everything that the

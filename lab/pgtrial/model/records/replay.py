@@ -123,9 +123,9 @@ class TemplateResult(Record):
     )
     consequences: dict[str, int] = added(
         {},
-        "Errors of this template aborted transactions in which later statements, of any template, then "
-        "failed with 25P02 although that was not recorded. The number of these later statements, by the SQLSTATE of "
-        "the first error.",
+        "Errors of this template aborted transactions, in which later statements, of any template, "
+        "then failed with 25P02 although no failure of these statements was recorded. The number of "
+        "these later statements, by the SQLSTATE of the first error.",
     )
     missing_consequences: dict[str, int] = added(
         {},
@@ -174,7 +174,9 @@ class ReplaySummary(Record):
     )
     templates: list[TemplateResult]
     others: int = Field(
-        0, description="The number of statements whose templates are not counted one by one in `templates`."
+        0,
+        description="The number of statements that are not in `templates`, because only the first templates are "
+        "counted one by one.",
     )
 
 
@@ -190,5 +192,7 @@ class StatementPlan(Record):
 class StatementPlans(Record):
     """The content of statement_plans.json: the plans of the statements that got slower, on a fresh copy of the data."""
 
-    blocks: int = Field(description="The number of blocks after which pgtrial asked for the plans.")
+    blocks: int = Field(
+        description="The number of blocks that were complete when pgtrial asked the server for the plans."
+    )
     plans: list[StatementPlan]

@@ -102,7 +102,8 @@ class Steadiness(Record):
     arm: str
     state: Literal["steady", "rising", "falling", "unknown"]
     trend: float | None = Field(
-        description="The change from the start to the end of the measured part, as a share: the median over the blocks."
+        description="The relative change of the tps from the start to the end of the measured part, as a share: "
+        "the median over the blocks."
     )
     blocks: int
     rising: int = Field(
@@ -180,7 +181,7 @@ class Cost(Record):
         description="The lower end of the interval of the median, by order statistics; None for fewer than 6 trials."
     )
     high: float | None
-    blocks: int = Field(description="The number of blocks on which the difference rests.")
+    blocks: int = Field(description="The number of blocks from which the difference is computed.")
     difference: Estimate | None = Field(
         description="Cost of the arm / cost of the baseline - 1, with the interval of the study's statistical "
         "rule, at the last look (interim analysis). None for the baseline, before the first look, "
@@ -250,8 +251,8 @@ class Criterion(Record):
         description="True if the criterion is the primary claim of the study; all other criteria are secondary."
     )
     values: dict[str, float | None] = Field(
-        description="The value of the median trial, by arm; for failures the sum over all trials. None if it is "
-        "not known."
+        description="The value of the criterion in the median trial, by arm; for failures, the sum over all "
+        "trials. None if the value is not known."
     )
     verdict: Word
     within_margin: bool = Field(
@@ -286,7 +287,8 @@ class MetricClaim(Record):
     baseline: str
     primary: bool = Field(description="True if this is the primary claim of the study; all other claims are secondary.")
     values: dict[str, float | None] = Field(
-        description="The value of the median trial, by arm; empty with several load points. None if it is not known."
+        description="The value of the metric in the median trial, by arm; empty if the study has several load "
+        "points. None if the value is not known."
     )
     verdict: Word
     within_margin: bool = Field(
@@ -324,7 +326,7 @@ class StatementClaim(Record):
     text: str
     arm: str
     baseline: str
-    statements: int = Field(description="The number of statements in the median trial of both arms.")
+    statements: int = Field(description="The number of statements of the template in the median trial of both arms.")
     share: dict[str, float] = Field(
         description="The template's share of the time of all statements in the median trial, by arm."
     )
@@ -380,13 +382,13 @@ class QueryClaim(Record):
     arm: str
     baseline: str
     time_us: dict[str, float | None] = Field(
-        description="The time in the median trial in microseconds, by arm; None if no trial has a time."
+        description="The time of the query in the median trial in microseconds, by arm; None if no trial has a time."
     )
     over_limit: dict[str, int] = Field(
-        description="The number of runs that were cancelled because they exceeded the time limit, over all trials, "
-        "by arm."
+        description="The number of runs of the query that pgtrial cancelled because they exceeded the time "
+        "limit, over all trials, by arm."
     )
-    failed: dict[str, int] = Field(description="The number of runs that ended with an error, by arm.")
+    failed: dict[str, int] = Field(description="The number of runs of the query that ended with an error, by arm.")
     verdict: Word
     within_margin: bool = Field(
         description="True if the whole interval lies within the margin, whatever the verdict is."
@@ -399,8 +401,8 @@ class QueryClaim(Record):
     blocks: int
     more_blocks: int | None = added(
         None,
-        "For an undecided query, a forecast of the number of further blocks that would decide it; None if it "
-        "is not known.",
+        "For an undecided query, a forecast of the number of further blocks that would decide it; "
+        "None if no forecast is possible.",
     )
 
     @property
@@ -485,7 +487,9 @@ class StudyResult(Record):
     )
     deployments: int = added(1, "The number of servers of one product, called deployments, that each arm names.")
     interruptions: list[Interruption] = added(
-        [], "The interruptions of the study. Their trials were run again and count nowhere else."
+        [],
+        "The interruptions of the study. The trials that were in progress then were run again; "
+        "their first measurements count nowhere.",
     )
     costs: list[Cost] = added([], "The costs of a committed transaction; empty if they are not known.")
     plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")

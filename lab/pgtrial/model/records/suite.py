@@ -94,7 +94,7 @@ class QueryAnswer(Record):
 
     rows: int = Field(description="The number of rows that the last statement of the query returned.")
     rows_hash: str | None = Field(
-        description="A hash of the values of these rows, in any order; None if the query returns no rows."
+        description="A hash of the values of the returned rows, in any order; None if the query returns no rows."
     )
 
 
@@ -133,7 +133,7 @@ class SuiteSummary(Record):
 
     queries: list[QueryResult]
     limit_s: float = Field(
-        description="The time in seconds after which a query is cancelled, as the load point has it."
+        description="The time in seconds after which pgtrial cancels a query, the same as in the load point."
     )
 
     @property

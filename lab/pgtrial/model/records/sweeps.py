@@ -20,11 +20,13 @@ class Bounds(Record):
 class Law(Record):
     """The universal scalability law of an arm: throughput over clients as g n / (1 + a (n - 1) + b n (n - 1))."""
 
-    single: Bounds = Field(description="The parameter g: the tps of one client.")
-    serial: Bounds = Field(description="The parameter a: the share of the work that cannot be done in parallel.")
+    single: Bounds = Field(description="The parameter g of the scalability law: the tps of one client.")
+    serial: Bounds = Field(
+        description="The parameter a of the scalability law: the share of the work that cannot be done in parallel."
+    )
     mutual: Bounds = Field(
-        description="The parameter b: the cost of the coordination between clients. If it is 0, the throughput "
-        "does not fall with more clients."
+        description="The parameter b of the scalability law: the cost of the coordination between clients. If "
+        "it is 0, the throughput does not fall with more clients."
     )
     peak_clients: Bounds = Field(
         description="The number of clients with the largest throughput; `value` is None if the throughput does not "
@@ -33,12 +35,16 @@ class Law(Record):
     highest: Bounds = Field(description="The largest tps of the curve within the tested numbers of clients.")
     tps: list[Bounds] = Field(description="The tps of the curve at each tested number of clients.")
     misfit: float = Field(
-        description="The root of the mean square distance between the means of the blocks and the curve, in ln tps."
+        description="The distance between the curve and the means of the blocks, in ln tps: the root of the "
+        "mean square."
     )
-    noise: float = Field(description="The standard deviation of ln tps of single blocks about the means of the blocks.")
+    noise: float = Field(
+        description="The noise of a single block: the standard deviation of its ln tps about the means over the blocks."
+    )
     fits: bool = Field(
-        description="True if the blocks do not contradict the law (by a test at 10%). Otherwise the curve must not "
-        "be trusted. In studies by the rule P8, true if the misfit is at most twice the noise."
+        description="True if the blocks do not contradict the scalability law (by a test at 10%). Otherwise the "
+        "curve must not be trusted. In studies by the older rule P8, true if the misfit is at most "
+        "twice the noise."
     )
 
 
@@ -83,8 +89,9 @@ class Cliff(Record):
     scale: Bounds
     change: float = Field(description="The relative change of tps from the size of the cliff to twice this size.")
     reads: list[str] | None = Field(
-        description="The kinds of reads per transaction that begin to rise at the cliff: `buffers read` or `device "
-        "reads`. Empty if neither rises, so that the cliff has another cause; None if reads are not known."
+        description="The kinds of reads per transaction that begin to rise at the cliff: `buffers read` (into "
+        "shared buffers) or `device reads` (from the disk). Empty if neither rises, so that the "
+        "cliff has another cause; None if reads are not known."
     )
 
 
@@ -117,6 +124,7 @@ class SizeCurve(Record):
     )
     difference: Estimate | None = Field(
         None,
-        description="The relative difference of the size at which the throughput falls most, by the rule of the study.",
+        description="The relative difference of the size at which the throughput falls most, with the interval "
+        "of the study's statistical rule.",
     )
     claims: int = Field(description="The number of cliffs that share the error of each look (interim analysis).")

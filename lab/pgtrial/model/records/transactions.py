@@ -1,5 +1,5 @@
-"""The kind of a load of transactions that run for a given time: pgbench's scripts, sysbench's tests, order entry or a
-pack."""
+"""The kind of load that consists of transactions and runs for a given time: pgbench's scripts, sysbench's tests, order
+entry or a pack."""
 
 from __future__ import annotations
 

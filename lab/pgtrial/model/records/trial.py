@@ -112,7 +112,11 @@ class TransactionKind(Record):
 class ClientWarning(Record):
     """A warning of the load engine that it may have distorted the measurement itself."""
 
-    kind: str = Field(description="The kind of the warning: `client-busy`, `schedule-lag` or `output-slow`.")
+    kind: str = Field(
+        description="The kind of the warning. `client-busy`: a load thread used nearly a whole CPU. "
+        "`schedule-lag`: transactions started late. `output-slow`: a load thread waited for the "
+        "reader of its output."
+    )
     message: str = Field(description="The text of the warning, as a sentence.")
 
 
@@ -238,7 +242,7 @@ class Probe(Record):
         description="The length in seconds of the part of the probe whose transactions count, which begins "
         "after the load has settled."
     )
-    tps: Amount = Field(description="The committed transactions per second.")
+    tps: Amount = Field(description="The number of committed transactions per second in the probe.")
     transactions: Amount = Field(
         description="The number of transactions that committed or failed, or that at the end of the probe had "
         "waited longer than the promised response time."
@@ -462,13 +466,15 @@ class SliceRow(Record):
     planned_begin_s: float
     planned_end_s: float
     begin_s: float | None = Field(
-        description="The time at which the first client became active; None if no client became active."
+        description="The time at which the first client became active in the slice; None if no client became active."
     )
     end_s: float | None = Field(
-        description="The time at which the last client stopped being active. It may be later than planned, since "
-        "clients finish their transactions."
+        description="The time at which the last client stopped being active in the slice. It may be later than "
+        "planned, since clients finish their transactions."
     )
-    client_s: float = Field(description="The sum over all clients of the time for which each was active, in seconds.")
+    client_s: float = Field(
+        description="The sum over all clients of the time for which each was active in the slice, in seconds."
+    )
     transactions: int
     failures: int
     mean_us: float | None

@@ -29,7 +29,8 @@ class ServerHost(Record):
     )
     data: str | None = Field(None, description="With ssh: the folder on the host in which pgtrial keeps everything.")
     looked_at: str | None = added(
-        None, "The login with which pgtrial reads the host of a given server. It makes nothing there."
+        None,
+        "The login with which pgtrial reads facts from the host of a given server. pgtrial makes nothing on this host.",
     )
 
 
@@ -80,7 +81,10 @@ class ServerPlace(Record):
     not known."""
 
     arm: str
-    host: str = Field(description="The host, as the study names it. Several deployments are separated by commas.")
+    host: str = Field(
+        description="The host, as the study names it. If the arm names several servers of one product, their "
+        "hosts are separated by commas."
+    )
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
     looked_at: str | None = added(None, "The login with which pgtrial read the host of a given server.")
@@ -92,12 +96,14 @@ class ServerPlace(Record):
     tls: str | None
     trials: int = Field(description="The number of trials before which the round trip was measured.")
     round_trip_us: float | None = Field(
-        description="The time of a SELECT 1: the median over these trials of each trial's median."
+        description="The time of a SELECT 1, measured several times before a trial: the median over the trials "
+        "of each trial's median."
     )
     round_trip_lowest_us: float | None
     round_trip_highest_us: float | None
     bandwidth_mb_s: float | None = Field(
-        description="The bandwidth from the server to pgtrial's machine in 10^6 bytes per second, measured once."
+        description="The bandwidth from the server to pgtrial's machine in 10^6 bytes per second. It was "
+        "measured once, not for each trial."
     )
     clock_offset_us: float | None = Field(
         description="The difference of the host's clock from that of pgtrial's machine."
@@ -114,13 +120,18 @@ class MachinePart(Record):
     with_lab: bool | None = added(None, "True if the machine is that of pgtrial, or runs on it.")
     trials: int
     lost: int = Field(description="The number of trials in which the machine was lost.")
-    clients: int | None = Field(description="The largest number of clients at one time.")
+    clients: int | None = Field(description="The largest number of clients that the machine ran at one time.")
     transactions: int
-    share: float | None = Field(description="The machine's share of all transactions of these trials.")
-    tps: float | None = Field(description="The tps of the median trial. Trials of different load points are mixed.")
+    share: float | None = Field(
+        description="The machine's share of the transactions that all machines made in the trials in which it "
+        "took part."
+    )
+    tps: float | None = Field(
+        description="The machine's tps in its median trial. Trials of different load points are mixed."
+    )
     speed: float | None = Field(
-        description="The transactions per second and client, divided by those of the median machine of the same "
-        "trial; the median over the trials. None if the machine was alone."
+        description="The machine's transactions per second and client, divided by those of the median machine "
+        "of the same trial; the median over the trials. None if the machine was alone."
     )
     slower_by: float | None = Field(
         description="For a slow machine, the share by which its speed is below the median of the other machines; "
@@ -141,7 +152,9 @@ class MachinePart(Record):
     clock_offset_us: float | None = Field(
         description="The difference of the machine's clock from that of pgtrial's machine: the median over the trials."
     )
-    offset_error_us: float | None = Field(description="The largest possible error of the offset in these trials.")
+    offset_error_us: float | None = Field(
+        description="The largest possible error of the clock offset in all trials in which the machine took part."
+    )
 
 
 class MachineWay(Record):
@@ -150,9 +163,10 @@ class MachineWay(Record):
 
     machine: str
     arm: str
-    trials: int = Field(description="The number of trials before which the path was measured.")
+    trials: int = Field(description="The number of trials before which pgtrial measured the path.")
     round_trip_us: float = Field(
-        description="The time of a TCP connect: the median over these trials of each trial's median."
+        description="The time of a TCP connect from the machine to the server, measured several times before a "
+        "trial: the median over the trials of each trial's median."
     )
     round_trip_lowest_us: float
     round_trip_highest_us: float

@@ -42,7 +42,10 @@ class FleetSection(Record):
         "cluster on this machine, which pgtrial makes for the run.",
     )
     machines: int | None = Field(
-        None, ge=1, le=10_000, description="The number of machines. Default: all machines of the cluster."
+        None,
+        ge=1,
+        le=10_000,
+        description="The number of machines that make the load. Default: all machines of the cluster.",
     )
     share_machines: bool = Field(False, description="True to allow several load engines on one machine.")
     on_machine_loss: MachineLoss = Field(

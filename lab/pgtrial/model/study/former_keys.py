@@ -42,8 +42,8 @@ def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former_names(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a section under their former names. Names of histories are digests of these keys, and must
-    stay the same after a key is renamed."""
+    """Returns the keys of a section under their former names. The name of a history contains a digest of these keys,
+    and must stay the same after a key is renamed."""
     before = {today: former for former, today in _FORMER.get(section, {}).items()}
     return {before.get(key, key): value for key, value in table.items()}
 

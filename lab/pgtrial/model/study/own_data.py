@@ -41,9 +41,10 @@ class DataFiles(Record):
     """The checksum and the size that the user's own data had when the study was planned."""
 
     sha256: str = Field(
-        description="The checksum of the files. For a database that pgtrial dumps, a random name for the dump."
+        description="The checksum of the files of the user's data. For a database that pgtrial dumps, a random "
+        "name for the dump."
     )
-    size: int = Field(description="The size of the files in bytes; 0 if it is not known.")
+    size: int = Field(description="The size of the files of the user's data in bytes; 0 if it is not known.")
 
 
 def column_parts(column: str) -> tuple[str, str] | None:

@@ -69,7 +69,7 @@ class JobRead(Printed):
     otherwise."""
 
     better: Literal["more", "less"] = Field(
-        "more", description="Whether larger numbers (`more`) or smaller ones (`less`) are better."
+        "more", description="`more` if larger numbers are better, `less` if smaller numbers are better."
     )
     file: str | None = Field(
         None,
@@ -103,7 +103,7 @@ class MetricSection(Printed):
         "program must print nothing but the number.",
     )
     better: Literal["more", "less"] = Field(
-        description="Whether larger numbers (`more`) or smaller ones (`less`) are better."
+        description="`more` if larger numbers are better, `less` if smaller numbers are better."
     )
     each_second: Literal["mean", "max", "min"] | None = Field(
         None,

@@ -89,9 +89,11 @@ class Defaults(Record):
 class Pack(Record):
     """The content of pack.toml."""
 
-    description: str = Field(min_length=1, description="A description of the workload, in one sentence.")
-    transaction: str = Field(min_length=1, description="A description of a transaction, for the report.")
-    scale: str = Field(min_length=1, description="A description of one unit of scale, for people.")
+    description: str = Field(min_length=1, description="A description of the pack's workload, in one sentence.")
+    transaction: str = Field(min_length=1, description="A description of what one transaction does, for the report.")
+    scale: str = Field(
+        min_length=1, description="A description of what one unit of scale means for the size of the data, for people."
+    )
     mb_per_scale: float = Field(
         0,
         ge=0,

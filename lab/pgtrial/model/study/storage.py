@@ -18,7 +18,9 @@ _GIB = 1024**3
 class Volume(Record):
     """A volume for data, which pgtrial makes for each trial and destroys after it."""
 
-    fs: Filesystem | None = Field(None, description="The file system. It is left out if `on` is a directory.")
+    fs: Filesystem | None = Field(
+        None, description="The file system that pgtrial makes. Leave the key out if `on` is a directory that exists."
+    )
     size: Bytes = Field(8 * _GIB, gt=0, description="The size of a loop volume or of a tmpfs, such as `8GB`.")
     mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [], description="Options of mkfs. For zfs, properties of the pool, such as `ashift=12`."

@@ -65,7 +65,12 @@ class TasksSection(Record):
     """
 
     # the defaults are those of the published application
-    apps: int = Field(3, ge=1, le=10_000, description="The number of applications.")
+    apps: int = Field(
+        3,
+        ge=1,
+        le=10_000,
+        description="The number of applications whose tasks the load runs. Each has its own pool of connections.",
+    )
     tasks: int = Field(5000, ge=1, le=10_000_000, description="The number of tasks of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,

@@ -104,8 +104,8 @@ class LoadKind(abc.ABC):
     is_of_queries: ClassVar[bool] = False
     """True if each file of the load is a query, which the engine sends unchanged."""
     has_own_limit: ClassVar[bool] = False
-    """True if the study limits the time of the load. A trial that exceeds the limit then gets no further time to
-    end."""
+    """True if the study itself limits the time of the load. A trial that exceeds this limit is ended at once, while
+    other trials get some further time to end."""
     searches_rate: ClassVar[bool] = False
     """True if trials search for a rate. The search in a trial then begins at the rate that earlier blocks have
     found."""
