@@ -190,12 +190,12 @@ def changed(path: Path, into: Path, old: str, new: str) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"protocol":2', '"protocol":3', "machine eve, line 1: speaks version 3 of the event protocol"),
-        ("select only", "tpcb-like", 'machine eve has no part of the run of machine ann: "scripts" is'),
-        ('"duration_s":2.0', '"duration_s":3.0', '"duration_s" is 2.0 there and 3.0 on eve'),
-        ('"random_seed":"7"', '"random_seed":"8"', '"random_seed" is "7" there and "8" on eve'),
-        ('"transactions":', '"transactions":1', "machine eve, line"),
-        ('"event":"phase"', '"event":phase', "machine eve, line 3: is not an event of this protocol"),
+        ('"protocol":2', '"protocol":3', "machine eve: line 1 speaks version 3 of the event protocol"),
+        ("select only", "tpcb-like", 'machine eve did not take part in the run of machine ann: "scripts" is'),
+        ('"duration_s":2.0', '"duration_s":3.0', '"duration_s" is 2.0 on ann and 3.0 on eve'),
+        ('"random_seed":"7"', '"random_seed":"8"', '"random_seed" is "7" on ann and "8" on eve'),
+        ('"transactions":', '"transactions":1', "machine eve: line"),
+        ('"event":"phase"', '"event":phase', "machine eve: line 3 is not an event of this protocol"),
         ('"histogram":"', '"histogram":"/', "cannot be added: its histogram"),
     ],
 )

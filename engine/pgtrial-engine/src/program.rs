@@ -16,7 +16,7 @@ use ground::output::print_stdout;
 
 const NAME: &str = "pgtrial-engine";
 const ABOUT: &str = "pgtrial-engine makes a load on PostgreSQL and measures it.";
-const NOTES: &str = "A link named pgbench or sysbench to this program is that tool.";
+const NOTES: &str = "If the program is called by a link with the name pgbench or sysbench, it behaves as that tool.";
 
 /// A front end (command) of the program.
 struct FrontEndRow {
@@ -34,29 +34,30 @@ struct FrontEndRow {
 /// All front ends, in the order in which the help lists them.
 #[rustfmt::skip]
 const FRONT_ENDS: [FrontEndRow; 10] = [
-    FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
+    FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "behave as PostgreSQL's pgbench",
         is_link: true, main: pgbench::main, manual: pgbench::manual },
-    FrontEndRow { name: "sysbench", arguments: "[OPTION]... [TEST] [COMMAND]", summary: "as sysbench",
+    FrontEndRow { name: "sysbench", arguments: "[OPTION]... [TEST] [COMMAND]", summary: "behave as sysbench",
         is_link: true, main: sysbench::main, manual: sysbench::manual },
     FrontEndRow { name: "tasks", arguments: "[OPTION]... [DBNAME]",
-        summary: "an application's tasks on pools of connections",
+        summary: "run an application's tasks on pools of connections",
         is_link: false, main: tasks::main, manual: tasks::manual },
     FrontEndRow { name: "order-entry", arguments: "[OPTION]... COMMAND [DBNAME]",
-        summary: "TPC-C's transactions: load, run, check",
+        summary: "make the tables of TPC-C, run and check its transactions",
         is_link: false, main: order_entry::main, manual: order_entry::manual },
     FrontEndRow { name: "generate", arguments: "[OPTION]... SUITE [DBNAME]",
-        summary: "the tables of a suite of queries",
+        summary: "make the tables of a suite of queries",
         is_link: false, main: generate::main, manual: generate::manual },
-    FrontEndRow { name: "replay", arguments: "[OPTION]... DIRECTORY [DBNAME]", summary: "the sessions of a capture",
+    FrontEndRow { name: "replay", arguments: "[OPTION]... DIRECTORY [DBNAME]", summary: "run recorded sessions again",
         is_link: false, main: replay::main, manual: replay::manual },
-    FrontEndRow { name: "suite", arguments: "[OPTION]... [DBNAME]", summary: "queries one after the other, each timed",
+    FrontEndRow { name: "suite", arguments: "[OPTION]... [DBNAME]", summary: "run queries one by one and time each",
         is_link: false, main: suite::main, manual: suite::manual },
     FrontEndRow { name: "merge", arguments: "[OPTION]... [FILE]...",
-        summary: "the events of several machines as those of one run",
+        summary: "merge the events of several machines that shared a run",
         is_link: false, main: merge::main, manual: merge::manual },
-    FrontEndRow { name: "capture", arguments: "[OPTION]... LOG...", summary: "a server's logs as a capture for replays",
+    FrontEndRow { name: "capture", arguments: "[OPTION]... LOG...",
+        summary: "make a capture for replays from a server's logs",
         is_link: false, main: capture::main, manual: capture::manual },
-    FrontEndRow { name: "null-server", arguments: "[OPTION]...", summary: "a server with nothing behind it",
+    FrontEndRow { name: "null-server", arguments: "[OPTION]...", summary: "answer clients without doing any work",
         is_link: false, main: null_server::main, manual: null_server::manual },
 ];
 
@@ -105,7 +106,7 @@ pub fn main() -> ExitCode {
         "manual" => print_stdout(format_args!("{}\n", manual())),
         _ => {
             let names = FRONT_ENDS.map(|row| row.name).join(", ");
-            (USER.tell)(&format!("{NAME}: unknown command \"{command}\"; there are: {names}"));
+            (USER.tell)(&format!("{NAME}: unknown command \"{command}\"; the commands are: {names}"));
             return ExitCode::from(ERROR);
         }
     }
@@ -116,7 +117,7 @@ pub fn main() -> ExitCode {
 fn usage() -> Vec<String> {
     let of_front_end = |row: &FrontEndRow| {
         let FrontEndRow { name, arguments, summary, is_link, .. } = row;
-        let help = if *is_link { format!("{NAME} {name} --help") } else { "--help there".to_owned() };
+        let help = if *is_link { format!("{NAME} {name} --help") } else { "its --help".to_owned() };
         format!("{:<45} {summary}; see {help}", format!("{NAME} {name} {arguments}"))
     };
     let options = ["--version", "--help"].map(|option| format!("{NAME} {option}"));
@@ -152,11 +153,12 @@ mod tests {
         let lines: Vec<_> = help.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines[3],
-            "pgtrial-engine pgbench [OPTION]... [DBNAME] as pgbench; see pgtrial-engine pgbench --help"
+            "pgtrial-engine pgbench [OPTION]... [DBNAME] behave as PostgreSQL's pgbench; see pgtrial-engine pgbench \
+             --help"
         );
         assert_eq!(
             lines[12],
-            "pgtrial-engine null-server [OPTION]... a server with nothing behind it; see --help there"
+            "pgtrial-engine null-server [OPTION]... answer clients without doing any work; see its --help"
         );
     }
 

@@ -41,44 +41,60 @@ const OPTIONS: &[Row] = &[
             options.directory = ground::text::path(value.text);
             Ok(())
         }),
-    Row::value("--prefix=FORMAT", (), "log_line_prefix of logs in the format stderr (default: a guess\nfrom the first lines)",
+    Row::value("--prefix=FORMAT", (),
+        "log_line_prefix of the server, for logs in the format stderr\n(default: guessed from the first lines)",
         |options, value| set(&mut options.order.prefix, Prefix::parse(value.text).map_err(Failure::error))),
-    Row::value("--database=NAME", (), "only sessions of this database",
+    Row::value("--database=NAME", (), "capture only sessions of this database",
         |options, value| set(&mut options.order.selection.database, Ok::<_, Failure>(value.text.to_owned()))),
-    Row::value("--application=NAME", (), "only statements of this application_name; repeatable",
+    Row::value("--application=NAME", (),
+        "capture only statements with this application_name; may be given\nseveral times",
         |options, value| {
             options.order.selection.applications.push(value.text.to_owned());
             Ok(())
         }),
-    Row::value("--exclude-application=NAME", (), "no statements of this application_name, such as pg_dump; repeatable",
+    Row::value("--exclude-application=NAME", (),
+        "leave out statements with this application_name, such as\npg_dump; may be given several times",
         |options, value| {
             options.order.selection.excluded_applications.push(value.text.to_owned());
             Ok(())
         }),
-    Row::value("--from=TIME", (), "only statements logged at this time or later, as the log's clock\nshows it: '2026-11-23 08:00:00'; with a zone, in that: '... UTC'",
+    Row::value("--from=TIME", (),
+        "capture only statements logged at this time or later, such as\n\
+         '2026-11-23 08:00:00' in the time zone of the log, or\n\
+         '2026-11-23 08:00:00 UTC' in another time zone",
         |options, value| set(&mut options.order.selection.from, moment(value))),
-    Row::value("--to=TIME", (), "only statements logged before this time",
+    Row::value("--to=TIME", (), "capture only statements logged before this time",
         |options, value| set(&mut options.order.selection.to, moment(value))),
-    Row::value("--timezone=ZONE", (), "log_timezone of the server, where the logs have an abbreviation that\nseveral zones have: Asia/Kolkata, +05:30",
+    Row::value("--timezone=ZONE", (),
+        "log_timezone of the server, such as Asia/Kolkata or +05:30;\n\
+         needed if the logs have an abbreviation that several time zones\n\
+         share",
         |options, value| set(&mut options.order.zones, Zones::of(value.text).map_err(Failure::error))),
-    Row::value("--statements=FILE", (), "make a synthetic mix of these counts of pg_stat_statements, with\n--columns and --counted, in place of logs",
+    Row::value("--statements=FILE", (),
+        "instead of reading logs, make a synthetic mix of statements from\n\
+         these counts of pg_stat_statements; needs --columns and\n\
+         --counted",
         |options, value| set(&mut options.mix.statements, Ok::<_, Failure>(value.text.to_owned()))),
-    Row::value("--columns=FILE", (), "what pg_stats knows of the columns, from which values are drawn",
+    Row::value("--columns=FILE", (), "statistics of the columns from pg_stats, from which the mix\ndraws its values",
         |options, value| set(&mut options.mix.columns, Ok::<_, Failure>(value.text.to_owned()))),
-    Row::value("--counted=SECONDS", (), "the time in which the calls were counted",
+    Row::value("--counted=SECONDS", (), "the time in which pg_stat_statements counted the calls",
         |options, value| set(&mut options.mix.counted, span(value))),
-    Row::value("--length=SECONDS", (), "how long the mix is, with calls in proportion (default: as counted)",
+    Row::value("--length=SECONDS", (),
+        "length of the mix; the number of calls is scaled to it\n(default: the time of --counted)",
         |options, value| set(&mut options.mix.length, span(value))),
-    Row::value("--sessions=NUM", (), "sessions of the mix (default: 10)",
+    Row::value("--sessions=NUM", (), "number of sessions of the mix (default: 10)",
         |options, value| set(&mut options.mix.sessions, number(value, 1, MOST_SESSIONS).map(|number| number as u32))),
-    Row::value("--random-seed=NUM", (), "seed of the mix (default: 0)",
+    Row::value("--random-seed=NUM", (), "seed for the random numbers of the mix (default: 0)",
         |options, value| set(&mut options.mix.seed, number(value, 0, u64::MAX))),
-    Row::action("--queries", (), "print the queries by which psql writes statements.csv and columns.csv",
+    Row::action("--queries", (),
+        "print the psql commands that write the files statements.csv\n\
+         (for --statements) and columns.csv (for --columns), then exit",
         |_| Err(Stop::Print(QUERIES.to_owned()))),
-    Row::switch("--anonymize", (), "replace values by tokens of the same length and order",
+    Row::switch("--anonymize", (),
+        "replace the values in statements by tokens of the same length\nthat sort in the same order",
         |options| &mut options.order.anonymize),
     Row::switch("--json", (), "print the summary as JSON", |options| &mut options.json),
-    Row::switch("-q, --quiet", (), "no progress on standard error", |options| &mut options.quiet),
+    Row::switch("-q, --quiet", (), "print no progress on standard error", |options| &mut options.quiet),
     Row::action("-V, --version", (), "output version information, then exit",
         |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
@@ -91,18 +107,23 @@ const MOST_SESSIONS: u64 = 100_000;
 pub fn manual() -> Manual {
     let prefixes: Vec<_> = COMMON.iter().map(|prefix| format!("  '{prefix}'")).collect();
     Manual {
-        about: "pgtrial-engine capture makes a capture of a server's logs: what its sessions did, and when.",
+        about: "\
+pgtrial-engine capture makes a capture from a server's logs: which statements its sessions ran,
+and when. The capture can be run again with \"pgtrial-engine replay\".",
         usage: &[
             "pgtrial-engine capture [OPTION]... -o DIRECTORY LOG...",
             "pgtrial-engine capture [OPTION]... -o DIRECTORY --statements=FILE --columns=FILE --counted=SECONDS",
         ],
         description: "\
-The logs are read in the order given; - is standard input. Formats: stderr, csvlog, jsonlog,
-those of Amazon RDS, and JSON exports of Google Cloud SQL, Azure and CloudWatch. Statements must
-be logged by log_statement = 'all' or log_min_duration_statement = 0, and in English
-(lc_messages = 'C').",
+The logs are read in the given order; - stands for standard input. The formats stderr, csvlog
+and jsonlog can be read, and also the logs of Amazon RDS and JSON exports of Google Cloud SQL,
+Azure and CloudWatch. The server must have logged all statements (log_statement = 'all' or
+log_min_duration_statement = 0), with messages in English (lc_messages = 'C').",
         options: entries(OPTIONS, |()| "Options:"),
-        notes: format!("Without --prefix, lines may begin with one of:\n{}", prefixes.join("\n")),
+        notes: format!(
+            "Without --prefix, the lines of logs must begin with one of these prefixes:\n{}",
+            prefixes.join("\n")
+        ),
     }
 }
 
@@ -118,7 +139,7 @@ pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     if is_mix {
         options.order.mix = Some(settled(&options)?);
     } else if options.order.logs.is_empty() {
-        return Err(Stop::Error(Failure::misuse("name the logs to be read, or - for standard input")));
+        return Err(Stop::Error(Failure::misuse("name the log files to be read, or - for standard input")));
     }
     if options.directory.as_os_str().is_empty() {
         return Err(Stop::Error(Failure::misuse("name the directory for the capture with -o DIRECTORY")));
@@ -130,7 +151,8 @@ pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
 fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     let CaptureOptions { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
-        "a mix of --statements and --columns is made of no logs"
+        "a mix (--statements, --columns) is not made from logs: leave out the names of logs, --prefix, and the options \
+         that select sessions or statements of logs"
     } else if mix.statements.is_empty() || mix.columns.is_empty() || mix.counted == 0 {
         "a mix needs --statements, --columns and --counted"
     } else {
@@ -165,7 +187,9 @@ fn moment(value: &Argument<'_>) -> Result<GivenMoment, Failure> {
     };
     let (mut time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
     Zones::default().exact().place_alone(&mut time).map_err(|zone| {
-        Failure::error(format!("{option} \"{text}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'"))
+        Failure::error(format!(
+            "{option} \"{text}\" is in {zone}. Write an offset from UTC instead, such as '08:00:00 +02'"
+        ))
     })?;
     match (rest, has_zone) {
         ("", true) => Ok(GivenMoment::Utc(time.utc)),
@@ -212,12 +236,13 @@ mod tests {
     #[test]
     fn mistakes_are_a_sentence_each() {
         for (args, message) in [
-            (&["-o", "out"][..], "name the logs to be read, or - for standard input; try \"pgtrial-engine"),
+            (&["-o", "out"][..], "name the log files to be read, or - for standard input; try \"pgtrial-engine"),
             (&["a.log"], "name the directory for the capture with -o DIRECTORY; try"),
             (&["a", "-o", "b", "--to=noon"], "--to \"noon\" is not a time such as '2026-11-23 08:00:00'"),
             (
                 &["a", "-o", "b", "--from=2026-11-23 08:00:00 IST"],
-                "--from \"2026-11-23 08:00:00 IST\" is in IST, which is +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata. Give an offset",
+                "--from \"2026-11-23 08:00:00 IST\" is in IST, which is +02 in Asia/Jerusalem or +05:30 in \
+                 Asia/Kolkata. Write an offset",
             ),
             (
                 &["a", "-o", "b", "--to=2026-11-23 08:00:00 XYZ"],

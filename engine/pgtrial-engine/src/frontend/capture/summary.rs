@@ -35,7 +35,11 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
         let packing = source.packing.as_ref().map_or(String::new(), |packing| format!(" ({packing})"));
         line(&mut text, "log", &format!("{}{packing}: {}{prefix}", source.name, source.format));
         if let Some(zones) = &source.zones {
-            line(&mut text, "zone", &format!("{zones}; the begin is in one of them, --timezone names it"));
+            line(
+                &mut text,
+                "zone",
+                &format!("{zones}; the times may be in any of these zones, give the right one with --timezone"),
+            );
         }
     }
     if let Some(version) = &about.server_version {

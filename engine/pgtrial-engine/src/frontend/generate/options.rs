@@ -54,11 +54,14 @@ const CONNECTION: &str = "Connection:";
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
     Row::value("-s, --scale=NUM", TABLES,
-        "size, from 0.01 to 100 (default: 1): reports has about\n1.5 GB at scale 1, joins 0.4 GB",
+        "size of the tables, from 0.01 to 100 (default: 1); at scale 1\nreports has about 1.5 GB and joins about 0.4 \
+         GB",
         |o, v| set(&mut o.scale, v.text.parse::<Scale>().map_err(|_| ValueError::unexpected(v, Scale::RANGE)))),
-    Row::value("-j, --jobs=NUM", TABLES, "connections that load (default: one for each processor, at\nmost 4)",
+    Row::value("-j, --jobs=NUM", TABLES,
+        "number of connections that load rows (default: one for each\nprocessor, at most 4)",
         |o, v| set(&mut o.jobs, count_to(v, MOST_JOBS).map(|jobs| jobs as usize))),
-    Row::value("--random-seed=NUM", TABLES, "whole number (default: 1)", |o, v| set(&mut o.seed, seed(v))),
+    Row::value("--random-seed=NUM", TABLES,
+        "seed of the rows, a whole number (default: 1)", |o, v| set(&mut o.seed, seed(v))),
 
     Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
     Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
@@ -76,12 +79,12 @@ pub fn manual() -> Manual {
         about: "pgtrial-engine generate makes the tables of a suite of queries.",
         usage: &["pgtrial-engine generate [OPTION]... SUITE [DBNAME]"],
         description: "\
-SUITE is reports, a wholesale trade for decision support, or joins, a shop with skewed and
-correlated data. Tables of an earlier load are replaced. The same scale and seed give the same
-rows, whatever the number of connections.",
+SUITE is one of two suites: reports (a wholesale trade, for decision support) or joins (a shop
+with skewed and correlated data). Tables that this program made earlier are replaced. The same
+scale and seed always give the same rows, with any number of connections.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0; 3 for what is refused or failed; 130 after an interrupt."
+The exit status is 0 if the tables were made, 3 after an error, and 130 after an interrupt."
             .to_owned(),
     }
 }
@@ -92,7 +95,7 @@ pub fn parse(args: Vec<String>) -> Result<GenerateOptions, Stop<Failure>> {
     let mut words = getopt::read(OPTIONS, args, &mut arguments)?.into_iter();
     let names = SUITES.each_ref().map(|suite| suite.name).join(" or ");
     let Some(word) = words.next() else {
-        return Err(Failure::misuse(format!("a suite is missing: {names}")).into());
+        return Err(Failure::misuse(format!("name a suite: {names}")).into());
     };
     let Some(suite) = SUITES.iter().find(|suite| suite.name == word) else {
         return Err(Failure::misuse(format!("unknown suite \"{word}\"; write {names}")).into());
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn mistakes_are_a_sentence_each() {
         for (line, message) in [
-            ("", "a suite is missing: reports or joins; try \"pgtrial-engine generate --help\""),
+            ("", "name a suite: reports or joins; try \"pgtrial-engine generate --help\""),
             ("orders", "unknown suite \"orders\"; write reports or joins; try"),
             ("reports a b", "too many command-line arguments (first is \"b\"); try"),
             ("reports -s 0", "invalid value \"0\" for option -s/--scale: it must be a number from 0.01 to 100"),

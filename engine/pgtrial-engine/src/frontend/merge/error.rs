@@ -10,17 +10,20 @@ use thiserror::Error;
 pub enum LineError {
     #[error(transparent)]
     Event(#[from] EventError),
-    #[error("comes after the end of the run")]
+    #[error("comes after the last event of the machine, \"done\"")]
     AfterTheEnd,
-    #[error("is a second hello")]
+    #[error("is a second event \"hello\", but a machine sends only one")]
     SecondHello,
-    #[error("is no hello, and the first")]
+    #[error("is not the event \"hello\", which must be the first event of a machine")]
     NoHello,
-    #[error("begins the phase {0} a second time or too late")]
+    #[error("begins the phase \"{0}\", but this phase or a later one has begun already")]
     LatePhase(&'static str),
-    #[error("has second {second} of {phase} out of its order")]
+    #[error("reports second {second} of the phase \"{phase}\" out of order")]
     SecondOutOfOrder { second: u32, phase: &'static str },
-    #[error("reports {reported} transactions of {phase}, and its seconds have {counted}: events are missing")]
+    #[error(
+        "reports {reported} transactions in the phase \"{phase}\", but the seconds of this phase have {counted} in \
+         total: events are missing"
+    )]
     MissingEvents { reported: u64, counted: u64, phase: &'static str },
 }
 
@@ -30,33 +33,34 @@ pub enum LineError {
 pub enum MergeError {
     #[error(transparent)]
     File(#[from] CouldNot),
-    #[error("{input} has a line of more than {longest} bytes, which is no event")]
+    #[error("{input} has a line of more than {longest} bytes, which cannot be an event")]
     LongLine { input: String, longest: usize },
     #[error("line {line} of standard input does not begin with a machine's number, from 0 to {most}, and a tab")]
     NoMachine { line: u64, most: usize },
-    #[error("machine {machine}, line {line}: {error}")]
+    #[error("machine {machine}: line {line} {error}")]
     Line { machine: String, line: u64, error: LineError },
-    #[error("no machine said anything of a run: {}", .0.join(", "))]
+    #[error("no machine sent any event; the machines are {}", .0.join(", "))]
     NoRun(Vec<String>),
     #[error("the machines' events ended before the run did")]
     NoEnd,
     #[error(
-        "machine {second} has no part of the run of machine {first}: \"{key}\" is {theirs} there and {mine} on {second}"
+        "machine {second} did not take part in the run of machine {first}: \"{key}\" is {theirs} on {first} and {mine} \
+         on {second}"
     )]
     OtherRun { first: String, second: String, key: String, theirs: String, mine: String },
-    #[error("machine {machine} does not say which part of the run it had ({reason}): {text}")]
+    #[error("machine {machine} does not report which shard of the run it ran ({reason}): {text}")]
     NoShard { machine: String, reason: String, text: String },
-    #[error("machine {whole} had a load of its own, and machine {part} part {number} of {of} of one")]
+    #[error("machine {whole} ran a whole load, but machine {part} ran only shard {number} of {of} of a load")]
     OwnLoad { whole: String, part: String, number: u64, of: u64 },
-    #[error("machine {machine} had part {number} of {of}, and there {}", machines(.fleet))]
+    #[error("machine {machine} ran shard {number} of {of}, but there {}", machines(.fleet))]
     OtherFleet { machine: String, number: u64, of: u64, fleet: usize },
-    #[error("machines {first} and {second} both had part {number} of {of}")]
+    #[error("machines {first} and {second} both ran shard {number} of {of}")]
     SameShard { first: String, second: String, number: u64, of: u64 },
-    #[error("machine {machine} reports {scripts} scripts, the machines before it {before}")]
+    #[error("machine {machine} reports {scripts} scripts, but the machines before it report {before}")]
     OtherScripts { machine: String, scripts: usize, before: usize },
-    #[error("machine {machine}: a script {error}")]
+    #[error("machine {machine}: the record of a script {error}")]
     Script { machine: String, error: EventError },
-    #[error("machine {machine}: its tasks {error}")]
+    #[error("machine {machine}: the record of its tasks {error}")]
     Tasks { machine: String, error: EventError },
 }
 

@@ -160,7 +160,7 @@ mod tests {
         let refused = |one: Value, other: Value| joined(&[one, other]).unwrap_err().to_string();
         assert_eq!(
             refused(json!({"duration_s": 5.0}), json!({"duration_s": 6.0})),
-            "machine b has no part of the run of machine a: \"duration_s\" is 5.0 there and 6.0 on b"
+            "machine b did not take part in the run of machine a: \"duration_s\" is 5.0 on a and 6.0 on b"
         );
         assert!(refused(json!({"pools": {"apps": 1}}), json!({"pools": {"apps": 2}})).contains("\"pools.apps\" is 1"));
         assert!(refused(json!({}), json!({"pools": {}})).contains("\"pools\" is null there"));
@@ -174,12 +174,14 @@ mod tests {
             |number: u32, of: u32, clients: u32| json!({ "shard": {"number": number, "of": of, "clients": clients} });
         let refused = |plans: &[Value]| joined(plans).unwrap_err().to_string();
         assert!(joined(&[shard(2, 2, 5), shard(1, 2, 5)]).is_ok());
-        assert_eq!(refused(&[shard(1, 2, 5), shard(1, 2, 5)]), "machines a and b both had part 1 of 2");
-        assert_eq!(refused(&[shard(1, 3, 5), shard(2, 3, 5)]), "machine a had part 1 of 3, and there are 2 machines");
-        assert_eq!(refused(&[shard(1, 2, 5)]), "machine a had part 1 of 2, and there is 1 machine");
-        assert!(refused(&[shard(1, 2, 5), shard(2, 2, 6)]).contains("\"shard.clients\" is 5 there and 6 on b"));
-        assert!(refused(&[json!({ "shard": 1 })]).starts_with("machine a does not say which part of the run it had"));
+        assert_eq!(refused(&[shard(1, 2, 5), shard(1, 2, 5)]), "machines a and b both ran shard 1 of 2");
+        assert_eq!(refused(&[shard(1, 3, 5), shard(2, 3, 5)]), "machine a ran shard 1 of 3, but there are 2 machines");
+        assert_eq!(refused(&[shard(1, 2, 5)]), "machine a ran shard 1 of 2, but there is 1 machine");
+        assert!(refused(&[shard(1, 2, 5), shard(2, 2, 6)]).contains("\"shard.clients\" is 5 on a and 6 on b"));
+        assert!(
+            refused(&[json!({ "shard": 1 })]).starts_with("machine a does not report which shard of the run it ran")
+        );
         let own = refused(&[shard(1, 2, 5), json!({})]);
-        assert_eq!(own, "machine b had a load of its own, and machine a part 1 of 2 of one");
+        assert_eq!(own, "machine b ran a whole load, but machine a ran only shard 1 of 2 of a load");
     }
 }

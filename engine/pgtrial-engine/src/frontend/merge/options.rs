@@ -26,7 +26,8 @@ type Row = OptionRow<Inputs, Failure, ()>;
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
-    Row::value("--machines=NAME,NAME...", (), "names of the machines (default: of the files)",
+    Row::value("--machines=NAME,NAME...", (),
+        "names of the machines, in the order of the files (default: made\nfrom the names of the files)",
         |inputs, value| {
             inputs.machines = value.text.split(',').map(str::to_owned).collect();
             Ok(())
@@ -39,25 +40,27 @@ const OPTIONS: &[Row] = &[
 /// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
-        about: "pgtrial-engine merge makes the events of one run from those of several machines.",
+        about: "pgtrial-engine merge merges the events of several machines into the events of one run.",
         usage: &[
             "pgtrial-engine merge [--machines=NAME,NAME...] FILE FILE...",
             "pgtrial-engine merge --machines=NAME,NAME...",
         ],
         description: "\
-Each machine ran its part of the load (--shard=I/N) and wrote events; what comes out on
-standard output is what one engine with all clients would have written. Histograms and
-counts add up exactly, and so do the moments; percentiles are of the sums.
+Each machine ran one shard of a load (--shard=I/N) and wrote its events. This program writes to
+standard output the events that a single engine with all clients would have written. Counts,
+histograms, means and standard deviations are exact. Percentiles are those of the merged
+histograms.
 
-With files, one of each machine, it reads them to their ends. Without, it reads lines of
-standard input while the run goes on: the machine's number in the order of --machines, from
-0, a tab, and an event. A line with nothing behind the tab says that the machine's events
-are over.",
+If files are given, one for each machine, they are read to their ends. Without files, lines are
+read from standard input while the run is in progress. Each line has the number of a machine,
+which is its position in --machines counted from 0, then a tab, and then an event. A line with
+nothing after the tab says that the machine sends no more events.",
         options: entries(OPTIONS, |()| "Options:"),
         notes: "\
-A machine whose events end before the run does is lost: that is told (event \"lost\"), and
-the others go on. The exit status is the highest of the engines' own; 2 if a machine was
-lost; 3 for what is refused, such as parts of different runs."
+If the events of a machine end before the run does, the machine is lost: an event \"lost\" is
+written, and the events of the other machines are still merged. The exit status is the highest
+exit status of the engines, 2 if a machine was lost, or 3 after an error, such as shards of
+different runs."
             .to_owned(),
     }
 }
@@ -69,7 +72,8 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<Failure>> {
     inputs.files = positional.iter().map(|name| ground::text::path(name)).collect();
     let (machines, files) = (&mut inputs.machines, &inputs.files);
     if machines.is_empty() && files.is_empty() {
-        let message = "name the files of the machines, or with --machines=... those of standard input";
+        let message =
+            "name the file of each machine, or name the machines whose events are on standard input with --machines";
         return Err(Failure::misuse(message).into());
     }
     if machines.is_empty() {
@@ -78,7 +82,9 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<Failure>> {
     check_names(machines)?;
     if !files.is_empty() && machines.len() != files.len() {
         let (names, files) = (machines.len(), files.len());
-        let message = format!("--machines names {names}, and there are {files} files: give a name for each");
+        let message = format!(
+            "the number of names in --machines is {names}, but there are {files} files: give one name for each file"
+        );
         return Err(Failure::error(message).into());
     }
     Ok(inputs)
@@ -98,11 +104,12 @@ fn names_of(paths: &[PathBuf]) -> Vec<String> {
 fn check_names(machines: &[String]) -> Result<(), Failure> {
     for (index, name) in machines.iter().enumerate() {
         if name.is_empty() || name.contains(char::is_control) {
-            let message = format!("the name {name:?} of a machine cannot be read; name each with letters or digits");
+            let message =
+                format!("{name:?} cannot be the name of a machine, since it is empty or has control characters");
             return Err(Failure::error(message));
         }
         if machines[..index].contains(name) {
-            let message = format!("two machines are called {name}; give each a name of its own with --machines");
+            let message = format!("two machines are called {name}; give each machine a different name with --machines");
             return Err(Failure::error(message));
         }
     }
@@ -136,12 +143,16 @@ mod tests {
         for (line, message) in [
             (
                 "",
-                "name the files of the machines, or with --machines=... those of standard input; try \"pgtrial-engine",
+                "name the file of each machine, or name the machines whose events are on standard input with \
+                 --machines; try \"pgtrial-engine",
             ),
-            ("--machines=a,,b", "the name \"\" of a machine cannot be read"),
-            ("--machines=a,a", "two machines are called a; give each a name of its own"),
+            ("--machines=a,,b", "\"\" cannot be the name of a machine, since it is empty"),
+            ("--machines=a,a", "two machines are called a; give each machine a different name"),
             ("a.x a.x", "two machines are called a.x;"),
-            ("--machines=a b c", "--machines names 1, and there are 2 files: give a name for each"),
+            (
+                "--machines=a b c",
+                "the number of names in --machines is 1, but there are 2 files: give one name for each file",
+            ),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine merge --help\""),
         ] {
             let Err(Stop::Error(failure)) = read(line) else { panic!("{line} is accepted") };

@@ -53,7 +53,10 @@ fn when_all_are_lost_the_seconds_are_summed_up() {
     let done = of_kind(&events, "done")[0];
     assert_eq!((status, of_kind(&events, "lost").len()), (2, 2));
     assert_eq!((&done["measure"]["transactions"], &done["measure"]["tps"]), (&json!(40), &json!(20.0)));
-    assert_eq!(in_turns(&[vec![], vec![]]).unwrap_err().to_string(), "no machine said anything of a run: m0, m1");
+    assert_eq!(
+        in_turns(&[vec![], vec![]]).unwrap_err().to_string(),
+        "no machine sent any event; the machines are m0, m1"
+    );
 }
 
 #[test]
@@ -179,17 +182,21 @@ fn missing_events_and_those_out_of_order_are_rejected() {
     };
     assert_eq!(
         without(8),
-        "machine m0, line 17: reports 40 transactions of measure, and its seconds have 30: events are missing"
+        "machine m0: line 17 reports 40 transactions in the phase \"measure\", but the seconds of this phase have 30 \
+         in total: events are missing"
     );
-    assert_eq!(without(0), "machine m0, line 1: is no hello, and the first");
-    assert_eq!(without(2), "machine m0, line 3: has second 0 of warmup out of its order");
+    assert_eq!(without(0), "machine m0: line 1 is not the event \"hello\", which must be the first event of a machine");
+    assert_eq!(without(2), "machine m0: line 3 reports second 0 of the phase \"warmup\" out of order");
     let twice = |index: usize| {
         let mut stream = stream.clone();
         stream.insert(index, stream[index].clone());
         in_turns(&[stream]).unwrap_err().to_string()
     };
-    assert_eq!(twice(0), "machine m0, line 2: is a second hello");
-    assert_eq!(twice(7), "machine m0, line 9: begins the phase measure a second time or too late");
-    assert_eq!(twice(8), "machine m0, line 10: has second 0 of measure out of its order");
-    assert_eq!(twice(17), "machine m0, line 19: comes after the end of the run");
+    assert_eq!(twice(0), "machine m0: line 2 is a second event \"hello\", but a machine sends only one");
+    assert_eq!(
+        twice(7),
+        "machine m0: line 9 begins the phase \"measure\", but this phase or a later one has begun already"
+    );
+    assert_eq!(twice(8), "machine m0: line 10 reports second 0 of the phase \"measure\" out of order");
+    assert_eq!(twice(17), "machine m0: line 19 comes after the last event of the machine, \"done\"");
 }
