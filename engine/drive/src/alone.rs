@@ -14,7 +14,7 @@ use wire::target::Target;
 use wire::{Answered, Connection, OpenError, Reply, Rows, Scratch, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult, Executor, Management, Program, StagedActions, StagedRequest};
 
-/// The server that a program connects to.
+/// The server that a client's program connects to.
 pub struct Server {
     pub target: Arc<Target>,
     /// The interrupt flag that was passed to [`Target::obey`]. When it is set, the server is asked to cancel the
@@ -32,7 +32,7 @@ pub struct Travel {
     pub format: ResultFormat,
 }
 
-/// Runs one client program outside of any load: carries out the actions that the program asks for.
+/// Runs the program of one client outside of a benchmark: carries out the actions that the program asks for.
 pub struct Alone<F> {
     /// The function that finds the server. It is called when the program connects for the first time.
     find: F,

@@ -84,7 +84,7 @@ pub enum ClientState {
     Finished,
 }
 
-/// How a client uses the server's answer when it arrives.
+/// The use that a client makes of the server's answer when it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     /// The client goes on with its next action. If `last` is true, this statement ends the transaction.

@@ -99,7 +99,7 @@ pub struct Closed {
     looks_at: Nanos,
 }
 
-/// The state of a client that only a closed loop needs.
+/// The state of a client that it has only in a closed loop.
 #[derive(Default)]
 pub struct ClosedClient {
     outage: Option<Outage>,

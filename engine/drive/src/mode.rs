@@ -31,14 +31,14 @@ pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// The part of the plan that belongs to this mode.
     type Plan: KnownPlan;
-    /// The state that a client needs in this mode only.
+    /// The state that a client has only in this mode of the load.
     type Client: Default;
 
     /// True if a client executes a statement even if the server could not prepare it, as pgbench does.
     const EXECUTES_UNPREPARED: bool = false;
 
-    /// Makes the mode's state for the thread that runs the clients in `share`, and the empty tally in which the thread
-    /// counts.
+    /// Makes the mode's state for the thread that runs the clients in `share`, and the empty counters to which the
+    /// thread adds its transactions.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
 
     /// Begins the actions of a client before the start of the load. The load starts when [`Thread::unready`] is 0 in

@@ -153,9 +153,9 @@ pub struct Outcome {
     pub drain: Tally,
     /// The length of the measured part, without the time after the scheduled end of the load, in seconds.
     pub measure_s: f64,
-    /// The length of the warm-up, seconds.
+    /// The length of the warm-up, in seconds.
     pub warmup_s: f64,
-    /// The time from the start of the measured part to the end of the last transaction, seconds.
+    /// The time from the start of the measured part to the end of the last transaction, in seconds.
     pub elapsed_s: f64,
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,

@@ -151,7 +151,8 @@ pub struct ScriptOptions {
     /// The latency limit. Transactions that take longer are counted as late. With a rate, transactions that are already
     /// late before they start are skipped.
     pub latency_limit: Option<Duration>,
-    /// How many times a transaction is tried if it meets serialization failures or deadlocks; `None` without a limit.
+    /// The maximum number of tries of a transaction that meets serialization failures or deadlocks, including the first
+    /// try; `None` without a limit.
     pub tries: Option<u32>,
     /// True if a client goes on with its next transaction after an error that is neither a serialization failure nor a
     /// deadlock. False if such an error aborts the client.

@@ -46,7 +46,7 @@ pub struct Pool {
     slots: Vec<Slot>,
     /// The slots (numbers of connections) with a free connection, of which the last one was used last.
     free: Vec<usize>,
-    /// The slots that have no connection.
+    /// The slots (numbers of connections) that have no connection.
     closed: Vec<usize>,
     /// The number of connections that are being made.
     opening: usize,
@@ -54,7 +54,7 @@ pub struct Pool {
     busy: usize,
     timeout: Nanos,
     lifetime: Option<Nanos>,
-    /// The pool makes no connection before this time, since an attempt has failed.
+    /// The pool makes no connection before this time, because the last attempt to connect has failed.
     retry_at: Nanos,
 }
 

@@ -19,7 +19,7 @@ pub struct ReplayPlan {
     pub accounts: Arc<[String]>,
 }
 
-/// When recorded statements start in the replay.
+/// The rule by which recorded statements start in the replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplayPace {
     /// Statements start at their recorded times divided by `speed`, whether or not the server keeps up.

@@ -24,9 +24,10 @@ use wire::{Connection, OpenError};
 use workload::recorded::{Expected, Recorded, Scheduled};
 use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 
-/// How a client connects if the server has too many connections (SQLSTATE 53300): it tries again after `RETRY`, until
-/// `PATIENCE` is over, because backends of sessions that have disconnected may be about to end.
+/// The time between two attempts to connect if the server has too many connections (SQLSTATE 53300). The attempts are
+/// repeated because the server processes of sessions that have disconnected may be about to end.
 const RETRY: Nanos = 20_000_000;
+/// The longest time for which a client repeats its attempts to connect if the server has too many connections.
 const PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
 

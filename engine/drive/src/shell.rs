@@ -57,7 +57,7 @@ pub trait Shell: Send {
 /// The stream of bytes by which a thread with the operating system `S`, real or simulated, reaches a server.
 pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
 
-/// The longest time that a cancel request may take whose result nobody waits for.
+/// The longest time that a cancel request may take if nobody waits for its result.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The implementation for the operating system.

@@ -65,7 +65,7 @@ pub struct Staged {
     has_started: bool,
 }
 
-/// The state that a client needs in this mode only.
+/// The state that a client needs only in a sysbench load.
 pub struct StagedClient<T> {
     stage: Stage,
     /// The number of the connection in use. The client's other connections are in `parked`.

@@ -65,7 +65,7 @@ pub enum StartError {
 }
 
 impl StartAt {
-    /// Reads the value of the option: a moment, or `-` for standard input.
+    /// Reads the value of the option `--start-at`: a moment, or `-` for standard input.
     pub fn read(text: &str) -> Result<Self, StartError> {
         if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }

@@ -22,8 +22,9 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Returns the time at which a client's transaction ended. It is `now` if the server has answered a request of the
-    /// transaction; otherwise the clock is read.
+    /// Returns the time at which a client's transaction ended. If the server has answered a request of the transaction,
+    /// the time is `now`, which was read with the last answer. Otherwise the clock is read, because it has not been
+    /// read since the transaction began.
     #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M, S>, now: Nanos) -> Nanos {
         if client.transaction.was_answered { now } else { self.read_clock() }
@@ -233,7 +234,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, now);
     }
 
-    /// Lets the client go on after the server has executed a request other than a statement whose rows are not used.
+    /// Lets the client go on after the server has answered one of the rarer requests. The most frequent request, a
+    /// statement whose rows the client does not use, is handled by the caller.
     #[inline(never)]
     fn answered_otherwise(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let now = self.read_clock();

@@ -36,7 +36,7 @@ enum Stage {
     Ended,
 }
 
-/// How the rounds of the event loop ended.
+/// The ways in which the event loop can return to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
     /// The event loop has returned after one round, and more rounds follow ([`Shell::STEPS`]).
@@ -242,7 +242,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Lets clients go on whose time has come.
+    /// Resumes the clients whose wake-up time has come.
     #[inline(never)]
     fn wake(&mut self) {
         let now = self.thread.shell.now();
@@ -254,7 +254,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Lets clients go on that let other clients be served first. A client that yields again waits for the next round.
+    /// Resumes the clients that have waited until other clients were served. A client that yields again waits for the
+    /// next round.
     #[inline(never)]
     fn resume(&mut self) {
         for index in self.thread.timers.take_turns() {

@@ -139,8 +139,8 @@ impl EventLine {
     }
 }
 
-/// The keys that tell the version of the protocol. They are read separately, because the first line of another version
-/// may have different keys.
+/// The keys that tell the version of the event protocol. They are read separately, because the first line of another
+/// version may have different keys.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]

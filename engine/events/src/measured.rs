@@ -146,7 +146,8 @@ impl Extent {
     }
 }
 
-/// Returns the moments of `count` values. It is an error if there are values but no mean and extremes.
+/// Returns `figures`, which are the moments of `count` values, or empty moments if `count` is 0. It is an error if
+/// there are values but no figures.
 pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, EventError> {
     match figures {
         _ if count.0 == 0 => Ok(Moments::default()),

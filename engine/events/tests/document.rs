@@ -18,7 +18,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine-e
 /// The keys that all lines have, which the tables of the page do not list.
 const COMMON: [&str; 2] = ["event", "t"];
 
-/// The keys of a tick that a summary does not have.
+/// The keys that only ticks, the events of single seconds, have, and not the summary of a phase.
 const POSITION: [&str; 5] = ["phase", "second", "seconds", "slice", "queue"];
 
 type Keys = BTreeMap<String, BTreeSet<String>>;

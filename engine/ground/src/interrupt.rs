@@ -54,7 +54,7 @@ static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(Atomi
 /// Makes sure that the signal handlers are set only once.
 static HANDLERS: Once = Once::new();
 
-/// A guard that says whether an interrupt ends the program at once, and that restores the old setting when it is
+/// A guard that sets whether an interrupt ends the program at once, and that restores the old setting when it is
 /// dropped. A script that computes in the main thread checks no flag, so that only the signal handler can end it. When
 /// the program starts, an interrupt ends it at once; after [`catch`] it does not.
 pub struct EndsAtOnce {
@@ -62,7 +62,7 @@ pub struct EndsAtOnce {
 }
 
 impl EndsAtOnce {
-    /// Says whether an interrupt ends the program at once, until the returned guard is dropped. The first call sets the
+    /// Sets whether an interrupt ends the program at once, until the returned guard is dropped. The first call sets the
     /// signal handlers. If that fails, the system's default action for the signals applies, which also ends the
     /// program.
     pub fn set(ends: bool) -> Self {

@@ -84,8 +84,8 @@ impl<E> From<E> for Stop<E> {
 /// a regression, and a run that is incomplete or undecided.
 pub const ERROR: u8 = 3;
 
-/// Prints the text for which reading has ended, or an error in the words of `describe`. Returns the exit status, which
-/// is `error_status` after an error.
+/// Prints the reason for which reading the options has ended: a text such as the help, or an error in the words of
+/// `describe`. Returns the exit status, which is `error_status` after an error.
 pub fn exit_status<E>(done: Result<u8, Stop<E>>, error_status: u8, describe: impl FnOnce(&E) -> String) -> ExitCode {
     match done {
         Ok(status) => return ExitCode::from(status),

@@ -17,7 +17,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The shard of an engine that shares its run with no other engine.
+    /// The shard, the number among the engines of a run, of an engine that shares its run with no other engine.
     pub const WHOLE: Shard = Shard { index: 0, of: 1 };
 
     /// Returns true if other engines share the run.
@@ -63,7 +63,7 @@ impl fmt::Display for Shard {
     }
 }
 
-/// Which of the run's clients belong to an engine.
+/// The clients of a run that belong to one engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientShare {
     pub shard: Shard,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Reads one byte. Returns no byte at the end of the input, and `None` if no byte arrived within `patience` or a signal
-/// interrupted the wait.
+/// Reads one byte. Returns an empty vector at the end of the input, and `None` if no byte arrived within `patience` or
+/// a signal interrupted the wait.
 pub fn read(patience: Duration) -> io::Result<Option<Vec<u8>>> {
     let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
     let stdin = io::stdin();

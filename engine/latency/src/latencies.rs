@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(crate) const DIGITS: u8 = 3;
 
-/// Values below 2 to the power of this number have a bucket each. Above that, each doubling of the value has half that
-/// many buckets.
+/// The size of the exact range of a histogram, in bits: each value below 2^11 has a bucket of its own. From there on
+/// each doubling of the value, such as 2^11 to 2^12, is divided into 2^10 buckets.
 const EXACT_BITS: u32 = 11;
 
 /// The number of buckets, up to the end of the doubling that contains the longest latency.
@@ -56,14 +56,16 @@ impl Percentiles {
 /// The buckets of a histogram that are not empty, with their counts. This form takes a few kilobytes.
 pub struct Packed(Vec<(usize, u64)>);
 
-/// Returns the index of the bucket for a latency, in the unit of the histogram.
+/// Returns the index of the bucket for a latency. The latency is in the unit of the histogram, which is nanoseconds
+/// except in histograms of version 1 of the event protocol.
 #[inline]
 pub(crate) const fn bucket(value: u64) -> usize {
     let doublings = u64::BITS - EXACT_BITS - (value | ((1 << EXACT_BITS) - 1)).leading_zeros();
     ((doublings as usize) << (EXACT_BITS - 1)) + (value >> doublings) as usize
 }
 
-/// Returns the lowest latency that belongs to a bucket, in the unit of the histogram.
+/// Returns the lowest latency that belongs to a bucket. The latency is in the unit of the histogram, which is
+/// nanoseconds except in histograms of version 1 of the event protocol.
 pub(crate) const fn lowest(bucket: usize) -> u64 {
     let half = 1 << (EXACT_BITS - 1);
     if bucket < 2 * half {
@@ -247,7 +249,7 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that latencies are recorded as the library would record them.
+        /// Checks that latencies are recorded as the library `hdrhistogram` would record them.
         #[test]
         fn what_is_recorded_is_what_the_library_would_have_recorded(
             latencies in prop::collection::vec(latency(), 0..50),

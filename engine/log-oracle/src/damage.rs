@@ -19,7 +19,7 @@ pub struct DamagedLog {
     pub has_returns: bool,
 }
 
-/// A message of the log, or a text of another program.
+/// A message of the server's log, or a line that another program has written into the log.
 struct Piece {
     /// The index of the message. `None` for a text that the server has not written.
     message: Option<usize>,

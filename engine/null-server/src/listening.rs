@@ -20,7 +20,7 @@ use crate::session::ClientSession;
 /// The maximum length of the queue of connections that have not been accepted yet. The operating system may reduce it.
 const BACKLOG: i32 = 16_384;
 
-/// How long the server stops accepting connections when it has no file descriptor left.
+/// The time for which the server stops accepting connections when it has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The token under which the poll reports the signal that stops the server. The tokens of listening sockets are their

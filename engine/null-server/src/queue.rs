@@ -1,4 +1,5 @@
-//! A limited number of simulated servers with one queue: first come, first served.
+//! The queue in which statements wait for one of a limited number of simulated servers. Each server executes one
+//! statement at a time, in the order in which the statements came.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -21,8 +21,9 @@ use crate::session::{ClientSession, ServerAction, Setup};
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// How long before the end of a statement the thread wakes up, in nanoseconds. It waits for the rest of the time
-/// without sleeping, since a virtual processor that has slept for milliseconds takes up to 80 us to wake up.
+/// The time before the end of a statement at which the thread wakes up, in nanoseconds. The thread waits for the rest
+/// of the time without sleeping, since a virtual processor that has slept for milliseconds takes up to 80 us to wake
+/// up.
 const AWAKE: Nanos = 150_000;
 
 /// The size in bytes above which a client's buffer is freed when it becomes empty.

@@ -102,7 +102,7 @@ impl ClientSession {
     }
 
     /// Answers the complete messages in `input`. Returns the number of bytes that were answered. After
-    /// [`ServerAction::Hold`] the caller calls it again with the remaining bytes.
+    /// [`ServerAction::Hold`] the caller calls this method again with the remaining bytes.
     pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut used = 0;
         loop {

@@ -19,7 +19,8 @@ enum Columns {
     Exactly(u16),
 }
 
-/// The form that the reply to a request must have.
+/// The form that the reply to a request must have: results of a simple query, or one result of the extended protocol
+/// with or without a RowDescription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The reply has the results of a simple query, of one or more statements.

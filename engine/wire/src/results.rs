@@ -5,7 +5,7 @@ use crate::frame;
 use crate::order::COLUMN_DETAILS;
 use ground::random::splitmix64_at;
 
-/// How a caller uses the rows of a query.
+/// The use that a caller makes of the rows of a query.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     #[default]

@@ -72,7 +72,7 @@ pub struct Session {
     cancelled: Option<Instant>,
     /// The time limit of the statement, at which the server is asked to cancel it.
     until: Option<Instant>,
-    /// What the server has reported about itself when the session started.
+    /// The facts that the server has reported about itself when the session started.
     pub server: ServerInfo,
 }
 

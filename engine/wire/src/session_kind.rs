@@ -3,7 +3,8 @@
 
 use crate::params::TargetSessionAttrs;
 
-/// What is known about the kind of a server so far. Servers from version 14 on report it when the session starts.
+/// The facts that are known so far about the kind of a server. Servers from version 14 on report them when the session
+/// starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionKind {
     /// True if `default_transaction_read_only` is on. `None` if the server has not reported it.

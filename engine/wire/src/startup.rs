@@ -310,8 +310,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Checks that the server is of the wanted kind. If it is, the session is ready. If an old server has not reported
-    /// its kind, a query for it is sent first.
+    /// Checks that the server is of the wanted kind. If the kind is right, the session is ready. If an old server has
+    /// not reported its kind, a query for it is sent first.
     fn judge(&mut self) -> Result<(), ConnectionError> {
         match self.kind.question(self.wanted) {
             Some(sql) => frame::write(&mut self.out, b'Q', |out| frame::write_text(out, sql.as_bytes())),

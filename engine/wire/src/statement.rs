@@ -78,7 +78,7 @@ impl RequestEnd {
 pub struct Tail {
     bytes: [u8; TAIL],
     length: usize,
-    /// The number of bytes, from the first one on, that belong to the Bind message.
+    /// The number of bytes at the beginning of the tail that belong to the Bind message.
     bind: usize,
 }
 
@@ -125,7 +125,8 @@ pub struct Statement {
     /// True if the name under which each session prepares the statement contains the session's mark: random letters
     /// that are drawn for the session, so that sessions behind a pooler do not use the same name.
     is_marked: bool,
-    /// The pieces of text around the holes. There is one more piece than there are holes.
+    /// The pieces of text around the holes, which are the positions of values. There is one more piece than there are
+    /// holes.
     pieces: Vec<Vec<u8>>,
     holes: Vec<Hole>,
     parse: Vec<u8>,
@@ -197,8 +198,8 @@ impl Statement {
         &self.name
     }
 
-    /// Returns the text that the server parses, with `$1` and so on in place of the holes. Returns `None` if it is not
-    /// UTF-8.
+    /// Returns the text that the server parses, with `$1` and so on at the positions of the values. Returns `None` if
+    /// the text is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         let (_, body) = frame::messages(&self.parse_unnamed).next()?;
         std::str::from_utf8(body.split(|byte| *byte == 0).nth(1)?).ok()

@@ -11,7 +11,7 @@ use crate::error::ConnectionError;
 use crate::frame::{Flow, Reader, Visitor};
 use crate::network::Transport;
 
-/// How far messages have been sent.
+/// The state of messages after an attempt to send them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Whole,

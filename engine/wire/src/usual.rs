@@ -25,7 +25,8 @@ impl UsualReplies {
         self.judge(statement, form, bytes)
     }
 
-    /// Checks a reply that differs from the usual one. If it is correct, it becomes the usual reply.
+    /// Checks a reply that differs from the usual reply, which is stored from an earlier execution of the statement. If
+    /// the reply is correct, it becomes the usual reply.
     #[inline(never)]
     fn judge(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         let status = status_of(bytes, Order::of(form))?;
@@ -40,14 +41,15 @@ impl UsualReplies {
 /// The messages that all replies to a statement have in common, which are all messages except the rows. They were
 /// checked when they were stored.
 struct UsualReply {
-    /// The form for which the reply was found correct. Whether a reply is correct depends only on its form and its
-    /// bytes.
+    /// The form of the reply: whether it answers a simple query, or an execution with or without a RowDescription. The
+    /// reply was found correct for this form. The result of the check depends only on the form and the bytes.
     form: Form,
     /// The messages before the rows and those after the rows, up to the transaction status.
     around: Box<[u8]>,
     /// The offset in `around` at which a reply has its rows.
     at: usize,
-    /// The position within the reply at the rows, with which new rows are checked.
+    /// The state of the check of a reply after the messages that come before the rows. The rows of new replies are
+    /// checked from this state on.
     in_rows: Order,
 }
 

@@ -115,7 +115,8 @@ const DIGITS: usize = 15;
 const SCIENTIFIC: usize = DIGITS + 8;
 
 /// Appends a double as PostgreSQL's `printf("%.15g")` writes it: with at most 15 significant digits and without
-/// trailing zeros. If the exponent is below -4 or above 14, it is written, with at least two digits.
+/// trailing zeros. If the exponent is below -4 or above 14, the number is written with an exponent of at least two
+/// digits.
 pub fn write_double(number: f64, out: &mut Vec<u8>) {
     if !number.is_finite() {
         return out.extend_from_slice(not_finite(number).as_bytes());

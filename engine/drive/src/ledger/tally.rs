@@ -14,14 +14,14 @@ pub struct Tally<T = Own> {
     pub counts: Counts,
     /// The response times of committed transactions, measured from their scheduled start.
     pub latencies: Latencies,
-    /// How well the load kept to its schedule. Used only with a rate.
+    /// Measurements of how well the load kept to its schedule. Used only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// How long clients took part in this engine's slices. Used only if engines take turns in slices.
+    /// Measurements of how long clients took part in this engine's slices. Used only if engines take turns in slices.
     pub turn: Option<Turn>,
     pub own: T,
 }
 
-/// How long clients took part in this engine's slices. Times count from the start of the load.
+/// Measurements of how long clients took part in this engine's slices. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The sum over all clients of the time for which each took part, in nanoseconds. With a rate only the time within

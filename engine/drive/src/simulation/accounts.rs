@@ -54,7 +54,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that the counters that only one mode has add up.
+    /// Checks that the counters that only one mode of the load has are right: they must agree with what the programs
+    /// did.
     pub fn judge_accounts(&mut self, outcome: &Outcome) {
         match self.scenario.kind {
             Kind::Pooled { .. } => self.judge_tasks(outcome),

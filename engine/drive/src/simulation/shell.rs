@@ -1,6 +1,6 @@
-//! The simulated operating system: the shell and the connections of each simulated thread, and the runtime of all of
-//! them. Whenever the main thread waits for reports, the other threads each go on by one step, in the order of their
-//! times.
+//! The simulated operating system: the clock, the network and the connections of each simulated thread, and the runtime
+//! of all of them. Whenever the main thread waits for reports, the other threads each go on by one step, in the order
+//! of their times.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -216,8 +216,8 @@ fn next_moment(strand: &Strand) -> Nanos {
 }
 
 impl<'run> SimulatedRuntime<'run> {
-    /// Makes a runtime that has no threads yet. `interrupt_at` and `alarm_at` are the times at which the interrupt and
-    /// the alarm come.
+    /// Makes a runtime that has no threads yet. `interrupt_at` and `alarm_at` are the times at which the user
+    /// interrupts the run and at which the signal SIGALRM comes.
     pub fn new(
         shared: &'run Shared,
         interrupt_at: Option<Nanos>,
@@ -245,7 +245,8 @@ impl<'run> SimulatedRuntime<'run> {
         self.threads.borrow().iter().all(|thread| thread.go_on.is_none())
     }
 
-    /// Advances the main thread's time to `now`, and triggers the interrupt and the alarm if their times have come.
+    /// Advances the main thread's time to `now`. If the times of the simulated interrupt and of the signal SIGALRM have
+    /// come, sets their flags.
     fn pass_to(&self, now: Nanos) {
         world(|world| world.main = world.main.max(now));
         let main = world(|world| world.main);

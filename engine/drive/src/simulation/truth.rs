@@ -57,7 +57,7 @@ pub struct ClientTruth {
     /// The total time that servers took for the committed transactions.
     pub service: Nanos,
     service_so_far: Nanos,
-    /// How often the thread had read the clock when it read the last answer.
+    /// The number of times that the thread had read the clock when it read the last answer.
     pub readings: Option<u64>,
     /// The number of the connection that the program uses now, if the program has several connections.
     pub line: Option<usize>,

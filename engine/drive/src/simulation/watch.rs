@@ -20,7 +20,7 @@ pub struct Engine {
     pub clients: usize,
 }
 
-/// How a run ended.
+/// The facts about the end of a run.
 pub struct Ends {
     pub ended: Nanos,
     /// True if all threads of the run had ended when the run ended.

@@ -79,7 +79,7 @@ struct Chunk {
     commits: Option<Nanos>,
 }
 
-/// Whether the server has closed or reset a connection.
+/// The ways in which the server can end a connection: it closes or resets the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnd {
     Closed,
@@ -98,7 +98,7 @@ pub fn begin(faults: Faults, chance: Random) {
 }
 
 impl Strand {
-    /// Makes the system around a thread that begins at `now`.
+    /// Makes the simulated system around a thread that begins at `now`.
     pub fn new(now: Nanos) -> Self {
         Self { now, ..Self::default() }
     }

@@ -216,8 +216,9 @@ pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
     value.trim_matches(is_space).parse().map_err(|_| ParamsError::NotAnInteger { option, value: value.to_owned() })
 }
 
-/// Returns the settings of the start-up message that are not named parameters. The value `default` keeps the server's
-/// own value.
+/// Returns the settings of the start-up message that come from the parameter `replication` and from the environment
+/// variables `PGDATESTYLE`, `PGTZ` and `PGGEQO`. A variable with the value `default` is left out, so that the server
+/// keeps its own value.
 pub fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
     let replication = non_empty(options.get("replication")).map(|value| ("replication".to_owned(), value.to_owned()));
     let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];

@@ -151,8 +151,8 @@ pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the object identifier of a signature. For RSASSA-PSS, returns that of the hash function in its parameters,
-/// which is SHA-1 by default (RFC 4055, section 3.1).
+/// Returns the object identifier of a signature algorithm. For RSASSA-PSS, returns the object identifier of the hash
+/// function in its parameters, which is SHA-1 by default (RFC 4055, section 3.1).
 fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     match SignatureAlgorithm::try_from(algorithm) {
         Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) => parameters.hash_algorithm_oid().to_id_string(),

@@ -118,7 +118,7 @@ impl ServerCertVerifier for Verifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    /// Does the same checks as the library's own method, but also accepts certificates of version 1.
+    /// Does the same checks as the method of the library rustls, but also accepts certificates of version 1.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

@@ -57,7 +57,7 @@ pub struct Entry {
     pub retries: u32,
 }
 
-/// How a transaction ended.
+/// The ways in which a transaction can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
     /// The transaction was committed, this number of nanoseconds after its scheduled start.
