@@ -21,7 +21,7 @@ use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
 use crate::zones::Zones;
 
-/// What to capture: the logs or statistics, and which statements in them.
+/// The settings of a capture: from which logs or statistics it is made, and which of their statements it contains.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOrder {
     /// The paths of the logs in the order of their times, or `-` for standard input.
@@ -156,7 +156,7 @@ struct Reading<'a> {
     recorder: Recorder,
     zones: Zones,
     sources: Vec<Source>,
-    /// The number of bytes of the logs that were read before this one.
+    /// The number of bytes of all logs that were read before the current log.
     read: u64,
     /// The first time in the previous log, and the name of that log.
     before: Option<(Micros, String)>,

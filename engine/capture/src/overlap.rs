@@ -14,7 +14,7 @@ const TOLERANCE: Micros = 2_000_000;
 /// The number of records at the beginning of a log that are looked up among the last records of earlier logs.
 const COMPARED: usize = 3;
 
-/// The greatest number of records of earlier logs that are kept, which bounds the memory.
+/// The greatest number of records of earlier logs that stay in memory, which bounds the memory.
 const MOST_KEPT: usize = 1 << 16;
 
 const SECOND: Micros = 1_000_000;
@@ -27,10 +27,11 @@ pub struct Overlap {
     last: VecDeque<(Micros, u64)>,
     /// The name of the log with the latest record, and the time of that record.
     end: Option<(String, Micros)>,
-    /// The state of comparing the beginning of the current log; `None` once a record is not in an earlier log, so that
-    /// the current log is a continuation.
+    /// The comparison of the current log's first records with earlier logs. It is `None` once a record is not in an
+    /// earlier log, because the current log is then a continuation.
     beginning: Option<Beginning>,
-    /// True if another log will follow the current one, so that its last records have to be kept.
+    /// True if another log will follow the current one. The last records of the current log are then needed for a
+    /// comparison.
     is_followed: bool,
 }
 

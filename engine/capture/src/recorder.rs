@@ -44,7 +44,7 @@ pub struct Recorder {
 /// for parsing and one for binding.
 const STEPS_BEFORE: u64 = 2;
 
-/// The time in microseconds for which errors that the leader of a parallel query may repeat are kept.
+/// The time in microseconds for which pgtrial remembers an error that the leader of a parallel query may repeat.
 const REPEATED: Micros = 10_000_000;
 
 /// The greatest error of a log's timestamps in microseconds, with a margin. Times of `%t` are cut to whole seconds.
@@ -230,7 +230,8 @@ impl Recorder {
         self.own_error(record, source)
     }
 
-    /// Records kept errors that no leader has repeated: when the same process logs something else, or after some time.
+    /// Processes the remembered errors that no leader has repeated: when the same process logs something else, or after
+    /// some time.
     fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), CaptureError> {
         let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
         let (over, kept) = std::mem::take(&mut self.repeated).into_iter().partition(|(error, _)| is_over(error));

@@ -10,7 +10,7 @@ pub struct Selection {
     /// The names of the applications whose statements are captured; empty for all applications.
     pub applications: Vec<String>,
     pub excluded_applications: Vec<String>,
-    /// The time from which statements are captured, and (`to`) the time from which they are no longer captured.
+    /// The time from which statements are captured. `to` is the time from which they are no longer captured.
     pub from: Option<GivenMoment>,
     pub to: Option<GivenMoment>,
 }

@@ -89,7 +89,7 @@ impl Transactions {
         }
     }
 
-    /// Writes the statement that was kept, or ends the transaction to which BEGIN was added.
+    /// Writes the statement that waits for its successor, or ends the transaction to which BEGIN was added.
     pub fn end(&mut self, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
         std::mem::take(&mut self.0).end(id, writer)
     }

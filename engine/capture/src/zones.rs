@@ -138,8 +138,8 @@ impl Zones {
         Ok(offset)
     }
 
-    /// Returns the offset for a time such that its interval to earlier times is right; `None` if the possible zones
-    /// disagree about that interval.
+    /// Returns the offset that gives a time the right distance from earlier times of the log; `None` if the possible
+    /// zones disagree about that distance.
     fn offset_of(&mut self, one: &Candidate, found: &[Candidate]) -> Option<i64> {
         let is_one = found.iter().all(|other| (other.first, other.offset) == (one.first, one.offset));
         if (self.exact || self.others) && !is_one {
@@ -164,9 +164,9 @@ fn clock(time: Timestamp) -> Result<DateTime, Unplaced> {
     text.trim_end_matches('Z').parse().map_err(|_| Unplaced::NoTime(text))
 }
 
-/// Returns those of the zones in which clocks showed this time with this abbreviation, with their offsets at that time.
-/// The second value of each element of `zones` is the zone's offset at the log's first abbreviation; `None` if this one
-/// is the first.
+/// Returns the zones in which clocks showed this time with this abbreviation, with their offsets at that time. Each
+/// element of `zones` has a zone and the zone's offset at the log's first abbreviation. That offset is `None` if the
+/// present abbreviation is the first one.
 fn matching<'a>(
     zones: impl IntoIterator<Item = (&'a TimeZone, Option<i64>)>,
     abbreviation: &str,

@@ -1,5 +1,5 @@
-//! Makes the tables that loads use: those of pgbench (`-i`), of sysbench's tests (`prepare`) and of the published
-//! tasks, whose contents equal the originals, and the tables of order entry and of the suites.
+//! Makes the tables that loads use: the tables of pgbench (`-i`), of sysbench's tests (`prepare`) and of the published
+//! tasks (docs/tasks.md), whose contents equal the originals, and the tables of order entry and of the suites.
 //!
 //! Several engines can fill the same tables. Each engine then generates its share of the rows or of the tables.
 

@@ -31,7 +31,8 @@ pub struct TableSet {
     pub what: &'static str,
     /// The name of the program in messages.
     pub program: &'static str,
-    /// The mark on each table of the set. The mark of a complete set begins with this text too.
+    /// The comment that marks each table of the set as made by this program. The comment on the table `marked` begins
+    /// with this text too when the set is complete.
     pub part: &'static str,
     /// The tables, the largest first.
     pub tables: Vec<PlannedTable>,
@@ -209,7 +210,7 @@ impl Present {
         self.mark.is_here && self.is_like_ours(part)
     }
 
-    /// True if [`make_set`] made this table, or made another table of which this one is a copy.
+    /// True if [`make_set`] made this table, or if this table is a copy of one that [`make_set`] made.
     pub fn is_like_ours(&self, part: &str) -> bool {
         self.mark.text.starts_with(part)
     }

@@ -25,7 +25,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of the published study.
+    /// The size of table_a in the published study.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
 
     /// Returns the published shape, in which the given options replace the numbers of threads and rows.

@@ -118,7 +118,7 @@ pub struct StartPipeline<'a> {
     pub statements: &'a [Statement],
 }
 
-/// A step that programs of scripts have.
+/// A step that only programs of scripts have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptStep {
     /// Send a Sync. The server's implicit transaction ends here, and an error before it does not affect the statements
@@ -156,7 +156,7 @@ pub enum StagedRequest<'a> {
     Text { sql: &'a str, rows: Rows },
     /// Let the server parse and describe `statement` without executing it.
     Prepare { statement: &'a Statement },
-    /// Let the server parse, in one round trip, those of `statements` that the session has not prepared yet.
+    /// Let the server parse, in one round trip, all of the `statements` that the session has not prepared yet.
     PrepareAll { statements: &'a [Statement] },
 }
 

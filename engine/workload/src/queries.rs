@@ -3,8 +3,8 @@
 use serde::Serialize;
 use wire::QueryKind;
 
-/// The numbers of statements by outcome. Only statements that are counted one by one are included (those of
-/// [`wire::Rows::Counted`]).
+/// The numbers of statements by outcome. Only statements whose replies are counted one by one ([`wire::Rows::Counted`])
+/// are included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Queries {
     pub reads: u64,

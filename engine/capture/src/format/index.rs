@@ -15,7 +15,7 @@ use crate::time::Micros;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedSession {
     /// The number of the session, counted from 0 in the order in which the sessions appear in the logs. The entries of
-    /// the file have another order: that of their starts.
+    /// the file are in another order: that of the sessions' starts.
     pub number: u32,
     /// The time at which the session connected, or the start of its first statement if the logs do not show the
     /// connection. A writer counts from 1970-01-01 00:00 UTC, a reader from the begin of the capture.

@@ -103,7 +103,7 @@ pub struct SessionReader {
     /// The number of statements that follow the current one.
     left: u64,
     buffer: Vec<u8>,
-    /// The bytes at which the current statement begins and (`end`) ends in the buffer.
+    /// The byte of the buffer at which the current statement begins. `end` is the byte at which it ends.
     at: usize,
     end: usize,
     /// The start of the statement that precedes the current one in the chunk; 0 if there is none.

@@ -50,7 +50,7 @@ impl StatementFailure {
 }
 
 impl RecordedStatement {
-    /// True if the statement was cancelled. False if it succeeded or failed by itself.
+    /// True if the statement was cancelled. False if it succeeded or failed with an error of its own.
     pub fn was_cancelled(&self) -> bool {
         self.failure.is_some_and(|failure| failure.is_cancelled())
     }

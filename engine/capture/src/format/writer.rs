@@ -66,7 +66,7 @@ struct OpenSession {
     buffer: Vec<u8>,
     /// The start of the last statement in the buffer, or 0 if the buffer is empty.
     before: Micros,
-    /// The number of chunks that were written, and (`last_chunk`) the offset of the last one.
+    /// The number of chunks that were written. `last_chunk` is the offset of the last one.
     chunks: u32,
     last_chunk: Option<u64>,
 }
@@ -162,7 +162,7 @@ impl Writer {
         self.statements == 0
     }
 
-    /// Ends a session, and writes those of its statements that are still in memory.
+    /// Ends a session. Its statements that are still in memory are written.
     ///
     /// # Panics
     /// Panics if the session has ended.

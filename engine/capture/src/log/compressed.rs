@@ -23,7 +23,7 @@ const MARK: &[u8] = b"\0\n";
 pub struct ReadCounts {
     /// The number of bytes that were read from the file, which may be compressed.
     pub read: Cell<u64>,
-    /// The number of bytes of all lines that were read, and (`lines`) the number of these lines.
+    /// The number of bytes of all lines that were read. `lines` is the number of these lines.
     pub bytes: Cell<u64>,
     pub lines: Cell<u64>,
     /// The compression of the file; `None` if it is not compressed. `members` is the number of compressed parts that

@@ -73,9 +73,9 @@ impl Rows {
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
-    /// Drops a row that was cut off, up to the last row that begins within it. That last row is kept: it is recorded if
-    /// it is complete, and the next line may continue it otherwise. Other rows within the cut row, and messages in
-    /// another format, are counted as lost.
+    /// Drops a row that was cut off, up to the last row that begins within it. The last row is recorded if it is
+    /// complete; otherwise it stays, so that the next line can continue it. Other rows within the cut row, and messages
+    /// in another format, are counted as lost.
     fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {

@@ -88,7 +88,7 @@ pub fn field_of(letter: char) -> Option<Field> {
     })
 }
 
-/// What follows a field in the prefix.
+/// The kind of text that follows a field in the prefix.
 #[derive(Debug, Clone, Copy)]
 pub enum Behind<'a> {
     Literal(&'a str),

@@ -45,8 +45,7 @@ pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) ->
 /// SQL itself quotes is not counted.
 ///
 /// A quoted message stands within a literal that has an end, so the text from the message on has one quote too many. If
-/// data were lost within a literal, either the literal has no end, or the text of the message behind it is balanced by
-/// itself.
+/// data were lost within a literal, either the literal has no end, or the quotes of the message behind it are balanced.
 pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     if part_ends(text, prefix.ends_in_field()).next().is_none() {
         return 0;

@@ -11,10 +11,10 @@ const REST_OF_LIST: &str = "/*, ... */";
 pub enum Meaning {
     /// A value of the column.
     Value(usize),
-    /// The lower end of a range of the column's values, and (`High`) its upper end.
+    /// The lower end of a range of the column's values. `High` is its upper end.
     Low(usize),
     High(usize),
-    /// Several values of the column with commas between them, and (`Array`) an array of several values.
+    /// Several values of the column with commas between them. `Array` is an array of several values.
     List(usize),
     Array(usize),
     /// A value that an INSERT stores in the column.
@@ -35,7 +35,7 @@ pub struct Normalized {
     pub meanings: Vec<(u32, Meaning)>,
 }
 
-/// Finds out what each parameter of a statement stands for. Returns `None` if a parameter belongs to no known column.
+/// Finds the meaning of each parameter of a statement. Returns `None` if a parameter belongs to no known column.
 pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     let all: Vec<_> = Tokens::of(query).collect();
     let parser = Parser {

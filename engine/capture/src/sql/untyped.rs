@@ -26,7 +26,7 @@ pub fn has_untyped_parameter(text: &str) -> bool {
     false
 }
 
-/// What stands in a pair of parentheses.
+/// The kind of text that stands in a pair of parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opened {
     /// The arguments of a function. Their types decide which function of this name is called.
@@ -46,7 +46,7 @@ const NO_CALLS: [&str; 42] = [
 const COMMON_TYPE: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 impl Opened {
-    /// Returns what stands in the parentheses that open at token `at`.
+    /// Returns the kind of text in the parentheses that open at token `at`.
     fn at(tokens: &[SqlToken<'_>], at: usize) -> Self {
         let Some(before) = at.checked_sub(1).map(|before| tokens[before]) else { return Self::Other };
         let is_one_of = |words: &[&str]| words.iter().any(|word| before.is_word(word));

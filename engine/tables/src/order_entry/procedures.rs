@@ -58,7 +58,7 @@ const PROCEDURES: [Procedure; 5] = [
     },
 ];
 
-/// Makes the procedures that are missing, and replaces those that another version of this program has made.
+/// Makes the procedures that are missing, and replaces procedures that another version of this program has made.
 pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     let failed = |error| TablesError::Make { what: "the procedures of order entry", error };
     let version = query(session, "select pg_catalog.current_setting('server_version_num')").map_err(failed)?;

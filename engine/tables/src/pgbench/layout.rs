@@ -127,9 +127,9 @@ fn field(row: &Row, index: usize) -> Option<&str> {
     row.get(index)?.as_deref()
 }
 
-/// Returns what this engine fills if several engines share the tables: the rows in the range `own`, divided among
-/// `wanted` connections. Shared tables are neither altered nor truncated while they are filled, so several connections
-/// can fill an ordinary table.
+/// Returns the tables, with their rows, that this engine fills if several engines share the tables. The rows in the
+/// range `own` are divided among `wanted` connections. Shared tables are neither altered nor truncated while they are
+/// filled, so several connections can fill an ordinary table.
 fn own(tables: &[AccountsTable], own: &Range<u64>, wanted: usize) -> Vec<AccountsTable> {
     let tables = cut(tables, slice::from_ref(own));
     if tables.len() >= wanted {

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(accounts, (1..=20_000).collect::<Vec<_>>());
     }
 
-    /// Checks the engine's hashes against what `select hashint8extended(key, 8816678312871386365)` returns in
+    /// Checks the engine's hashes against the results of `select hashint8extended(key, 8816678312871386365)` in
     /// PostgreSQL 18.
     #[test]
     fn hashes_are_the_servers() {

@@ -81,7 +81,8 @@ pub struct Marking {
     stage: Stage,
     /// The request for the script's statement that is being marked.
     request: CoroutineRequest,
-    /// True if this type has begun the transaction around the script's statement; false if the script has begun it.
+    /// True if the marking itself has begun the transaction around the script's statement; false if the script has
+    /// begun it.
     is_own: bool,
     /// The connections on which the script has begun a transaction.
     open: BTreeSet<usize>,

@@ -74,7 +74,7 @@ pub enum Answer {
     Written,
     /// The server has neither reported an error nor carried out the request.
     Refused,
-    /// The request has failed, with an SQLSTATE, a message, and (`whole`) the server's complete text.
+    /// The request has failed, with an SQLSTATE and a message. `whole` is the server's complete text.
     Failed {
         sqlstate: String,
         message: String,

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use wire::Answered;
 use wire::value::Value;
 
-/// The number of bytes of text that fit on the slate, and (`VALUES`) the number of values.
+/// The number of bytes of text that fit on the slate. `VALUES` is the number of values that fit.
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
@@ -111,7 +111,8 @@ impl Slate {
 /// Stores a number of Lua as the value of a parameter: whole numbers as integers, others as text.
 pub fn set_number(value: &mut Value, number: f64) {
     let whole = number as i64;
-    // The cast turns every number above the largest integer into the largest integer, so that one is excluded.
+    // The cast turns every number above the largest integer into the largest integer, so the largest integer is
+    // excluded.
     if (whole as f64).to_bits() == number.to_bits() && whole != i64::MAX {
         *value = Value::Int(whole);
     } else {

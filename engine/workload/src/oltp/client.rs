@@ -30,7 +30,7 @@ pub struct OltpClient {
     values: Box<[Value]>,
     random: Random,
     ids: Distribution,
-    /// The index of the event's current part, and (`done`) how often the part has been executed.
+    /// The index of the event's current part. `done` is the number of times that the part has been executed.
     part: usize,
     done: u64,
     /// True if a DELETE was sent last and its INSERT comes next.

@@ -1,5 +1,5 @@
 //! Order entry: the five transactions of the TPC-C specification, revision 5.11, as a native program. Results of this
-//! load are not TPC-C results, because those require more than a load.
+//! load are not TPC-C results, because TPC-C requires more than a load.
 //!
 //! The sizes, names and random numbers in this module are also used to fill the tables (crate `tables`).
 

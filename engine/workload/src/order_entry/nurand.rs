@@ -28,7 +28,7 @@ pub fn last_name_constant(seed_of_load: u64) -> i64 {
     Random::seeded(seed_of_load).range(0, LAST_NAME_MASK)
 }
 
-/// Draws the number of a customer's last name while the tables are filled. `constant` is that of
+/// Draws the number of a customer's last name while the tables are filled. `constant` is the result of
 /// [`last_name_constant`].
 pub fn loaded_last_name(random: &mut Random, constant: i64) -> i64 {
     nurand(random, LAST_NAME_MASK, constant, 0, LAST_NAMES - 1)

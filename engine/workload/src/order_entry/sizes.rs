@@ -10,7 +10,7 @@ pub const ORDERS: i64 = CUSTOMERS;
 /// The number of the first order of a district that is not delivered. This order and all later ones have a row in
 /// `new_order`.
 pub const FIRST_NEW_ORDER: i64 = 2101;
-/// The smallest number of lines of an order, and (`MOST_LINES`) the greatest.
+/// The smallest number of lines of an order. `MOST_LINES` is the greatest number.
 pub const FEWEST_LINES: i64 = 5;
 pub const MOST_LINES: i64 = 15;
 

@@ -220,7 +220,8 @@ struct StoreError {
     source: VariableError,
 }
 
-/// Stores the values of a row in those variables that some script uses. As in pgbench, NULL becomes an empty text.
+/// Stores the values of a row in the variables for its columns, as far as some script uses them. As in pgbench, NULL
+/// becomes an empty text.
 fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<(), StoreError> {
     for (column, value) in result.columns.iter().zip(&result.last) {
         match store.slots.get(column) {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// An error because of which a script cannot run. Its message is that of pgbench, without the name of the program in
-/// front.
+/// An error because of which a script cannot run. Its message equals pgbench's message, without the name of the program
+/// in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     message: String,

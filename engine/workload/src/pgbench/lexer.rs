@@ -6,7 +6,7 @@ use ground::c_numbers::is_space;
 use ground::sql;
 use ground::sql::is_name;
 
-/// What ends a piece of SQL.
+/// The reason for which a piece of SQL ends at this position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
@@ -31,7 +31,8 @@ pub struct Scanner<'a> {
     /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not been scanned yet.
     blocks: usize,
     words: usize,
-    /// The first letters of those first words of the statement that occur in `CREATE FUNCTION` and the like.
+    /// The first letters of the words at the beginning of the statement, as far as the words occur in `CREATE FUNCTION`
+    /// and similar commands.
     initials: [u8; FIRST_WORDS],
 }
 
@@ -47,8 +48,8 @@ impl<'a> Scanner<'a> {
         self.text
     }
 
-    /// Returns the SQL up to the next semicolon, the next backslash command or the end of the script, and what ended
-    /// it. Spaces and comments before the SQL are left out. The SQL is empty if there is none.
+    /// Returns the SQL up to the next semicolon, the next backslash command or the end of the script, and which of the
+    /// three ended it. Spaces and comments before the SQL are left out. The SQL is empty if there is none.
     pub fn scan(&mut self) -> (Vec<u8>, Ending) {
         let mut sql = Vec::new();
         loop {

@@ -91,8 +91,8 @@ pub enum Amount {
 pub struct Store {
     /// The prefix of the variables' names. The column's name follows it.
     pub prefix: String,
-    /// True to store the results of all queries of the statement (`\aset`); false to store only those of the last one
-    /// (`\gset`).
+    /// True to store the results of all queries of the statement (`\aset`); false to store only the results of the last
+    /// query (`\gset`).
     pub all: bool,
     /// The slots of the variables by the names of their columns, for all variables that some script uses. They are
     /// added when all scripts have been compiled.

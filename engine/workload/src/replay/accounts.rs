@@ -18,8 +18,9 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Makes the accounts of a capture. If the capture has more templates than there are accounts, the most frequent
-    /// templates get accounts of their own, then the templates with the lowest numbers.
+    /// Makes the accounts, which are sets of counters, for the templates of a capture. If the capture has more
+    /// templates than there are accounts, the most frequent templates get accounts of their own, then the templates
+    /// with the lowest numbers.
     pub fn new(about: &About) -> Self {
         let commonest = about.commonest.iter().map(|usage| usage.template);
         Self::of_templates(about.templates, commonest, MOST)

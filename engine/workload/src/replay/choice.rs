@@ -21,8 +21,7 @@ pub struct Choice {
 
 impl Choice {
     /// Returns a choice that draws at least one of these sessions, if one of them has statements. For this the share is
-    /// raised if necessary. Without it, a share of a tenth of six sessions would draw no session with every second
-    /// seed.
+    /// raised if necessary. Without this, a share of 0.1 would draw none of six sessions with every second seed.
     pub fn of_at_least_one(
         self,
         sessions: impl Iterator<Item = Result<RecordedSession, Error>>,
@@ -60,7 +59,7 @@ pub struct ChosenSessions {
 }
 
 impl ChosenSessions {
-    /// Makes an iterator over those of the `sessions` that `choice` draws.
+    /// Makes an iterator over the sessions that `choice` draws from `sessions`.
     pub fn new(sessions: Sessions, choice: Choice) -> Self {
         Self { sessions, choice, repeated: None }
     }
@@ -94,7 +93,7 @@ pub struct Survey {
     pub statements: u64,
     /// The greatest number of chosen sessions that were open at the same time in the capture.
     pub most_at_once: usize,
-    /// The first start of a session, and (`end`) the last end of one, in the time of the capture.
+    /// The first start of a session, in the time of the capture. `end` is the last end of a session.
     pub begin: Micros,
     pub end: Micros,
     /// The databases that the sessions used, as far as the capture has their names.

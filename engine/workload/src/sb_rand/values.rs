@@ -49,7 +49,7 @@ fn permute(number: u32) -> u32 {
     if number <= PRIME / 2 { residue } else { PRIME - residue }
 }
 
-/// The length of a group of digits in the columns `c` and `pad`, and (`GROUP_AND_DASH`) its length with the dash behind
+/// The length of a group of digits in the columns `c` and `pad`. `GROUP_AND_DASH` is its length with the dash behind
 /// it.
 const GROUP: usize = 11;
 const GROUP_AND_DASH: usize = GROUP + 1;

@@ -1,5 +1,5 @@
 //! The tables of the suite `reports`: a wholesale trade for decision-support queries. The 8 tables have the same
-//! proportions as those of TPC-H, but other names, columns, texts and rules.
+//! proportions as the tables of TPC-H, but other names, columns, texts and rules.
 
 mod catalog;
 mod parties;

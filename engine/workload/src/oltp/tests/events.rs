@@ -6,7 +6,7 @@ use super::{Query, client, event, number, queries, shapes, switch, text_of};
 use crate::settings::OptionValue;
 use wire::session_mark::SessionMark;
 
-/// Checks that the statements and their order are those of sysbench 1.0.20, as a server has logged them.
+/// Compares the statements and their order with a server's log of the statements that sysbench 1.0.20 sent.
 #[test]
 fn an_event_of_reads_and_writes_is_sysbenchs() {
     let event = event("oltp_read_write", &[("tables", number(3))]);

@@ -1,5 +1,5 @@
-//! The transaction stock-level (clause 2.8 of TPC-C): among the items in the last 20 orders of a district, it counts
-//! those whose stock is low.
+//! The transaction stock-level (clause 2.8 of TPC-C): it counts the items in the last 20 orders of a district whose
+//! stock is low.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number};
 use crate::order_entry::statements::StatementNumber;

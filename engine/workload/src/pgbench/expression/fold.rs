@@ -9,7 +9,7 @@ use super::scalar::Scalar;
 use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
-/// The variables that are known when scripts are linked. With them the names in expressions are replaced.
+/// The variables with which the names in expressions are replaced. They are known when scripts are linked.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
