@@ -97,7 +97,7 @@ def test_a_query_is_a_script(shop, query):
     [
         ({"data": "none.sql"}, r"\[load\] data: cannot read .*none.sql: No such file"),
         ({"data": []}, None),
-        ({"data": ""}, "data: a path in it is empty"),
+        ({"data": ""}, "data: a path in the list is empty"),
         ({"data": ["schema.sql", "host=db"]}, "data: a connection string must be the only item"),
         ({"data": "host=db port='1"}, r"\[load\] data is not a connection string"),
         ({"data": "schema.sql", "scale": 5}, "scale is not for data of your own: it is the size of tables"),

@@ -121,7 +121,7 @@ def test_values_of_an_arm_are_those_of_clients_on_one_server():
         (TWO, {**LOAD, "statistics": "same"}, "different data have different planner statistics"),
         (TWO, {"workload": "order-entry"}, r"\[arms\.v4\] data: order-entry has tables of its own"),
         (TWO, {**LOAD, "scale": 5}, r"\[arms\.v4\] data: scale is not for data of your own"),
-        ({"a": {"data": ["s.sql", ""]}, "b": {}}, LOAD, r"\[arms\.a\] data: a path in it is empty"),
+        ({"a": {"data": ["s.sql", ""]}, "b": {}}, LOAD, r"\[arms\.a\] data: a path in the list is empty"),
         ({"a": {"data": []}, "b": {}}, LOAD, r"\[arms\.a\] data: it has 0 items and must have at least 1 item"),
         ({"a": {"values": {"id": "nothing"}}, "b": {}}, LOAD, "'nothing' is not a column"),
         ({"a": {"values": {"id": "t.id"}}, "b": {}}, {"workload": "job:s.sql"}, r"\[arms\.a\] values: values is not"),

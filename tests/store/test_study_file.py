@@ -236,7 +236,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_line(tmp_path):
         "(3) line 6: [load] suite.runs must be",
         "(4) line 10: unknown key 'postgress' in [arms.a]; did you mean 'postgres'?",
         "(5) line 12: [arms.b c] thp must be 'never', 'madvise' or 'always'",
-        "(6) line 14: [verdict] margin: 5 is more than the whole; write 5% in quotes",
+        "(6) line 14: [verdict] margin: 5 is more than the whole, which is 1; write 5% in quotes",
     ):
         assert words in message
 

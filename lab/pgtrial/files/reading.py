@@ -60,7 +60,7 @@ def read_bytes(path: Path) -> bytes:
     with open_file(path) as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MB", str(path))
+        raise OSError(errno.EFBIG, f"the file is longer than {MOST_BYTES // 2**20} MB", str(path))
     if pipe is not None:
         _kept[pipe] = content
     return content

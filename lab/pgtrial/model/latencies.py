@@ -79,7 +79,7 @@ class Latencies:
                 index -= number
                 continue
             if index >= len(counts):
-                raise ValueError("the histogram has latencies beyond an hour")
+                raise ValueError("the histogram has latencies of more than an hour, which the load engine never writes")
             counts[index] = number
             index += 1
         return cls(counts, highest)

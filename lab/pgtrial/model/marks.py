@@ -18,7 +18,7 @@ from pgtrial.model.toml_values import toml_value
 
 
 def key(section: str, name: str = "", value: Any = None) -> str:
-    """Returns the mark of a key, or of a whole table if no name is given.
+    """Returns the mark (the placeholder in a message) of a key, or of a whole table if no name is given.
 
     `section` is the table as it is named in the study file, such as `load` or `load.suite`; `name` is the key in the
     table, such as `clients`; `value` is a value that the message gives for the key.
@@ -27,47 +27,51 @@ def key(section: str, name: str = "", value: Any = None) -> str:
 
 
 def set_key(section: str, name: str, value: Any = None) -> str:
-    """Returns the mark of the verb "set" with a key, as in "set [load] rate". Where a command names the key by its
-    option `--set`, the verb becomes "add"."""
+    """Returns the mark (the placeholder in a message) of the verb "set" with a key, as in "set [load] rate". Where a
+    command names the key by its option `--set`, the verb becomes "add"."""
     return _mark(_Kind.SET_KEY, section, name, value)
 
 
 def short_key(section: str, name: str, value: Any = None) -> str:
-    """Returns the mark of a key without its section, for a message that has named the section before."""
+    """Returns the mark (the placeholder in a message) of a key without its section, for a message that has named the
+    section before."""
     return _mark(_Kind.SHORT_KEY, section, name, value)
 
 
 def key_in(section: str, name: str, value: Any = None, *, preposition: str = "in") -> str:
-    """Returns the mark of a key that is written before its section, as in `command in [load.job]`."""
+    """Returns the mark (the placeholder in a message) of a key that is written before its section, as in `command in
+    [load.job]`."""
     return _mark(_Kind.KEY_IN, section, name, value, preposition)
 
 
 def file_key(section: str, name: str) -> str:
-    """Returns the mark of a key that stands in parentheses after the option with the same meaning, as in `--data
-    ([load] data)`. A message that names keys by options already has the option, so there the mark is replaced by an
-    empty text. The mark includes the space before the parenthesis."""
+    """Returns the mark (the placeholder in a message) of a key that stands in parentheses after the option with the
+    same meaning, as in `--data ([load] data)`. A message that names keys by options already has the option, so there
+    the mark is replaced by an empty text. The mark includes the space before the parenthesis."""
     return _mark(_Kind.FILE_KEY, section, name)
 
 
 def section(name: str) -> str:
-    """Returns the mark of a section that a message names within a sentence, such as "it belongs in [load]"."""
+    """Returns the mark (the placeholder in a message) of a section that is named within a sentence, such as "it belongs
+    in [load]"."""
     return _mark(_Kind.SECTION, name)
 
 
 def heading(section: str) -> str:
-    """Returns the mark of a section that stands before the sentence which applies to it, as in "[load] clients must be
-    1 or more". The mark includes the space after the section."""
+    """Returns the mark (the placeholder in a message) of a section that stands before the sentence which applies to it,
+    as in "[load] clients must be 1 or more". The mark includes the space after the section."""
     return _mark(_Kind.HEADING, section)
 
 
 def arm(name: str) -> str:
-    """Returns the mark of an arm that a message names within a sentence, such as "[arms.NAME] has no price"."""
+    """Returns the mark (the placeholder in a message) of an arm that is named within a sentence, such as "[arms.NAME]
+    has no price"."""
     return _mark(_Kind.ARM, name)
 
 
 def at_arm(name: str) -> str:
-    """Returns the mark of an arm that stands before the sentence which applies to it, as in "[arms.new] a job changes
-    the data". The mark includes the space after the arm."""
+    """Returns the mark (the placeholder in a message) of an arm that stands before the sentence which applies to it, as
+    in "[arms.new] a job changes the data". The mark includes the space after the arm."""
     return _mark(_Kind.AT_ARM, name)
 
 
@@ -168,7 +172,8 @@ def in_toml(text: str) -> str:
 
 
 def keys_in(text: str) -> Iterator[str]:
-    """Yields the paths of the keys and tables that the marks of a message stand for, such as `load.suite.cache`."""
+    """Yields the paths of the keys and tables, such as `load.suite.cache`, for which the marks (placeholders) of a
+    message stand."""
     for found in _MARK.finditer(text):
         if found[1] in _KINDS_OF_KEYS:
             yield Mention(*found.groups()[1:]).path

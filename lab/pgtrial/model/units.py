@@ -82,7 +82,9 @@ def parse_share(value: object) -> float:
     ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value > 1:
-            raise ValueError(f"{value!r} is more than the whole; write {value:g}% in quotes for {value:g} per cent")
+            raise ValueError(
+                f"{value!r} is more than the whole, which is 1; write {value:g}% in quotes for {value:g} per cent"
+            )
         return float(value)
     if isinstance(value, str):
         number = value.strip()
@@ -232,7 +234,7 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
         raise ValueError(f'{value!r} is not a valid policy; write {written}, or for example "{example}"')
     patience = parse_duration(words[1])
     if not 1 <= patience <= _LONGEST_S:
-        raise ValueError(f"{value!r} is out of range; wait for 1s to 24h")
+        raise ValueError(f"{value!r} is out of range; write a time to wait from 1s to 24h")
     return f"wait {patience:g}s"
 
 

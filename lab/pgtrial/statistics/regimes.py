@@ -23,11 +23,12 @@ from pgtrial.statistics.describe import robust_sd
 Floats = npt.NDArray[np.float64]
 
 FEWEST_SECONDS = 20
-"""The smallest number of whole seconds for which a trial's regimes are determined."""
+"""The smallest number of whole seconds that a trial must have, so that pgtrial looks for changes of its speed from one
+level to another."""
 
 SMALLEST_CHANGE = 0.15
-"""The smallest difference of two levels, as a share of the higher level, that counts as a change of regime. Smaller
-changes are left to the test for a trend."""
+"""The smallest difference of two levels of the speed, as a share of the higher level, that counts as a change of regime
+(from one level to another). Smaller changes are left to the test for a trend."""
 
 _DIP_S, _LASTS_S = 20.0, 60.0
 """A change of speed that lasts 60 s is a new level. A change that lasts less than `_DIP_S` is only a dip, for example

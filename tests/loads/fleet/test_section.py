@@ -65,7 +65,7 @@ WRONG = {
     ),
     "no machines": ({"machines": 0}, r"\[fleet\] machines must be greater than or equal to 1"),
     "no policy": ({"on_machine_loss": "panic"}, 'is not a valid policy; write "continue", "stop"'),
-    "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
+    "no time": ({"on_machine_loss": "wait 30h"}, "out of range; write a time to wait from 1s to 24h"),
     "unknown key": ({"adress": "auto"}, r"unknown key 'adress' in \[fleet\]; did you mean 'address'\?"),
     "engine": ({"engine": "slurm"}, r"\[fleet\] engine must be 'ray'"),
 }

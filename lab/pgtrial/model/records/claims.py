@@ -103,8 +103,8 @@ class LookReading(Record):
 
 
 When = Literal["before", "after"]
-"""The part of a trial that a claim is about: the time before the first change of regime (the burst), or the level that
-was kept after the last change (the sustained level)."""
+"""The part of a trial that a claim is about: the time before the speed first changed to another level (the burst), or
+the level that the trial kept after the last such change (the sustained level)."""
 
 Side = Literal["below", "above"]
 """The load points that a claim is about, in a study over several sizes of the data. `below`: sizes up to the cliff, and

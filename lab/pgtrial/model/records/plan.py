@@ -344,7 +344,7 @@ class Plan(Record):
 
     @property
     def shares_server(self) -> bool:
-        """True if all arms are sessions of one server."""
+        """True if all arms use one server, each of them with sessions of its own."""
         return self.interleaving is not None and self.interleaving.shared_server
 
     @property

@@ -165,7 +165,7 @@ class FailedTrial(Record):
 
 class Cost(Record):
     """What a committed transaction costs on an arm, such as bytes of WAL: the cost in the median trial, and the
-    difference from the baseline by blocks."""
+    difference from the baseline, which is computed from the ratios within the blocks."""
 
     what: str = Field(description="The name of the cost, such as `WAL` or `server CPU`.")
     unit: str = Field(description="The unit: `us`, `bytes`, `% of updates`, or empty for a count.")

@@ -41,8 +41,9 @@ Change = Callable[[str, str], str]
 
 
 def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
-    """Returns the study with marks in place of the values that may be secrets. Each mark names an environment variable.
-    Also returns, for each of these variables, the places in the study whose value the variable must have.
+    """Returns the study with a mark such as `(cut: PGTRIAL_SECRET_1)` in place of each value that may be a secret. Each
+    mark names an environment variable. Also returns, for each of these variables, the paths of the values that the
+    variable must provide, such as `arms.new.settings.app.key`.
 
     Equal values get the same variable, so that arms with equal values stay equal.
     """
@@ -63,8 +64,8 @@ def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
 
 
 def filled(spec: StudySpec, environment: Mapping[str, str]) -> StudySpec:
-    """Returns the study in which each mark is replaced by the value of the environment variable that it names. Raises
-    StudyError if a variable is missing."""
+    """Returns the study in which each mark such as `(cut: PGTRIAL_SECRET_1)` is replaced by the value of the
+    environment variable that it names. Raises StudyError if a variable is missing."""
     wanted = _variables_in(spec)
     missing = [f"{name} ({', '.join(places)})" for name, places in wanted.items() if name not in environment]
     if missing:
@@ -81,7 +82,8 @@ def _mark(variable: str) -> str:
 
 
 def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
-    """Returns the environment variables that the marks in a study name, each with the places of its marks."""
+    """Returns the environment variables that the marks in a study, such as `(cut: PGTRIAL_SECRET_1)`, name. Each has
+    the paths of its marks in the study."""
     places: dict[str, list[str]] = {}
 
     def note(place: str, text: str) -> str:
@@ -94,8 +96,8 @@ def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
 
 
 def kept(spec: StudySpec) -> list[str]:
-    """Returns the places of values in `[load]` that may be secrets. They are not cut, because the plan contains them
-    too."""
+    """Returns the paths, such as `load.job.command`, of values in `[load]` that may be secrets. They are not cut,
+    because the plan contains them too."""
     places: list[str] = []
 
     def note(place: str, text: str) -> str:

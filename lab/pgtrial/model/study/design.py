@@ -93,7 +93,8 @@ class Design:
 
     @property
     def shares_server(self) -> bool:
-        """True if all arms are sessions of one server, with different settings or clients."""
+        """True if all arms use one server, each of them with sessions of its own that have different settings or
+        clients."""
         return self.interleaving is not None and self.interleaving.shared_server
 
     @property
@@ -183,8 +184,9 @@ class Design:
         for other in others:
             if other[1] != first[1]:
                 raise StudyError(
-                    f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; name as "
-                    "many in each arm, because deployments are compared in pairs"
+                    f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; "
+                    "name as many in each arm, because the deployments (servers of one product) are compared in "
+                    "pairs"
                 )
         return first[1]
 

@@ -88,8 +88,8 @@ class JobSection(Record):
             return None
         if _SECRETS.search(command) or without_tokens(command) != command:
             raise ValueError(
-                "the command has a password or token, which other users see in the process list; leave it out: pgtrial "
-                "sets PGPASSWORD for the command"
+                "the command has a password or token, which other users see in the process list; leave the "
+                "password or token out: pgtrial sets PGPASSWORD for the command"
             )
         try:
             words = shlex.split(command)

@@ -88,9 +88,11 @@ def _warmup(value: Any) -> Any:
 def _duration(value: Any) -> Any:
     length = _length(value)
     if length != AUTO and length < 1:
-        raise ValueError(f"{length:g}s is too short; write 1s or more")
+        raise ValueError(f"a measured part of {length:g}s is too short; write 1s or more")
     if length != AUTO and length != int(length):
-        raise ValueError(f"{length:g}s is not a whole number of seconds, which pgbench's -T requires")
+        raise ValueError(
+            f"a measured part of {length:g}s is not a whole number of seconds, which pgbench's -T requires"
+        )
     return length
 
 

@@ -63,7 +63,7 @@ def _columns(values: dict[str, str]) -> dict[str, str]:
 
 def _data(data: list[str]) -> list[str]:
     if not all(text.strip() for text in data):
-        raise ValueError("a path in it is empty; write the path of a dump or of an SQL file")
+        raise ValueError("a path in the list is empty; write the path of a dump or of an SQL file")
     if len(data) > 1 and any(map(names_server, data)):
         raise ValueError(
             "a connection string must be the only item, because its database is dumped as a whole; "

@@ -124,7 +124,10 @@ class Pack(Record):
     @model_validator(mode="after")
     def _weights(self) -> Pack:
         if self.scripts and self.mixes:
-            raise ValueError("scripts and mixes exclude each other; write [mixes.NAME] tables alone")
+            raise ValueError(
+                "scripts and mixes exclude each other; write only [mixes.NAME] tables, and move the scripts "
+                "to one of them"
+            )
         for name in self.mixes:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"mixes: {name!r} cannot be the name of a mix; use letters, digits, _ and -")

@@ -121,7 +121,10 @@ def _check_words(repository: str, ref: str) -> None:
     tokens."""
     for word in (repository, ref):
         if word.startswith("-") or not word.isprintable() or " " in ref:
-            raise ValueError("has a repository or ref that git would take for something else; correct it")
+            raise ValueError(
+                "has a repository or ref that git would take for an option, or that has spaces or control "
+                "characters; correct it"
+            )
     if "::" in repository:
         raise ValueError("names a transport of git that runs a command; write a path, or a URL of https or ssh")
     if "://" in repository:
@@ -133,12 +136,14 @@ def _check_words(repository: str, ref: str) -> None:
         try:
             user, password = urlsplit(repository).username, urlsplit(repository).password
         except ValueError:
-            raise ValueError("has a URL that cannot be read; correct it") from None
+            raise ValueError(
+                "has a URL that cannot be parsed; write it as https://HOST/PATH or ssh://USER@HOST/PATH"
+            ) from None
         if "@" not in repository and scheme != "file" and not urlsplit(repository).path.strip("/"):
             # in https://TOKEN@HOST/PATH without a ref, the text after the login was taken for the ref
             raise ValueError("names no commit; write a branch, tag or commit behind @, such as git:URL@master")
         # a user name without a password is often a token
         if password is not None or (user is not None and scheme in ("https", "http")):
-            raise ValueError("has a login in its URL; leave it out, and let git's credential helper give it")
+            raise ValueError("has a login in its URL; leave the login out, and let git's credential helper give it")
         if without_tokens(text := f"{repository}@{ref}") != text:
-            raise ValueError("has a token in its URL; leave it out, and let git's credential helper give it")
+            raise ValueError("has a token in its URL; leave the token out, and let git's credential helper give it")

@@ -23,7 +23,7 @@ class Volume(Record):
     )
     size: Bytes = Field(8 * _GIB, gt=0, description="The size of a loop volume or of a tmpfs, such as `8GB`.")
     mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Options of mkfs. For zfs, properties of the pool, such as `ashift=12`."
+        [], description="Options of mkfs. For zfs, properties of the ZFS pool, such as `ashift=12`."
     )
     mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [],
@@ -76,13 +76,13 @@ class Volume(Record):
         if len(set(self.on)) < len(self.on):
             raise ValueError(f"on lists a place more than once ({named}); name each place once")
         if self.directory is None and self.fs is None:
-            raise ValueError("a volume needs fs: ext4, xfs, btrfs, zfs or tmpfs")
+            raise ValueError("a volume needs fs, the file system to make; write ext4, xfs, btrfs, zfs or tmpfs")
         if self.directory is not None and (self.mkfs or self.overwrite):
             raise ValueError(
                 f"pgtrial makes nothing in the directory {named}; leave out mkfs and overwrite, or name a device"
             )
         if self.fs == "tmpfs" and self.on != ["loop"]:
-            raise ValueError("a tmpfs is in memory; leave out the key on")
+            raise ValueError("a tmpfs is in memory and needs no device or directory; leave out the key on")
         return self
 
 
@@ -103,8 +103,8 @@ class Storage(Volume):
     def _wal_goes_along(self) -> Self:
         if self.wal is not None and len(self.wal.on) not in (1, len(self.on)):
             raise ValueError(
-                f"wal.on lists {len(self.wal.on)} places and on {len(self.on)}, which are used in pairs; list as "
-                "many, or give the WAL one place for all"
+                f"wal.on lists {len(self.wal.on)} places and on lists {len(self.on)}, and pgtrial uses the "
+                "places of the two lists in pairs; list as many in each, or give the WAL one place for all"
             )
         return self
 

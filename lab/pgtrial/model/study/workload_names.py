@@ -16,7 +16,7 @@ from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.study.tasks import APP_TASKS
 
 WORKLOADS = ("tpcb-like", "simple-update", "select-only")
-"""The built-in workloads of pgbench, under the names that pgbench has for its scripts."""
+"""The built-in workloads of pgbench, under the names of pgbench's own built-in scripts."""
 
 BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
 
