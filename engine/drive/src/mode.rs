@@ -104,14 +104,15 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called when the server has sent something to an idle client.
     fn idle_readable(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
-    /// Sends a request of a program.
+    /// Sends a request for which a client's program asks.
     fn ask(
         thread: &mut Thread<'_, Self, S>,
         connection: &mut Connection<TransportOf<S>>,
         request: RequestOf<'_, Self, S>,
     ) -> Asked;
 
-    /// Carries out a step of a program. Returns the current time if the client goes on at once, else `None`.
+    /// Carries out a step for which a client's program asks: an action without a request to the server. Returns the
+    /// current time if the client goes on at once, else `None`.
     fn step(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,

@@ -52,7 +52,7 @@ pub struct Plan {
 /// The load. Its workload says what clients do, and the plan of its mode says when they do it.
 pub struct Load {
     plan: Box<dyn ModePlan>,
-    /// An `Arc<dyn Workload<_>>`, whose type parameter is the actions of the mode.
+    /// The workload, stored as an `Arc<dyn Workload<A>>` whose type is erased. `A` are the actions of the load's mode.
     workload: Box<dyn Any + Send + Sync>,
     scripts: Vec<ScriptInfo>,
 }

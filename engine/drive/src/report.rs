@@ -135,8 +135,8 @@ pub struct Shared {
     pub ending: AtomicUsize,
     /// The time at which the signal SIGALRM ends the load, if the signal has come.
     alarm_at: OnceLock<Nanos>,
-    /// The number of transactions that clients have taken out of the limit for all clients together, without those that
-    /// they gave back.
+    /// The number of transactions that clients have taken from the number that all clients share, less the transactions
+    /// that they gave back.
     pub events: AtomicU64,
 }
 

@@ -46,11 +46,11 @@ pub trait Shell: Send {
     /// that a set time has come.
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
-    /// Asks the servers to cancel the current statements of these sessions, without waiting for the result. Errors are
-    /// not reported.
+    /// Asks the servers to cancel the current statements of the sessions in `backends`, without waiting for the result.
+    /// Errors are not reported.
     fn cancel_aside(&self, backends: Vec<Arc<Backend>>);
 
-    /// Asks the servers to cancel the current statements of these sessions ([`wire::cancel::cancel`]).
+    /// Asks the servers to cancel the current statements of the sessions in `backends` ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
 }
 
@@ -60,7 +60,7 @@ pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
 /// The longest time that a cancel request may take if nobody waits for its result.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The implementation for the operating system.
+/// The implementation of [`Shell`] for the operating system.
 pub struct System {
     clock: Clock,
     readiness: Readiness,

@@ -30,7 +30,7 @@ pub struct Done {
     pub machines: Option<Vec<MachineShare>>,
 }
 
-/// Transactions that ended after the measured phase.
+/// Transactions that were under way at the end of the measured phase and that ended after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drain {
     pub duration_s: f64,
@@ -68,7 +68,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// The totals of the tasks that ran on connection pools in the whole run. All times are those of completed tasks.
+/// The totals of the tasks that ran on connection pools in the whole run. All times are times of completed tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TasksRecord {
     pub planned: Count,

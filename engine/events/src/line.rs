@@ -24,7 +24,7 @@ pub struct EventLine {
     pub event: Event,
 }
 
-/// The event that happened.
+/// An event of a run, with the keys that only this kind of event has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
@@ -43,7 +43,7 @@ pub enum Event {
     Other(Other),
 }
 
-/// A task that failed.
+/// The event that a task has failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// The number of the task's application. Applications and their tasks are numbered from 1.
@@ -58,7 +58,7 @@ pub struct TaskRecord {
     pub more: Map<String, Value>,
 }
 
-/// A client that was aborted.
+/// The event that a client was aborted, with the error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClientError {
     pub client: usize,

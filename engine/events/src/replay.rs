@@ -13,9 +13,9 @@ pub struct ReplayPlanRecord {
     /// The number of sessions that are replayed, with their copies.
     pub sessions: Count,
     pub statements: Count,
-    /// The recorded time from the first start to the last end of these sessions, in seconds.
+    /// The recorded time from the first start to the last end of the replayed sessions, in seconds.
     pub recorded_s: f64,
-    /// The maximum number of these sessions that were open at the same time when they were recorded.
+    /// The maximum number of the replayed sessions that were open at the same time when they were recorded.
     pub most_at_once: u64,
     /// The number by which the recorded times are divided. `None` if statements run back to back.
     pub speed: Option<f64>,
@@ -87,18 +87,19 @@ pub struct ReplayCounts {
     /// The sum of the hashes of all returned rows modulo 2^64, as 16 hexadecimal digits.
     pub rows_hash: Option<String>,
     pub other_rows: Count,
-    /// The number of recorded errors of these statements that happened again in the replay, by SQLSTATE.
+    /// The number of recorded errors of the counted statements that happened again in the replay, by SQLSTATE.
     pub expected_failures: FailuresRecord,
-    /// The number of errors of these statements that were not recorded, by SQLSTATE.
+    /// The number of errors of the counted statements that were not recorded, by SQLSTATE.
     pub unexpected_failures: FailuresRecord,
-    /// The number of recorded errors of these statements that did not happen in the replay, by SQLSTATE.
+    /// The number of recorded errors of the counted statements that did not happen in the replay, by SQLSTATE.
     pub missing_failures: FailuresRecord,
-    /// The number of statements that failed with an unrecorded 25P02 (in a failed transaction) because one of these
-    /// statements, earlier in the same transaction, had failed. They are counted by the SQLSTATE of the earlier error.
+    /// The number of statements that failed with an unrecorded 25P02 (in a failed transaction) because one of the
+    /// statements counted here, earlier in the same transaction, had failed. They are counted by the SQLSTATE of the
+    /// earlier error.
     pub consequences: FailuresRecord,
-    /// The number of statements whose recorded 25P02 did not happen, because one of these statements, earlier in the
-    /// same transaction, did not fail as recorded. They are counted by the SQLSTATE of the recorded error of the
-    /// earlier statement.
+    /// The number of statements whose recorded 25P02 did not happen, because one of the statements counted here,
+    /// earlier in the same transaction, did not fail as recorded. They are counted by the SQLSTATE of the recorded
+    /// error of the earlier statement.
     pub missing_consequences: FailuresRecord,
     /// The time from sending a statement to its answer. Statements with unexpected errors are not counted.
     pub time_us: Option<DistributionRecord>,

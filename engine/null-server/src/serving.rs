@@ -47,7 +47,7 @@ impl Waker {
         Ok((Self(near), far))
     }
 
-    /// Wakes the thread.
+    /// Wakes the thread to which this waker belongs.
     pub fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&[0]) {
             // So many wakes have not been read yet that another one is not needed.

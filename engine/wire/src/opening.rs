@@ -49,7 +49,7 @@ impl Opening {
         self.search.target.user
     }
 
-    /// Starts the first attempt.
+    /// Starts the first attempt to reach the server.
     pub fn begin<N: Network>(target: &Arc<Target>, network: &N) -> Result<(Self, Stream<N::Transport>), OpenError> {
         let search = Search {
             route: target.route(),

@@ -46,7 +46,7 @@ pub struct Order {
     columns: Columns,
     /// The value of `columns` before the first result and after each result.
     between: Columns,
-    /// The number of complete results.
+    /// The number of results that have been received completely.
     results: u32,
     /// The minimum number of results in the reply, unless the reply has an error.
     least: u32,

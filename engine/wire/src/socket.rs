@@ -110,7 +110,7 @@ impl Write for Socket {
     }
 }
 
-/// The implementation for the operating system's sockets.
+/// The implementation of [`Network`] for the operating system's sockets.
 impl Network for Poll {
     type Transport = Socket;
 

@@ -38,7 +38,7 @@ impl ClientTotals {
 /// The totals of several clients with consecutive numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PerClient {
-    /// The number of the first of these clients in the whole run.
+    /// The number that the first client of these totals has in the whole run.
     first: usize,
     totals: Vec<ClientTotals>,
 }
@@ -54,7 +54,7 @@ impl PerClient {
         &self.totals
     }
 
-    /// Counts a transaction of the client `index`. The index 0 is the first of these clients.
+    /// Counts a transaction of the client `index`, which is 0 for the first client whose totals are kept here.
     #[inline]
     pub fn add(&mut self, index: usize, latency_ns: u64) {
         if let Some(totals) = self.totals.get_mut(index) {
@@ -64,7 +64,7 @@ impl PerClient {
 }
 
 impl ModeCounts for PerClient {
-    /// Adds the totals of other clients to these totals, whose first client is client 0.
+    /// Adds the totals of clients with any numbers to these totals, which must begin with the run's client 0.
     fn merge(&mut self, other: &PerClient) {
         let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
         let mine = std::mem::replace(self, Self::new(0, clients));

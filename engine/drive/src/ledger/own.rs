@@ -11,7 +11,7 @@ pub trait ModeCounts: Any + Clone + Debug + Default + Send {
     /// Adds the counters that the same mode has for another period or in another thread.
     fn merge(&mut self, other: &Self);
 
-    /// Returns counters with the same entries as these, all set to zero.
+    /// Returns a copy of the counters in which all counts are zero.
     fn emptied(&self) -> Self {
         Self::default()
     }

@@ -55,20 +55,20 @@ pub struct SessionCounts {
 /// The totals of all statements of one template. A template stands for statements that differ only in their values.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayAccount {
-    /// Statements that the server has answered, or whose connection was lost.
+    /// Statements of the template that the server has answered, or whose connection was lost.
     pub statements: u64,
-    /// Rows that the statements returned or changed.
+    /// Rows that the template's statements returned or changed.
     pub rows: u64,
     /// The sum of the hashes of all returned rows, which does not depend on the order in which statements ran.
     /// Meaningful only if rows were hashed.
     pub hash: u64,
-    /// Statements that returned or changed a different number of rows than recorded.
+    /// Statements of the template that returned or changed a different number of rows than recorded.
     pub other_rows: u64,
-    /// Recorded errors of these statements that happened in the replay, too; their number by SQLSTATE.
+    /// Recorded errors of the template's statements that happened in the replay, too; their number by SQLSTATE.
     pub expected: Failures,
-    /// Errors of these statements that happened in the replay but were not recorded; their number by SQLSTATE.
+    /// Errors of the template's statements that happened in the replay but were not recorded; their number by SQLSTATE.
     pub unexpected: Failures,
-    /// Recorded errors of these statements that did not happen in the replay; their number by SQLSTATE.
+    /// Recorded errors of the template's statements that did not happen in the replay; their number by SQLSTATE.
     pub missing: Failures,
     /// Statements that failed with an unrecorded 25P02 because an earlier statement of their transaction, one of this
     /// template, had failed and thereby aborted the transaction. The statements themselves can have any template. They

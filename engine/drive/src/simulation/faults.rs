@@ -34,7 +34,7 @@ pub struct Faults {
     pub is_deaf: bool,
     /// The time at which all waits for events begin to fail.
     pub fails_at: Option<Nanos>,
-    /// The shortest and the longest service time.
+    /// The shortest and the longest time that a server takes for a statement.
     pub service: (Nanos, Nanos),
     /// The longest time by which a thread wakes too late. It is shorter than the time after which the main thread stops
     /// waiting for a thread.

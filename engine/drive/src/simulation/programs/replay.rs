@@ -34,7 +34,7 @@ struct ReplayPlace {
     session: usize,
     statement: usize,
     step: ReplayStep,
-    /// The recorded time, microseconds.
+    /// The time of the recording that the client has reached, in microseconds.
     time: u64,
     is_stopped: bool,
     is_connected: bool,
