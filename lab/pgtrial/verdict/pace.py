@@ -1,5 +1,5 @@
 """The time that blocks take, the spread of their log-ratios, and the interval that a study had reached after each
-block."""
+block. Forecasts and the chart of the precision use these values."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pgtrial.verdict.series import as_difference
 
 
 def measured_spread(grid: Grid) -> tuple[float, int] | None:
-    """Returns the spread of the log-ratios of the complete blocks in the primary claims, and the number of these
-    blocks.
+    """Returns the spread of the blocks' log-ratios of an arm to the baseline, by the metric that decides the verdict,
+    and the number of complete blocks.
 
-    With several comparisons it is the largest spread. Returns None if there are fewer than four blocks, or if the units
-    of analysis are deployments and not blocks.
+    With several arms it is the largest spread. Returns None if there are fewer than four blocks, or if the arms run on
+    several deployments, whose pairs are then compared and not blocks.
     """
     if grid.units.unit != "block":
         return None
@@ -39,10 +39,11 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
 
 def within_spread(grid: Grid, slices: Slices) -> float | None:
     """Returns the part of the standard deviation of a block's log-ratio that comes from the random variation within its
-    trials. It is estimated from the two halves of each trial and falls with the square root of the trial's length.
+    trials. The remaining part comes from differences between whole trials. It is estimated from the two halves of each
+    trial. In longer trials it is smaller, by the square root of the length.
 
-    The value is for the mean over the load points, as the verdict is; with several comparisons it is the largest value.
-    Returns None if fewer than four blocks are complete, or if trials do not alternate in slices.
+    The value is for the mean over the load points, as the verdict is; with several arms it is the largest value.
+    Returns None if fewer than four blocks are complete, or if the arms do not alternate in slices of time.
     """
     if grid.plan.interleaving is None or grid.units.unit != "block":
         return None
@@ -55,8 +56,8 @@ def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
     """Estimates the wall time of a block in seconds: the median time of the trials so far, multiplied by the number of
     trials in a block.
 
-    If trials alternate in slices, they take their time together. Before the first trial the estimate of the plan is
-    used. Arms that have left the study do not count.
+    If the arms take turns in slices, the trials of a load point run at the same time, and their common time counts
+    once. Before the first trial the estimate of the plan is used. Arms that the study no longer runs do not count.
     """
     arms, points = len(plan.arms) - len(plan.left), len(plan.load_points)
     if not trials:
@@ -68,7 +69,8 @@ def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
 
 
 def _of_so_many(trials: Sequence[Trial], arms: int) -> float:
-    """Estimates the time in seconds that `arms` trials take if they alternate, from the time that these trials took."""
+    """Estimates the time in seconds that the trials of `arms` arms take together if they take turns in slices. The
+    estimate follows from the time that the given trials, possibly of more or fewer arms, took together."""
     seconds = under_way_s(trials)
     return seconds if len(trials) == arms else seconds * arms / len(trials)
 
@@ -90,20 +92,22 @@ class Spent:
 
 @dataclass(frozen=True)
 class Reached:
-    """The interval that a claim had after its first units of analysis, and the time that these units took."""
+    """The interval that a claim (the comparison of an arm with the baseline) had after its first blocks or pairs of
+    deployments, and the time that these took."""
 
     units: int
     spent: Spent
     difference: Estimate
-    """The difference with the exact 95% interval of these units alone. This interval does not hold for all looks
-    together."""
+    """The difference with the 95% interval that would be exact if the study had looked at its data only once, after
+    these blocks. The error of all planned looks together would be larger than 5% with such intervals."""
     at_look: Estimate | None
-    """The difference with the interval of the planned look after these units; None if there is no look after them."""
+    """The difference with the interval of the look (interim analysis) that is planned after just these blocks; None if
+    no look is planned there."""
 
 
 def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
-    """Returns the interval of a claim after each of its units, in order. It begins with the first unit after which the
-    interval is bounded."""
+    """Returns the interval of a claim after its first block, its first two blocks and so on; with several deployments,
+    pairs of deployments count in place of blocks. It begins where the interval is bounded for the first time."""
     grid = Grid(plan, trials)
     spent = _spent(grid)
     counted = counting(claim.ratios)
@@ -146,7 +150,7 @@ def under_way_s(trials: Sequence[Trial]) -> float:
 
 def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
     """Returns the log-ratio of the arm to the baseline in the second halves of their two trials, minus the log-ratio in
-    the first halves."""
+    the first halves. It shows how much a log-ratio varies within a trial."""
     ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
     return ours - its if ours is not None and its is not None else None
 

@@ -20,8 +20,8 @@ def percentile_of(plan: Plan, name: str) -> Metric:
 
 
 def falls_on_a_failure(name: str, trial: Trial) -> bool:
-    """True if so many transactions of a trial failed that the percentile falls on a failed transaction, and is
-    therefore not a measured response time."""
+    """True if the percentile is not a measured response time. The reason is that so many transactions of the trial
+    failed that the transaction at the percentile is a failed one."""
     served = trial.served
     if served is None or served.with_failures_us is None or trial.status == "failed":
         return False

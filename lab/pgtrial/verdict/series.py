@@ -1,11 +1,12 @@
-"""Reads several claims at the planned looks of a study. All claims, of every kind, are read by the loop over looks in
-this module.
+"""Reads several claims at the planned looks of a study. A claim is a comparison of an arm with the baseline, and a look
+is an interim analysis of the blocks so far. All claims, of every kind, are read by the loop over looks in this module.
 
-Each look reads the units of analysis up to it, and each claim of the look spends an even share of the look's error
-(Bonferroni). A look may choose the claims that it reads from the blocks up to it, if the choice treats the two trials
-of each block alike. Exchanging the two trials then does not change the choice. If the arms do not differ, the signs of
-the blocks are therefore still as random as a coin, and each claim is as exact as if it had been named before the study.
-A verdict that a look has decided is kept, even if a later look does not read the claim any more.
+Each look reads the blocks (or pairs of deployments) up to it. It has an allowed probability of a wrong verdict, and
+divides it evenly among its claims (Bonferroni). A look may choose the claims that it reads from the blocks up to it, if
+the choice treats the two trials of each block alike. Exchanging the two trials then does not change the choice. If the
+arms do not differ, the signs of the blocks are therefore still as random as a coin, and each claim is as exact as if it
+had been named before the study. A verdict that a look has decided is kept, even if a later look does not read the claim
+any more.
 """
 
 from __future__ import annotations
@@ -26,22 +27,27 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Question:
-    """A claim in the form in which a look reads it: the values of its units and what they are compared with."""
+    """The input from which a look (interim analysis) decides a claim: the value of each block or pair of deployments,
+    the margin, and the number of claims that share the look's allowed probability of a wrong verdict."""
 
     values: Mapping[int, float]
-    """The gain of the arm over the baseline, for each complete unit of analysis in which it is known."""
+    """The gain of the arm over the baseline, for each complete block (or pair of deployments) in which it is known. It
+    is above zero if the arm is better."""
     family: int
-    """The number of claims that share the error of the look."""
+    """The number of claims among which the look (interim analysis) divides its allowed probability of a wrong
+    verdict."""
     margin: float
     scale: Scale = RATIO
     cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """For each unit of analysis, the arms whose value is only a bound, so that the true value may be worse. If a look
-    reads such a unit, it can find neither that such an arm is better than the other nor that the two are equivalent."""
+    """For each block (or pair of deployments), the arms whose value is only a bound, so that the true value may be
+    worse. If a look reads such a block, it can find neither that such an arm is better than the other nor that the two
+    are equivalent."""
     arm: str | None = None
-    """The arm that the claim is about, under the name that `cut` uses."""
+    """The name of the arm that the claim is about, as `cut` names it. It is None if no value is a bound."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
-        """Returns the reading of these units. If its verdict rests on values that are only bounds, it is returned as
+        """Returns the reading, which is the result of a look at this claim, if its values allow it. If its verdict
+        rests on values that are only bounds (the true value may be worse), the reading is returned with the verdict
         undecided."""
         cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         if not cut:
@@ -58,33 +64,35 @@ class Question:
 
 @dataclass(frozen=True)
 class Series:
-    """The state of a claim after the looks so far."""
+    """The state of a claim (a comparison of an arm with the baseline) after the looks, the interim analyses, so far."""
 
     asked: Question
-    """The claim in the form in which the last look read it."""
+    """The claim with its values, as the last look (interim analysis) that read the claim had them."""
     decision: p8.Decision
     used: Sequence[int]
-    """The units with a value on which the shown reading rests. Before the first look these are all complete units with
-    a value."""
+    """The numbers of the blocks (or pairs of deployments) from whose values the shown interval was computed. Before the
+    first look these are all complete blocks with a value."""
 
     @property
     def decided(self) -> bool:
-        """True if a look has decided the claim. Later looks never reverse this."""
+        """True if a look (interim analysis) has given a verdict on the claim. Later looks never reverse it."""
         return self.decision.verdict != "undecided"
 
     @property
     def look(self) -> p8.Look | None:
-        """Returns the latest look that carries the verdict; None before the first look."""
+        """Returns the look (interim analysis) whose verdict and interval are shown; None before the first look."""
         return self.decision.shown.look if self.decision.shown is not None else None
 
     @property
     def shown(self) -> p8.Interval | None:
-        """Returns the interval of the latest look that carries the verdict; None before the first look."""
+        """Returns the interval that is shown with the verdict, on the scale of the values; None before the first look
+        (interim analysis)."""
         return self.decision.shown.interval if self.decision.shown is not None else None
 
     @property
     def difference(self) -> Estimate | None:
-        """Returns the shown interval as a difference; None before the first look."""
+        """Returns the interval that is shown with the verdict, as the difference that users see; None before the first
+        look (interim analysis)."""
         return as_difference(self.shown, self.asked.scale) if self.shown is not None else None
 
     @property
@@ -96,22 +104,25 @@ class Series:
 
     @property
     def not_worse(self) -> bool:
-        """True if a look has excluded that the arm is worse by the margin or more."""
+        """True if a look (interim analysis) has excluded that the arm is worse than the baseline by the margin or
+        more."""
         return any(reading.not_worse for reading in self.decision.readings)
 
     def verdict(self, *, withheld: bool) -> Word:
-        """Returns the verdict in one word. `withheld` is true if a finding forbids a verdict."""
+        """Returns the verdict in one word. It is `withheld` if `withheld` is true, that is, if the audit has found that
+        the comparison is not fair."""
         return "withheld" if withheld else self.decision.verdict
 
 
 Choice = Callable[[Set[int], Set[Key]], Mapping[Key, Question] | None]
-"""A function that returns the claims that a look reads, from the blocks up to the look and the claims that are decided
-already. It returns None if the look reads no claim."""
+"""A function that returns the claims that a look (interim analysis) reads. Its arguments are the blocks up to the look
+and the keys of the claims that are decided already. It returns None if the look reads no claim."""
 
 
 def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
-    """Returns the state of the claims after the looks so far: first the claims that the last look reads, in its order,
-    then other claims that an earlier look has decided.
+    """Returns the state of the claims after the looks (interim analyses) so far: first the claims that the last look
+    reads, in its order, then claims that an earlier look has decided and that the last look no longer reads. `choice`
+    returns which claims a look reads.
 
     Before the first look, the claims are those that `choice` returns for all stored blocks.
     """
@@ -160,8 +171,9 @@ def read(
     cut: Mapping[int, frozenset[str]] | None = None,
     arm: str | None = None,
 ) -> Series:
-    """Reads one claim at every look, from the values of the blocks. The margin is the study's margin unless another
-    margin is given.
+    """Reads one claim at every look (interim analysis) so far, and returns its state. `logs` has the value of each
+    block, usually the log-ratio of the arm to the baseline. `family` is the number of claims that share the look's
+    allowed probability of a wrong verdict. The margin is the study's margin unless another margin is given.
 
     `cut` has, for each block, the arms whose value is only a bound, and `arm` is the arm that the claim is about.
     """
@@ -173,8 +185,8 @@ def read(
 
 
 def read_values(looks: Looks, values: Sequence[float], family: int, margin: float, scale: Scale = RATIO) -> Series:
-    """Reads one claim at every look that its values reach. This function is for values that do not come from a
-    study."""
+    """Reads one claim at every look (interim analysis) that its values reach, and returns its state. This function is
+    for values that do not come from a study, such as the numbers that `pgtrial judge` reads."""
     question = Question(dict(enumerate(values)), family, margin, scale)
     decision = p8.conclude(list(looks.readings(values, question.limits, family)))
     used = decision.shown.look.blocks if decision.shown is not None else len(values)
@@ -182,11 +194,12 @@ def read_values(looks: Looks, values: Sequence[float], family: int, margin: floa
 
 
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
-    """Returns the number of units at the latest look, and the difference at this look, for log-ratios that explain a
-    verdict but get no verdict of their own.
+    """Returns an interval for log-ratios that explain a verdict but get no verdict of their own, such as those of
+    costs. The result is a pair: the number of blocks (or pairs of deployments) at the latest look, and the difference
+    with its interval at this look.
 
-    Units without a value are left out, so that a look is reached only if enough units have a value. Before the first
-    look, the number is that of all units with a value, and the difference is None.
+    Blocks without a value are left out, so that a look is reached only if enough blocks have a value. Before the first
+    look, the number is that of all blocks with a value, and the difference is None.
     """
     values = list(grid.units.means(logs, grid.counted).values())
     reached = [look for look in grid.units.looks() if look.blocks <= len(values)]
@@ -197,15 +210,16 @@ def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale =
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:
-    """Returns the smallest margin, as a share, with which the interval would count as equivalent; infinite if there is
-    no such margin."""
+    """Returns the smallest margin with which the interval would show that the arms are equivalent: 0.02 means that all
+    differences above 2% are excluded. The result is infinite if there is no such margin."""
     if scale.falls:
         return p8.Interval(-interval.high, -interval.estimate, -interval.low).established_margin
     return interval.established_margin
 
 
 def as_difference(interval: p8.Interval, scale: Scale = RATIO) -> Estimate:
-    """Returns an interval in the form of differences. Infinite bounds become None."""
+    """Returns an interval on the scale of the values as a difference in the form that users see. Infinite bounds become
+    None."""
     low, high = (scale.shown(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
     return Estimate(
         low=high if scale.falls else low, value=scale.shown(interval.estimate), high=low if scale.falls else high

@@ -1,5 +1,5 @@
-"""The speed of a trial, which the primary claims compare by default. It is the goodput or, for a load at a given rate,
-the inverse of the mean response time."""
+"""The speed of a trial, by which a study compares the arms if it declares no metric. It is the goodput (committed
+transactions per second) or, for a load at a given rate, the inverse of the mean response time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pgtrial.verdict.metric import Metric
 
 
 def speed_of(plan: Plan) -> Metric:
-    """Returns the metric of the primary claims for a study that does not declare metrics."""
+    """Returns the metric by which a study compares the arms if it declares no metric."""
     return response_of(plan) if plan.is_paced else goodput_of(plan)
 
 
 def goodput_of(plan: Plan) -> Metric:
-    """Returns the goodput as a metric."""
+    """Returns the metric for the goodput, which is the number of committed transactions per second of the scheduled
+    time."""
     return Metric("goodput", "1/s", partial(goodput, plan))
 
 

@@ -1,5 +1,5 @@
-"""Counts the errors of a replay's statements on each arm, and compares them with the errors in the recording, by
-template and SQLSTATE.
+"""Counts the errors of a replay's statements on each arm, and compares them with the errors in the recording. Errors
+are counted by SQLSTATE and by template, which is the text of statements that differ only in values.
 
 The counts describe the arms, and are not used for verdicts.
 """
@@ -14,7 +14,8 @@ from pgtrial.model.records.results import StatementErrors
 from pgtrial.model.records.trial import Trial
 
 _Counts = Counter[tuple[int | None, str]]
-"""The numbers of errors, by template and SQLSTATE."""
+"""The numbers of errors, by template (statements that differ only in values) and SQLSTATE. Errors that follow from an
+earlier error have the template None."""
 
 
 def statement_errors(trials: Iterable[Trial]) -> list[StatementErrors]:

@@ -32,7 +32,7 @@ _FEWEST: Mapping[Dimension, int] = {"clients": FEWEST_NUMBERS, "scale": FEWEST_S
 
 @dataclass(frozen=True)
 class Sweep:
-    """Six or more load points that differ in one number only."""
+    """A sweep: six or more load points that differ only in the number of clients or only in the size of the data."""
 
     points: tuple[int, ...]
     """The indexes of the load points, sorted by the number in which they differ."""
@@ -41,8 +41,8 @@ class Sweep:
 
 
 def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
-    """Returns the sweeps of a study over the number of clients or over the scale. The result is empty for a load at a
-    given rate, since the rate fixes the throughput."""
+    """Returns the sweeps of a study: groups of load points that differ only in the number of clients, or only in the
+    scale, as `over` says. The result is empty for a load at a given rate, since the rate fixes the throughput."""
     if plan.is_paced:
         return []
     alike: dict[LoadPoint, dict[int, int]] = {}
@@ -56,14 +56,14 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
 
 
 def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
-    """Returns how many claims share the error of each look: one claim for each sweep and each arm except the
-    baseline."""
+    """Returns among how many comparisons each look (interim analysis) divides its allowed probability of a wrong
+    verdict. There is one comparison for each sweep and each arm except the baseline."""
     return plan.sharing(len(found) * len(plan.others))
 
 
 def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
-    """Returns the arms whose regime changes within trials, and then also the baseline. They get no curve, since an
-    average across a change of regime describes neither regime."""
+    """Returns the arms whose speed changes for good within trials, and then also the baseline. They get no curve, since
+    an average over the time before and after the change would describe neither of them."""
     changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
     return changing | ({grid.plan.baseline} if changing else set())
 
@@ -75,7 +75,7 @@ def bounds(interval: Interval) -> Bounds:
 
 
 Curves = dict[int, tuple[float, ...]]
-"""The values at the load points of a sweep, by block."""
+"""The values at the load points of a sweep (load points that differ in one number only), by block."""
 
 
 def curves(grid: Grid, sweep: Sweep, arm: str) -> Curves:
@@ -104,8 +104,9 @@ def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
 
 
 def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
-    """Returns an array with a row for each complete unit of analysis. A row has the means over the blocks of the unit;
-    with `blocks`, only these blocks are used."""
+    """Returns an array with a row for each complete block or, with several deployments, for each complete pair of
+    deployments. A row has the means of the values over the blocks of the pair. With `blocks`, only these blocks are
+    used."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
     by_point = [
         grid.units.means({block: curve[place] for block, curve in of_blocks.items()}, counted)
@@ -116,12 +117,11 @@ def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int
 
 
 def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
-    """Returns a broken line over the sizes of the data, fitted to the curves with the larger loss of throughput from
-    the smallest to the largest size.
+    """Returns a broken line over the sizes of the data that was fitted to one curve of each block: the curve of the arm
+    or of the baseline, whichever loses more throughput from the smallest to the largest size.
 
-    In each block, the curve is that of the arm or of the baseline, whichever loses more, so that a cliff is found even
-    if only one of the two has it. The rule does not know which of them is which. Therefore a choice that follows from
-    the line favours neither arm.
+    A cliff is therefore found even if only one of the two arms has it. The choice of the curve does not depend on which
+    of the two is the arm and which the baseline, so that what follows from the line favours neither arm.
     """
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
     losers = {
@@ -132,8 +132,8 @@ def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -
 
 
 def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[int]]:
-    """Returns the load points below and above the first cliff of an arm or of the baseline in these blocks. The result
-    is empty if there is no cliff.
+    """Returns the load points below and above the first cliff of an arm or of the baseline in these blocks. A cliff is
+    a size of the data above which the throughput falls. The result is empty if there is no cliff.
 
     Load points of sweeps without a cliff, and load points that belong to no sweep, count as below.
     """

@@ -1,5 +1,5 @@
-"""Describes on which machines pgtrial, the servers and the fleet ran, and what each machine of the fleet contributed to
-the load."""
+"""Describes on which machines pgtrial, the servers and the fleet (the machines that make the load together) ran, and
+what each machine of the fleet contributed to the load."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _fact(facts: Facts | None, group: str, name: str) -> Any:
 
 
 _FLOOR = 0.10
-"""A machine that is slower than the other machines by no more than this (as a factor less one) never counts as slow."""
+"""A machine is never called slow if the other machines are faster by less than this share: 0.1 means 10%."""
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0
@@ -89,8 +89,8 @@ NOTICEABLE_US = 50.0
 
 
 def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:
-    """Returns the round-trip times between each machine of the fleet and the server of each arm, where they are
-    known."""
+    """Returns the round-trip times between each machine of the fleet, which makes the load, and the server of each arm,
+    where they are known."""
     times = defaultdict(list)
     for trial in trials:
         for share in trial.machines:

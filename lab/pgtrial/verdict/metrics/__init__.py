@@ -1,4 +1,5 @@
-"""All families of claims except the primary claims of a study. A family is a group of claims that share an error. Each
+"""All families of claims except the primary claims, which decide the verdict of a study. A family is a group of
+comparisons, for example of all statements of a replay, that share the allowed probability of a wrong verdict. Each
 family has its own module, and an entry in FAMILIES."""
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
 
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
-"""A function that makes the claims of a family from the trials and the primary claims. If the primary claim on an arm
-is withheld, the claims of the family on this arm are withheld too."""
+"""A function that makes the claims of a family (a group of comparisons that share the allowed probability of a wrong
+verdict) from the trials and the primary claims. If the verdict on an arm is withheld because the comparison is not
+fair, the claims of the family on this arm are withheld too."""
 
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,
@@ -33,4 +35,5 @@ FAMILIES: Mapping[str, Family] = {
     "scaling": scaling,
     "cliffs": cliffs,
 }
-"""The families by their keys in the result of a study."""
+"""The functions that make the families of claims. The key of each is the field of the study's result in which its
+claims are stored."""

@@ -1,11 +1,14 @@
 """Cliffs over the size of the data: at which size the throughput of each arm falls, whether reads begin at this size,
 and which arm's cliff comes at the larger size.
 
-At each single size, the claims of the load points compare the arms. The claims about the sizes of the cliffs are a
-family of their own. In each block, the size of an arm's cliff is the size at which its curve falls most steeply; the
-rule of the study reads the log-ratios of these sizes. How many knots the curves have at a look follows from a line that
-is fitted to the curves with the larger loss of throughput in each block, whichever arm they belong to. There is a
-verdict only if both arms have a cliff.
+The arms are compared at each single size elsewhere. This module compares the sizes at which the arms have their cliffs,
+and these comparisons share an allowed probability of a wrong verdict of their own. In each block, the size of an arm's
+cliff is the size at which its curve falls most steeply. The verdict follows from the log-ratios of these sizes, by the
+same statistical rule as for speeds.
+
+The curves are broken lines. How many bends (knots) they have is decided at each look (interim analysis) by fitting one
+line to the curves with the larger loss of throughput in each block, whichever arm they belong to. There is a verdict
+only if both arms have a cliff.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ smaller ratio."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
-    """Returns the curve of each arm over each sweep of data sizes. The result is empty if the study has no such
-    sweep."""
+    """Returns the curve of the throughput of each arm over each sweep, which is a group of load points that differ only
+    in the size of the data. The result is empty if the study has no sweep."""
     found = sweeps(grid.plan, "scale")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
@@ -80,8 +83,8 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
 
 
 def _line(sweep: Sweep, line: BrokenLine) -> list[tuple[float, float]]:
-    """Returns the points of a fitted line as pairs of scale and throughput, at the measured sizes and at the knots
-    between them."""
+    """Returns the points of a fitted broken line as pairs of scale and throughput, at the measured sizes and at the
+    bends (knots) of the line between them."""
     known = dict(zip((math.log(scale) for scale in sweep.numbers), line.values, strict=True))
     first = sweep.numbers[0]
 
@@ -129,8 +132,8 @@ def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
 
 
 def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
-    """Compares the sizes at which the throughput of the arm and of the baseline falls most steeply, after the looks so
-    far. Returns None if no look has found a cliff."""
+    """Compares the sizes of the data at which the throughput of the arm and of the baseline falls most steeply, as far
+    as the looks (interim analyses) so far allow. Returns None if no look has found a cliff."""
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
 
     def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:

@@ -1,8 +1,9 @@
 """Compares the arms by the costs of a committed transaction, such as CPU time, WAL, buffers, flushes, context switches
 and bytes.
 
-Each cost is a ratio within one trial. Costs are compared in the same way as speeds: by the log-ratio within a block and
-the rule of the study. Each cost is a family of its own. Costs explain the verdict but are not part of it.
+Each cost is a ratio within one trial. Costs are compared in the same way as speeds: by the logarithm of the ratio of
+the two arms within a block, and with the same statistical rule. The intervals of a cost are valid for this cost alone,
+without a correction for the number of costs. Costs explain the verdict but are not part of it.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class _Costs:
 
 
 def clearly(cost: Cost, margin: float) -> bool:
-    """True if the interval of a cost's difference lies completely above the margin, or completely below the negative
-    margin."""
+    """True if a cost differs clearly: the interval of its difference from the baseline lies completely above the
+    margin, or completely below the negative margin."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None:
         return False

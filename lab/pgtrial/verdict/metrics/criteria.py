@@ -1,10 +1,11 @@
-"""The criteria by which a study of tasks compares arms. They are the rows of a table in a published comparison, and
-each gets a verdict.
+"""The criteria by which a study of tasks (transactions of an application that wait for a connection of its pool)
+compares arms, such as the mean time and the number of failed tasks. They are the rows of a table in an article that
+compares PostgreSQL on Linux and on Windows. Here each of them gets a verdict.
 
-The criterion `mean` is the primary claim of the study. For each comparison, the other criteria form a secondary family:
-at each look they share its error evenly (Bonferroni), so that all their intervals hold together. Times are compared in
-the same way as speeds, by the log-ratio within a block. Numbers of tasks may be zero, so they are compared by their
-difference within a block, as a share of all tasks.
+The criterion `mean` decides the verdict of the study. The other criteria of a comparison share the probability of a
+wrong verdict that each look (interim analysis) allows, in equal parts (Bonferroni), so that all their intervals hold
+together. Times are compared in the same way as speeds, by the log-ratio within a block. Numbers of tasks may be zero,
+so they are compared by their difference within a block, as a share of all tasks.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ FAILURES = "failures"
 
 @dataclass(frozen=True)
 class Kind:
-    """A criterion: its name, its unit, which of two values is better, and how it is computed from the tasks of a
-    trial."""
+    """A criterion for a study of tasks, such as the longest time of a task: its name, its unit, which of two values is
+    better, and how it is computed from the tasks of a trial."""
 
     name: str
     unit: Literal["s", "tasks"]
@@ -77,20 +78,21 @@ KINDS = (
     Kind("within 1 s", "tasks", "more", lambda tasks: tasks.within("1_s")),
     Kind("within 10 s", "tasks", "more", lambda tasks: tasks.within("10_s")),
 )
-"""The published criteria, followed by Nielsen's limits of response times: 0.1 s feels immediate, 1 s does not interrupt
-the user's thought, and 10 s keeps the user's attention."""
+"""The criteria of the published comparison, followed by Nielsen's limits of response times: 0.1 s feels immediate, 1 s
+does not interrupt the user's thought, and 10 s keeps the user's attention."""
 
 SECONDARY = len(KINDS) - 1
 
 
 def secondary(plan: Plan) -> int:
-    """Returns how many claims on criteria other than the mean share the error of each look."""
+    """Returns among how many comparisons by criteria other than the mean each look (interim analysis) divides its
+    allowed probability of a wrong verdict."""
     return plan.sharing(SECONDARY, in_each_comparison=True)
 
 
 def criteria(grid: Grid, primary: Sequence[Claim]) -> list[Criterion]:
-    """Returns the rows of the table for each comparison, in the order of KINDS. The result is empty if the study has no
-    tasks."""
+    """Returns the comparison of each arm with the baseline by each criterion, in the order of KINDS. The result is
+    empty if the study has no tasks."""
     if not any(trial.tasks is not None for trial in grid.trials):
         return []
     return [

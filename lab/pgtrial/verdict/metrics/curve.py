@@ -1,8 +1,9 @@
 """The curve of percentiles for a load at a given rate: how much the response times of an arm differ from the
 baseline's, from p50 to p99.9.
 
-The percentiles of a comparison share the error of each look, so that their intervals together form one band. They
-describe which response times differ. There is a verdict only on those metrics that the study declares.
+At each look (interim analysis), the percentiles of a comparison share the allowed probability of an error, so that
+their intervals together form one band. The curve shows which response times differ. It gives no verdicts: these are
+only given on the metrics that the study declares.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pgtrial.verdict.series import described
 
 
 def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
-    """Returns the comparisons of percentiles, for each arm and load point. Percentiles that rest on too few slow
-    transactions are left out. The result is empty for closed loops and for tasks."""
+    """Returns the comparison of each percentile with the baseline's, for each arm and load point. Percentiles that rest
+    on too few slow transactions are left out. The result is empty for tasks and for a load without a given rate."""
     plan = grid.plan
     if not plan.is_paced or not plan.kind.has_percentiles:
         return []
@@ -32,8 +33,8 @@ def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
 
 
 def _point(grid: Grid, claim: Claim, load_point: int, name: str) -> CurvePoint | None:
-    """Returns one percentile of a comparison. Returns None if too few transactions are slower than the percentile, or
-    if its value is not known in some trial."""
+    """Returns the comparison of one percentile with the baseline's. Returns None if too few transactions are slower
+    than the percentile, or if its value is not known in some trial."""
     plan = grid.plan
     pairs = [grid.of(arm, load_point) for arm in (claim.arm, claim.baseline)]
     served = [trial for of_arm in pairs for trial in of_arm if grid.goodput(trial)]

@@ -1,9 +1,9 @@
-"""The claims on the metrics that a study declares. The claim on the first metric is the primary claim, and the claims
-on the other metrics share an error.
+"""The comparisons of the arms by the metrics that a study declares. The first metric decides the verdict of the study
+and is compared elsewhere, as its primary claim.
 
-The claims on the other metrics are one family over all arms. At each look they share its error evenly (Bonferroni), so
-that all their intervals hold together. If there are several load points, each of these claims is about the mean over
-them.
+The comparisons by the other metrics, over all arms, form one family: at each look (interim analysis) they share the
+allowed probability of a wrong verdict evenly (Bonferroni), so that all their intervals hold together. If there are
+several load points, each of these comparisons is about the mean over them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ these units are in a second."""
 
 
 def secondary(plan: Plan) -> int:
-    """Returns the number of claims on declared metrics other than the primary metric. These claims share the error of
-    each look."""
+    """Returns the number of comparisons by declared metrics other than the first one. At each look (interim analysis)
+    these comparisons share the allowed probability of a wrong verdict."""
     return plan.sharing(max(0, len(plan.metrics) - 1) * len(plan.others))
 
 
 def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
-    """Returns the claims of each comparison, in the order of the declared metrics. The result is empty if the study
-    declares no metrics."""
+    """Returns the comparisons of each arm with the baseline by the declared metrics, in the order of the metrics. The
+    result is empty if the study declares no metrics."""
     return [
         _primary(grid, claim) if name == grid.plan.metrics[0] else _secondary(grid, name, claim)
         for claim in primary
@@ -44,8 +44,8 @@ def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
 
 
 def undecided_arms(grid: Grid) -> set[str]:
-    """Returns the arms for which some claim on a declared metric, other than the primary metric, is not yet decided by
-    a look."""
+    """Returns the arms for which the comparison by some declared metric, other than the first one, has no verdict
+    yet."""
     plan = grid.plan
     return {arm for arm in plan.others for name in plan.metrics[1:] if not _series(grid, name, arm)[1].decided}
 
@@ -98,7 +98,8 @@ def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, obj
 
 
 def _median(grid: Grid, metric: Metric, arm: str) -> float | None:
-    """Returns the median of a metric over the arm's trials that did not fail; None if no trial has a finite value."""
+    """Returns the median of a metric over the arm's trials that did not fail. Values that are unknown or infinite are
+    left out; None if no value is left."""
     values = [metric.value(trial) for trial in grid.of(arm) if grid.goodput(trial)]
     known = [value for value in values if value is not None and math.isfinite(value)]
     return float(np.median(known)) if known else None

@@ -1,4 +1,5 @@
-"""Makes the claims on shares of failed transactions in the form in which they are stored."""
+"""Makes the comparisons of the shares of failed transactions, which complete the comparisons of speeds, in the form in
+which they are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pgtrial.verdict.grid import Grid
 
 
 def failure_claims(grid: Grid, primary: Sequence[Claim]) -> list[FailureClaim]:
-    """Returns one claim for each comparison in which a transaction failed."""
+    """Returns the comparison of the shares of failed transactions for each arm. An arm is left out if neither in it nor
+    in the baseline a transaction failed."""
     claims = []
     for claim in primary:
         found = shares(grid, claim.arm, primary_sharing(grid.plan))

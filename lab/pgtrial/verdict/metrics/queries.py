@@ -1,10 +1,11 @@
-"""The claims on the single queries of a suite: which queries are faster or slower on an arm. The claims of a comparison
-form a family, so that all of them hold together.
+"""The comparisons of the single queries of a suite (queries in files): which of them are faster or slower on an arm. At
+each look (interim analysis) the queries of a comparison share the allowed probability of a wrong verdict evenly
+(Bonferroni), so that all their verdicts hold together.
 
 The time of a query in a trial is the geometric mean of its runs. It is compared within a block, in the same way as
 speeds. A run that was cancelled at the time limit counts with this limit, and so does a run that failed while others
-succeeded. A query without any time gets the worst rank. The claims of a comparison share the error of each look evenly
-(Bonferroni). The first row of a comparison is its primary claim, on the geometric mean over all queries.
+succeeded. A query without any time gets the worst rank. The first row of a comparison is about the geometric mean over
+all queries, which decides the verdict of the study.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from pgtrial.verdict.series import Series, read
 
 
 def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
-    """Returns the claims of each comparison: first the claim on all queries, then the claims on the single queries in
-    their order. The result is empty if the study has no suite."""
+    """Returns the comparisons of each arm with the baseline: first by the mean over all queries, then by the single
+    queries in their order. The result is empty if the load is not a suite of query files."""
     queries = queries_of_plan(grid.plan)
     if not queries:
         return []
@@ -44,7 +45,7 @@ def queries_of_plan(plan: Plan) -> list[str]:
 
 
 def undecided_queries(grid: Grid) -> set[str]:
-    """Returns the arms for which the claim on some query is not yet decided by a look."""
+    """Returns the arms for which at least one query of the suite has no verdict yet."""
     queries = queries_of_plan(grid.plan)
     return {arm for arm in grid.plan.others if any(not _series(grid, query, arm).decided for query in queries)}
 
@@ -62,8 +63,8 @@ def _time_us(query: str, trial: Trial) -> float | None:
 
 
 def _is_bound(query: str, trial: Trial) -> bool:
-    """True if runs of a query in a trial were cancelled at the limit or failed. The query would then have taken longer
-    than its stored time."""
+    """True if the stored time of a query in a trial is only a lower bound, because some of its runs were cancelled at
+    the time limit or failed. Without the limit the query would have taken longer."""
     result = result_of(trial, query)
     return result is not None and result.is_bound
 

@@ -1,11 +1,11 @@
-"""Scaling over numbers of clients: fits the universal scalability law to each arm, and tests whether the peaks of the
-arms differ.
+"""Scaling over numbers of clients: fits the universal scalability law to the throughput of each arm, and tests whether
+the peaks of the arms differ. The peak is the largest throughput that the law has within the tested numbers of clients.
 
-At each single number of clients, the claims of the load points compare the arms. The peak is the largest throughput
-that the law has within the tested numbers of clients. The claims on the peaks are a family of their own. The law is
-fitted in each block, so that the rule of the study can read the log-ratios of the peaks. There is no verdict on a peak
-if the law does not fit the measurements. For studies that were planned with the older rule P8, the fit is judged as it
-was at that time.
+The arms are compared at each single number of clients elsewhere. The comparisons of the peaks share an allowed
+probability of a wrong verdict of their own. The law is fitted in each block, and the verdict follows from the
+log-ratios of the peaks, by the same statistical rule as for speeds. There is no verdict on a peak if the law does not
+fit the measurements. For studies that were planned with P8, the statistical rule of older versions, the fit is judged
+as it was at that time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pgtrial.verdict.sweeps import Curves, Sweep, bounds, changing_arms, curves,
 
 
 def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
-    """Returns the law of each arm over each sweep of numbers of clients. The result is empty if the study has no such
-    sweep."""
+    """Returns the scalability law of each arm over each sweep, which is a group of load points that differ only in the
+    number of clients. The result is empty if the study has no sweep."""
     found = sweeps(grid.plan, "clients")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 

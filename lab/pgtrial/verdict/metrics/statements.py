@@ -1,9 +1,10 @@
-"""The claims on the statements of a replay: which statement templates are faster or slower on an arm. A template stands
-for all statements that differ only in values.
+"""The comparisons of the statements of a replay: which statement templates are faster or slower on an arm. A template
+stands for all statements that differ only in values.
 
-The mean time of a template's statements is compared within a block, in the same way as speeds. Each look chooses the
-templates from its own blocks, and their claims share the error of the look, so that all of them hold together. The
-choice treats the two trials of every block alike, and so favours neither arm.
+The mean time of a template's statements is compared within a block, in the same way as speeds. Each look (interim
+analysis) chooses the templates from its own blocks, and they share the probability of a wrong verdict that the look
+allows, so that all verdicts hold together. The choice treats the two trials of every block alike, and so favours
+neither arm.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ such a share, those with the largest shares are compared."""
 
 
 def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
-    """Returns the claims of each comparison, beginning with the template that has the largest share of the time. The
-    result is empty if the study has no replay."""
+    """Returns the comparisons of the statement templates on each arm with the baseline, beginning with the template
+    that has the largest share of the time. The result is empty if the study has no replay."""
     if all(point.replay is None for point in grid.plan.load_points):
         return []
     trials = {
@@ -49,7 +50,8 @@ def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClai
 
 
 class _Statements:
-    """The results of a completed trial's statements, by template."""
+    """The results of the statements in a completed trial of a replay, by template (the text of statements that differ
+    only in values)."""
 
     def __init__(self, templates: Sequence[TemplateResult]):
         self.results = {result.template: result for result in templates}
@@ -76,8 +78,8 @@ class _Comparison:
         self._values: dict[int, dict[int, float]] = {}
 
     def claims(self, *, withheld: bool) -> list[StatementClaim]:
-        """Returns the claims on the templates. The result is empty as long as one of the two arms has no completed
-        trial."""
+        """Returns the comparison of each chosen template (statements that differ only in values) between the arm and
+        the baseline. The result is empty as long as one of the two arms has no completed trial."""
         trials = {name: self._completed(self._grid.of(name)) for name in self._arms}
         if not all(trials.values()):
             return []
@@ -112,8 +114,8 @@ class _Comparison:
         return [self._trials[trial.index] for trial in trials if trial.index in self._trials]
 
     def _choice(self, blocks: Set[int], _decided: Set[int]) -> dict[int, Question]:
-        """Returns the claims on those templates that are chosen by these blocks, beginning with the template that has
-        the largest share."""
+        """Returns the comparisons that a look reads: those of the templates that take a notable share of the time in
+        its blocks, beginning with the largest share."""
         pairs = [self._completed([trial for trial in self._pair(block) if trial is not None]) for block in blocks]
         pairs = [pair for pair in pairs if pair]
         if not pairs:
@@ -129,8 +131,8 @@ class _Comparison:
         return self._grid.pair(block, 0, self._arm)
 
     def _of_units(self, number: int) -> dict[int, float]:
-        """Returns, for each unit of analysis, by how much a template's statements are faster on the arm. The result is
-        computed once for each template."""
+        """Returns by how much a template's statements are faster on the arm, for each block or, with several
+        deployments, for each pair of deployments. The result is computed once for each template."""
         if number not in self._values:
             # a failed trial gets the worst rank; a pair in which both trials failed does not count
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")

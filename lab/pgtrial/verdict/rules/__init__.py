@@ -80,15 +80,16 @@ def audit(
 ) -> Audit:
     """Returns the findings of all rules that read only facts, beginning with those that withhold the verdict.
 
-    Arms are compared by the facts of one deployment of each arm, which are in `facts`. `deployments` has the facts of
-    all deployments.
+    If an arm runs on several deployments (servers of the same product), `facts` has the facts of one of them, by which
+    the arms are compared. `deployments` has the facts of all deployments.
     """
     case = Case(plan, facts, design, deployments or {})
     return Audit(findings=by_gravity(finding for finding, _ in _found(case, over_trials=False)))
 
 
 def found_in_trials(case: Case) -> list[tuple[Finding, Concern]]:
-    """Returns the findings of all rules over trials."""
+    """Returns the findings of all rules that read the stored trials, each with the concern (the problem) from which it
+    was made."""
     return _found(case, over_trials=True)
 
 
@@ -103,6 +104,7 @@ def title(finding: Finding) -> str:
 
 
 def _found(case: Case, *, over_trials: bool) -> list[tuple[Finding, Concern]]:
-    """Returns the findings of the rules over trials or of the rules over facts, in the order of the rules' names."""
+    """Returns the findings of the rules that read the stored trials (if `over_trials` is true) or of the rules that
+    read only facts, in the order of the rules' names."""
     asked = sorted((rule for rule in RULES if rule.over_trials == over_trials), key=lambda rule: rule.name)
     return [finding for rule in asked for finding in rule.findings(case)]

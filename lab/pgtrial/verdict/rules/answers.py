@@ -25,11 +25,13 @@ _NAMED = 3
 
 
 _Pair = tuple[TemplateResult, TemplateResult]
-"""The results of a template in two trials of the same block: the trial of the baseline and the trial of an arm."""
+"""The results of a template (statements that differ only in values) in two trials of the same block: the trial of the
+baseline and the trial of an arm."""
 
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:
-    """Returns the templates that occur on both arms, each with its pairs of results."""
+    """Returns the templates (texts of statements that differ only in values) that both the arm and the baseline ran at
+    a load point. Each has the pairs of its results in the blocks: the baseline's result and the arm's."""
     trials = [(_templates(base), _templates(other)) for base, other in case.pairs(arm, point)]
     pairs = ((number, (base[number], other[number])) for base, other in trials for number in base.keys() & other.keys())
     return dict(sorted(grouped(pairs).items()))
@@ -99,8 +101,8 @@ def _varies(pairs: Sequence[_Pair]) -> bool:
 
 @rule("unequal_errors", "statements fail on some arms only", over_trials=True)
 def unequal_errors(case: Case) -> Iterator[Concern]:
-    """Finds errors that did not occur in the recording and that occur more often on one arm than on the other. There is
-    one concern for each arm, about the statement with the most errors."""
+    """Finds errors that did not occur in the recording and that occur more often on one arm than on the other. It
+    reports one concern (problem) for each arm, about the statement with the most errors."""
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
@@ -113,8 +115,8 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
 def new_errors(case: Case) -> Iterator[Concern]:
-    """Finds errors that did not occur in the recording and that occur on all arms. There is one concern, which names
-    the most frequent statements."""
+    """Finds errors that did not occur in the recording and that occur on all arms. It reports one concern (problem),
+    which names the most frequent statements."""
     arms = [case.baseline, *case.others]
     for point in case.plan.load_points:
         failed = {arm: _failures(case, arm, point) for arm in arms}
@@ -144,8 +146,8 @@ def new_errors(case: Case) -> Iterator[Concern]:
 
 
 def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]]:
-    """Counts the statements of an arm that failed although they did not fail in the recording, by template and
-    SQLSTATE."""
+    """Counts the statements of an arm that failed although they did not fail in the recording, by template (statements
+    that differ only in values) and SQLSTATE."""
     failed: Counter[tuple[int, str]] = Counter()
     for trial in case.completed(arm, point):
         for number, result in _templates(trial).items():

@@ -1,4 +1,5 @@
-"""The input of every rule of the audit (`Case`), its output (`Concern`), and comparisons that several rules need."""
+"""The input of every rule of the audit (`Case`), its output (`Concern`), and comparisons that several rules need. The
+audit checks whether the comparison of the arms is fair."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Concern:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the audit: a function with a name, which returns the concerns that it finds in a case."""
+    """A rule of the audit: a function with a name. It reads a case (the facts and trials of a study) and returns the
+    concerns (problems) that it finds there."""
 
     name: str
     title: str
@@ -59,8 +61,8 @@ class Rule:
     """True if the rule reads the stored trials; other rules read only the facts of the arms."""
 
     def findings(self, case: Case) -> list[tuple[Finding, Concern]]:
-        """Returns the concerns that the rule has about a case, each with the finding in the form in which it is
-        stored."""
+        """Returns the concerns (problems) that the rule finds in a study, each with the finding: the concern in the
+        form in which it is stored."""
         concerns = list(self.find(case))
         return [
             (
@@ -106,20 +108,22 @@ class Case:
     plan: Plan
     facts: Mapping[str, Facts]
     study: Design | None = None
-    """The design of the study. It is None for rules over trials, which do not read it."""
+    """The design of the study: its study file with all that follows from it. It is None for rules that read the trials,
+    since they do not need it."""
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
-    """The facts of each deployment, by arm."""
+    """The facts of each deployment, by arm, if an arm runs on several deployments (servers of the same product)."""
     trials: Sequence[Trial] = ()
     audit: Audit | None = None
-    """The stored findings of the rules over facts."""
+    """The stored findings of the rules that read only facts; None if these rules have not run yet."""
     seconds: Seconds | None = None
-    """The number of commits in each second. If None, changes of regime and the steadiness of trials are not
-    examined."""
+    """The number of commits in each second, by the index of the trial. If it is None, the rules do not check whether
+    the speed changes within trials."""
     slices: Slices = field(default_factory=dict)
-    """The slices of trials that alternate. If they are missing, carry-over is not examined."""
+    """The slices of the trials in which arms take turns in slices of time. If they are missing, the effect of one arm's
+    slice on the next one (carry-over) is not examined."""
     interruptions: Sequence[Interruption] = ()
     voided: Sequence[int] = ()
-    """The blocks that an earlier version of pgtrial had excluded."""
+    """The blocks that an earlier version of pgtrial had excluded from the study. The present version counts them."""
 
     @cached_property
     def grid(self) -> Grid:
@@ -128,17 +132,20 @@ class Case:
 
     @cached_property
     def speeds(self) -> CellSpeeds:
-        """Returns the speeds of trials that alternated in slices, separately for each arm whose slice came before."""
+        """Returns the speeds of the trials in which arms took turns in slices of time. The speeds after slices of
+        different arms are kept apart, so that carry-over can be computed from them."""
         return cell_speeds(self.grid, self.slices)
 
     @cached_property
     def shifts(self) -> list[CarryOverShift]:
-        """Returns by how much carry-over changes each comparison."""
+        """Returns by how much carry-over changes each comparison. Carry-over is the effect of one arm's slice on the
+        speed of the next arm, in trials in which arms take turns in slices."""
         return shifts(self.grid, self.speeds)
 
     @property
     def design(self) -> Design:
-        """Returns the design of the study, for rules over facts. Raises RuntimeError if the case has no design."""
+        """Returns the design of the study: its study file with all that follows from it, such as the server of each
+        arm. Only rules that read facts may ask for it. Raises RuntimeError if the case has no design."""
         if self.study is None:
             raise RuntimeError("this case has no design; only rules over facts may read it")
         return self.study
@@ -242,8 +249,8 @@ _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("so
 
 
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
-    """Returns the facts of an arm that have changed since they were first collected. `now` has the facts before the
-    given block.
+    """Returns the facts of an arm that have changed since they were first collected. `known` has the facts as they were
+    first collected, and `now` the facts as they are before the block with the number `block`.
 
     A fact that is unknown at one of the two times does not count as changed.
     """
@@ -265,8 +272,8 @@ def unlike(first: float | None, second: float | None, factor: float, by: float =
 
 
 def is_frequent(odd: int, of: int) -> bool:
-    """True if the share of disturbed trials (or pairs of trials), `odd` out of `of`, is larger than the share that is
-    tolerated in every study."""
+    """True if too many trials, or pairs of trials, are disturbed: `odd` out of `of`. Any study may have a small share
+    of disturbed trials (TOLERATED in `pgtrial.statistics.p8`) without a finding."""
     return odd > TOLERATED * of
 
 

@@ -129,8 +129,9 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
 
 
 def _how(key: str) -> str:
-    """Returns the end of a sentence which says that `less_durable` declares the difference. The text is empty if
-    another key of the study file declares it."""
+    """Returns the end of a sentence that says how to declare a difference of durability in the study file. If the
+    difference has a key of its own there, nothing more needs to be said, and the text is empty; otherwise it names
+    `less_durable`."""
     by_key = key in (_UNLOGGED, "settings.synchronous_commit")
     return ": less_durable = true in the table of the arm" if by_key else ""
 
@@ -215,7 +216,7 @@ def _is_protected(case: Case, arm: str) -> bool:
 
 
 def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
-    """Returns a fact of the volume to which a commit flushes: the volume of the WAL, if the WAL has a volume of its
-    own."""
+    """Returns a fact of the volume to which a commit is flushed. This is the volume of the WAL if the WAL has a volume
+    of its own, and otherwise the volume of the data directory."""
     place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
     return case.value(arm, group, f"{place}{name}")

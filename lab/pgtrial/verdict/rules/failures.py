@@ -39,12 +39,14 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
 
 
 def worse_arms(case: Case) -> set[str]:
-    """Returns the arms that a look has found to be worse than the baseline by the study's primary metric."""
+    """Returns the arms that some look (planned interim analysis) has found to be worse than the baseline by the metric
+    that decides the verdict."""
     return {one.arm for one in comparisons(case.grid) if _is_worse(one, case.grid.primary.scale)}
 
 
 def _is_worse(comparison: Comparison, scale: Scale) -> bool:
-    """True if the arm is worse by the study's primary metric. For times and costs, larger values are worse."""
+    """True if the comparison says that the arm is worse by the metric that decides the verdict. For times and costs,
+    larger values are worse."""
     seen = comparison.at_look
     if not comparison.decided or seen is None:
         return False

@@ -1,4 +1,5 @@
-"""Rules over the trials of a fleet. They find machines that are slow, far away, late or lost."""
+"""Rules over the trials of a fleet, which is a group of machines that make the load together. They find machines that
+are slow, far away, late or lost."""
 
 from __future__ import annotations
 

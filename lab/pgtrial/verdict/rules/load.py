@@ -80,7 +80,8 @@ def rate_not_kept(case: Case) -> Iterator[Concern]:
 
 @rule("ceiling", "the search ended at the highest rate allowed", over_trials=True)
 def ceiling(case: Case) -> Iterator[Concern]:
-    """Finds searches for a capacity that ended at the highest rate that the study allows.
+    """Finds searches for a capacity (the highest rate at which the response time keeps a limit) that ended at the
+    highest rate that the study allows.
 
     If both arms of a comparison reach this rate, nothing is known about their difference, and there is no verdict.
     """
@@ -101,7 +102,8 @@ def ceiling(case: Case) -> Iterator[Concern]:
 
 
 def _reach(trials: Sequence[Trial], rate: float) -> bool:
-    """True if the search ended at this rate in more trials than are tolerated."""
+    """True if too many of these trials reached this rate, the highest that the search tries. A small share of such
+    trials is tolerated."""
     return sum((trial.capacity or 0.0) >= rate for trial in trials) > TOLERATED * len(trials)
 
 
@@ -114,8 +116,8 @@ def _spoilt(
     allowed: bool = False,
     severity: Severity = "withhold",
 ) -> Iterator[Concern]:
-    """Yields one concern if, at some load point, `reason_of` returns a reason for more trials than are tolerated.
-    Failed trials count too.
+    """Yields one concern (problem) if, at some load point, too many trials are spoilt. A trial is spoilt if `reason_of`
+    returns a reason for it, and failed trials count too. A small share of spoilt trials is tolerated.
 
     If trials of the baseline are spoilt, the concern names only the baseline, since every comparison is then spoilt.
     """

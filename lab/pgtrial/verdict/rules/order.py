@@ -12,8 +12,11 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 @rule("measured_again", "blocks were measured again after later ones", over_trials=True)
 def measured_again(case: Case) -> Iterator[Concern]:
     """Finds blocks with a trial that began after a trial of a later block. Because a study runs its blocks in order,
-    such a block must have been measured before and then removed. There are no such findings for studies that were
-    planned with the older rule P8, so that their stored results do not change."""
+    such a block must have been measured before and then removed, possibly because somebody did not like its result.
+
+    P8 is the statistical rule of older versions of pgtrial. For studies that were planned with it this rule finds
+    nothing, so that their stored results do not change.
+    """
     if case.plan.spending is None:
         return
     begun = grouped((trial.block, datetime.fromisoformat(trial.started)) for trial in case.trials)

@@ -25,10 +25,10 @@ _SAME_ROWS = (
 
 @rule("unequal_data", "the arms do not have the same rows")
 def unequal_data(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about the first table whose rows differ from the baseline's.
+    """Yields one concern (problem) for each arm, about the first table whose rows differ from the baseline's.
 
-    On given servers the load may change a table, and the servers keep the changes. A difference in such a table is only
-    a warning.
+    A given server is run by somebody else, and pgtrial does not reset its tables. The load may change a table there,
+    and the change stays, so that a difference in such a table is only a warning.
     """
     places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
     base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
@@ -44,8 +44,8 @@ def unequal_data(case: Case) -> Iterator[Concern]:
 
 @rule("rows_not_compared", "rows could not be compared")
 def rows_not_compared(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about the first table whose rows were not compared because pgtrial could not
-    read them."""
+    """Yields one concern (problem) for each arm, about the first table whose rows were not compared because pgtrial
+    could not read them."""
     for arm in case.arms:
         tables = _tables(case.facts[arm])
         unread = {name: reason for name, rows in tables.items() if (reason := why_not_compared(rows)) is not None}
@@ -126,7 +126,8 @@ def _differ(base: TableRows, other: TableRows | None) -> bool:
 
 @dataclass(frozen=True)
 class _Unlike:
-    """The tables of the baseline, and the tables of an arm or of one of its deployments."""
+    """The tables of the baseline, and the tables of an arm or of one of its deployments (servers of the same product)
+    that differ from them."""
 
     baseline: str
     arm: str
@@ -136,7 +137,8 @@ class _Unlike:
 
     @property
     def place(self) -> str:
-        """Returns the arm or the deployment that has the tables, in words."""
+        """Returns in words whose tables these are: the name of an arm or, if the arm has several deployments, of a
+        deployment."""
         return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
 
 

@@ -1,5 +1,5 @@
-"""A rule on trials that alternate in slices. A slice may disturb the next slice, which changes the comparison
-(carry-over)."""
+"""A rule on trials in which arms take turns in slices of time. The slice of one arm may change the speed of the next
+arm (carry-over), which distorts the comparison."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule,
 
 _LARGER = 1.05
 _LARGER_BYTES = 2**20
-"""The factor and the number of bytes that a difference of size must exceed. Smaller differences are a few pages in
-small tables."""
+"""A difference of two sizes counts only if their ratio exceeds _LARGER and the difference itself exceeds this number of
+bytes. Smaller differences are a few pages in small tables."""
 
 _DEAD = 0.05
 """This share of dead rows before the load is tolerated. Autovacuum by default begins at 0.2."""

@@ -1,8 +1,9 @@
 """Rules that check whether the load used the setting or the object in which the arms differ. The evidence comes from
 the counters of the trials and from the plans of the statements.
 
-The file use.toml lists, for each fact, which counters and plans show that a load uses it. There is no finding for a
-fact without an entry in this file, or if its evidence was not recorded. Before the first trial only plans are known.
+A fact is a setting, object or other property of an arm, such as the value of work_mem. The file use.toml lists, for
+each fact, which counters and plans show that a load uses it. There is no finding for a fact without an entry in this
+file, or if its evidence was not recorded. Before the first trial only plans are known.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 
 class Evidence(Record):
-    """An entry of use.toml. The load has used a fact if all conditions of the entry hold."""
+    """An entry of use.toml. It lists the conditions on counters and plans under which a load has used a fact (a setting
+    or object in which arms may differ). The load has used the fact if all conditions hold."""
 
     absent: str
     """The reason that a message states if the conditions do not hold. It is the end of a sentence."""
@@ -54,8 +56,8 @@ USES = _Uses.model_validate(table("use.toml", __package__))
 
 
 def evidence_of(key: str) -> list[Evidence]:
-    """Returns the evidence which shows that a load used this fact. The result is empty if use.toml has no entry for the
-    fact.
+    """Returns the evidence which shows that a load used a setting or object (a fact). `key` is its name, such as
+    `settings.work_mem`. The result is empty if use.toml has no entry for the fact.
 
     If several entries match, the entry with the fact's own name is used, and otherwise the entry with the longest
     pattern.
@@ -70,8 +72,8 @@ UNUSED = "unused_difference"
 
 @rule(UNUSED, "the load never used what differs between the arms", over_trials=True)
 def unused_difference(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm with declared differences that neither its own load nor the baseline's load has
-    used."""
+    """Yields one concern (problem) for each arm with declared differences that neither its own load nor the baseline's
+    load has used. If the load does not use what differs, the comparison says nothing about it."""
     for arm in case.others:
         use = _in_trials(case, arm)
         unused = unused_words(use, case.plan.declared.get(arm, [])) if use is not None else None
@@ -112,13 +114,12 @@ _ALL_THE_SAME = (
 
 
 def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[Claim]) -> list[Finding]:
-    """Returns the findings in the form in which they fit the claims.
+    """Returns the findings, changed where they contradict the verdicts in `claims`. A finding may say that the load
+    never used the difference between two arms although the arms got the verdict better or worse. The finding then gets
+    another advice, since the difference must have another cause.
 
-    If a finding says that a load never used the difference, but a claim on the same arm found a difference, the finding
-    gets another advice.
-
-    Studies that were planned with the older rule P8 leave such a finding out, unless their trials are older than the
-    recording of plans for known parameter values.
+    P8 is the statistical rule of older versions of pgtrial. In studies that were planned with it, such a finding is
+    left out instead, unless their trials are so old that they have no plans for known parameter values.
     """
     decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
 
@@ -265,19 +266,21 @@ class LoadUse:
     """Returns the values of a fact in the two arms, by its group and name. It is None before facts are collected."""
 
     def unused(self, key: str) -> list[str]:
-        """Returns the reasons why the load did not use a fact in which the arms differ. The result is empty if the load
-        used the fact, or if this is not known."""
+        """Returns the reasons why the load did not use a setting or object in which the arms differ. `key` is its name.
+        The result is empty if the load used it, or if this is not known."""
         evidences = evidence_of(key)
         if self.uses(key) or any(self._shows(one) is None for one in evidences if not one.confirms):
             return []
         return [one.absent for one in evidences if not one.confirms]
 
     def uses(self, key: str) -> bool:
-        """True if the load certainly used a fact in which the arms differ."""
+        """True if the load certainly used a setting or object in which the arms differ. `key` is its name. False also
+        if this is not known."""
         return any(self._shows(one) for one in evidence_of(key))
 
     def _shows(self, evidence: Evidence) -> bool | None:
-        """Returns whether all conditions of an evidence hold; None if this depends on a condition that is not known."""
+        """Returns whether all conditions of an entry of use.toml hold, which means that the load used the fact of this
+        entry. Returns None if this depends on a condition that is not known."""
         conditions = [
             self._counts(evidence) if evidence.counters else True,
             self._reads_rows(evidence.rows_read_sequentially) if evidence.rows_read_sequentially else True,
