@@ -69,7 +69,7 @@ pub fn has_statement(message: &str) -> bool {
     matches!(read(message), Said::Statement { .. } | Said::Fetch)
 }
 
-/// Parses the text behind `duration: `.
+/// Parses the text behind `duration: `, which contains the duration and may contain a statement.
 fn timed(text: &str) -> Option<Said<'_>> {
     let (number, rest) = text.split_once(" ms")?;
     let duration = (number.parse::<f64>().ok()? * 1000.0).round() as Micros;

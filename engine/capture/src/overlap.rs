@@ -37,7 +37,7 @@ pub struct Overlap {
 
 /// The comparison of a log's first records with the records of earlier logs.
 struct Beginning {
-    /// The last records of the earlier logs.
+    /// The last records of the earlier logs, each as its time and a digest of its texts.
     known: HashSet<(Micros, u64)>,
     compared: usize,
 }

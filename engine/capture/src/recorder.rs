@@ -350,7 +350,7 @@ impl Recorder {
     }
 }
 
-/// The result of a recorder.
+/// The result of recording: the writer of the capture, and what was found out about the logs.
 pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,

@@ -53,10 +53,10 @@ impl Selection {
     }
 }
 
-/// A time as the user writes it.
+/// A time that the user gave, with or without a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenMoment {
-    /// A time with a zone.
+    /// A time with a zone, converted to UTC.
     Utc(Micros),
     /// A time without a zone. It is compared with the times as the log shows them.
     Wall(Micros),

@@ -9,7 +9,7 @@ use crate::sql::tokens::Backslashes;
 use crate::time::Micros;
 use crate::transactions::{Completed, Transactions};
 
-/// A session that has not ended yet.
+/// A session whose end has not been reached in the logs.
 #[derive(Default)]
 pub struct OpenSession {
     pub id: Option<SessionId>,

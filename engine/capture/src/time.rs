@@ -41,7 +41,7 @@ impl Abbreviation {
 }
 
 impl Timestamp {
-    /// Returns a time in UTC.
+    /// Returns a timestamp for a time in UTC.
     pub fn at_utc(utc: Micros) -> Self {
         Self { utc, wall: utc, zone: None }
     }

@@ -52,7 +52,8 @@ impl Zones {
         Ok(Self { given: Some(given), ..Self::default() })
     }
 
-    /// Returns the same knowledge, for logs whose times are compared with times from another source.
+    /// Returns the same knowledge about the zone, marked for logs whose times are compared with times from another
+    /// source.
     #[must_use]
     pub fn exact(self) -> Self {
         Self { exact: true, ..self }

@@ -20,7 +20,7 @@ const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 /// A stop flag that is never set, for calls of [`copy_rows`] that nothing has to stop.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The format of COPY's data.
+/// The format in which COPY receives data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyFormat {
     Text,

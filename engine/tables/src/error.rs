@@ -15,7 +15,7 @@ pub enum LoadError {
     Query { sql: String, error: ConnectionError },
     #[error("{0}")]
     Copy(CopyError),
-    /// Another connection could not be opened.
+    /// A further connection to the server could not be opened.
     #[error("{0}")]
     Connect(OpenError),
     /// A thread that loads data has panicked.

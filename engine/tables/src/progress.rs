@@ -22,11 +22,11 @@ const BAR_WIDTH: usize = 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
     Hidden,
-    /// A line every 100,000 rows.
+    /// A line is printed every 100,000 rows.
     Rows,
-    /// A line every five seconds.
+    /// A line is printed every five seconds.
     Quiet,
-    /// A bar, which only a terminal can show.
+    /// A bar is drawn, which only a terminal can show.
     Bar,
 }
 

@@ -62,7 +62,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// Appends a field with a text.
+    /// Appends a text field.
     pub fn text(mut self, text: &[u8]) -> Self {
         self.field(text);
         self

@@ -79,12 +79,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Backends(Arc<Mutex<Vec<Arc<Backend>>>>);
 
 impl Backends {
-    /// Adds the server process of `session`.
+    /// Records the server process of `session`, so that its work can be cancelled.
     pub(crate) fn add(&self, session: &Session) {
         self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Asks the server to cancel the running statements of all these processes, over connections of their own.
+    /// Asks the server to cancel the statements that the recorded server processes are running. This opens new
+    /// connections and needs no session.
     pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
         cancel(&backends, Instant::now() + PATIENCE)

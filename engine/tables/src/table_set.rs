@@ -52,9 +52,9 @@ pub struct PlannedTable {
     pub fillfactor: u32,
     /// The columns of the primary key; empty if the table has none.
     pub key: &'static str,
-    /// The names and columns of further indexes.
+    /// The further indexes, each with its name and its columns.
     pub indexes: &'static [(&'static str, &'static str)],
-    /// The number of rows.
+    /// The number of rows that the table will have.
     pub count: u64,
     pub rows: Box<dyn Fn() -> RowSource + Send + Sync>,
 }

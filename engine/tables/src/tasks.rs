@@ -15,7 +15,7 @@ use crate::session::{execute, query};
 /// The name of the program in messages.
 pub const NAME: &str = "pgtrial-engine tasks";
 
-/// The size of the table.
+/// The size of table_a, as its numbers of threads and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// The number of different values of the column thread_id, which are numbered from 1.

@@ -17,10 +17,10 @@ pub struct Seeds {
     pub threads: Vec<ThreadSeeds>,
 }
 
-/// The generators of a thread.
+/// The random generators of one thread.
 #[derive(Debug, Clone)]
 pub struct ThreadSeeds {
-    /// The generator that chooses the next script.
+    /// The generator that chooses the script of each transaction.
     pub choose: Random,
     /// The generator of the times between scheduled starts, for a load with a rate limit.
     pub throttle: Random,

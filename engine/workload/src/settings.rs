@@ -13,13 +13,13 @@ pub struct OptionSpec {
 }
 
 impl OptionSpec {
-    /// Makes a declaration of an option.
+    /// Declares an option with its description and its default.
     pub fn new(name: &str, description: &str, default: OptionValue) -> Self {
         Self { name: name.to_owned(), description: description.to_owned(), default }
     }
 }
 
-/// The value of an option.
+/// The value of an option, with its type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     Bool(bool),

@@ -16,10 +16,10 @@ pub enum Form {
     Value,
 }
 
-/// A piece of a value.
+/// A piece of a value. Tokens replace all pieces except `Kept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Text that stays as it is.
+    /// Text that tokens do not replace.
     Kept(&'a str),
     /// A run of digits.
     Digits(&'a str),

@@ -31,7 +31,7 @@ struct Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Digits,
-    /// Digits of which the first is 0.
+    /// Digits of which the first is 0. Their tokens begin with 0 too.
     ZeroLed,
     Letters,
     Hex,

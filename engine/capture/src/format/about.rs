@@ -47,7 +47,7 @@ pub struct About {
 /// A log from which the capture was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The path, or `-` for standard input.
+    /// The path of the log, or `-` for standard input.
     pub name: String,
     /// The format of the log: `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
@@ -82,7 +82,7 @@ pub struct LeftOut {
     pub first: LogPlace,
 }
 
-/// A line of a log.
+/// A line in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPlace {
     pub source: String,

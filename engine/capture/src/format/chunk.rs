@@ -18,7 +18,7 @@ use super::error::Error;
 /// The first bytes of the file. Because of them no chunk has the offset 0, so that 0 can stand for "no chunk".
 pub const MAGIC: &[u8; 8] = b"pgtcapt1";
 
-/// The length in bytes of a session's pending statements from which they are written as a chunk. A chunk of this length
+/// The length in bytes of a session's pending statements at which they are written as a chunk. A chunk of this length
 /// and the other fields of a reader need less than 4 KiB of memory.
 pub const USUAL_LENGTH: usize = 2048;
 

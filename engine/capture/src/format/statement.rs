@@ -20,7 +20,7 @@ pub struct RecordedStatement {
     pub rows: Option<u64>,
 }
 
-/// How a statement failed.
+/// The way in which a statement failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementFailure {
     /// The server reported this SQLSTATE.

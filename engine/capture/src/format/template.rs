@@ -9,11 +9,11 @@ const MOST_PARAMETERS: u32 = u16::MAX as u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// As text, in the simple protocol (Query).
+    /// The client sends the statement as text, in the simple protocol (Query).
     Simple,
-    /// As an unnamed prepared statement, in the extended protocol (Parse, Bind, Execute).
+    /// The client sends an unnamed prepared statement, in the extended protocol (Parse, Bind, Execute).
     Extended,
-    /// As a named prepared statement, which the session parses once.
+    /// The client sends a named prepared statement, which the session parses once.
     Prepared,
 }
 

@@ -83,7 +83,7 @@ struct AzureEntry {
 #[derive(Deserialize, Default)]
 struct Message {
     message: String,
-    /// The severity, which the message contains too.
+    /// The severity of the message, which the text in `message` contains too.
     #[serde(default, rename = "errorLevel")]
     severity: String,
     #[serde(default)]
@@ -173,7 +173,7 @@ const LISTS: [&[u8]; 3] = [b"\"records\"", b"\"events\"", b"\"logEvents\""];
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,
-    /// The line on which the object begins.
+    /// The number of the line on which the object begins.
     line: u64,
     depth: usize,
     is_in_text: bool,

@@ -36,13 +36,13 @@ pub enum Field {
     SqlState,
     SessionId,
     SessionStart,
-    /// Digits, or an empty text.
+    /// The field has digits, or is empty.
     Counter,
-    /// A text such as `3/17`, or an empty text.
+    /// The field has a text such as `3/17`, or is empty.
     VirtualTransaction,
-    /// Digits, which a sign may precede, or an empty text.
+    /// The field has digits, which a sign may precede, or is empty.
     QueryId,
-    /// Any text that captures do not need.
+    /// The field has a text that captures do not need.
     Other,
 }
 

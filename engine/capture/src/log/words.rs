@@ -4,15 +4,15 @@
 /// The kind of a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The message itself.
+    /// The part is the message itself.
     Message(Severity),
     Detail,
     Context,
-    /// The text of the statement that failed.
+    /// The part is the text of the statement that failed.
     Statement,
-    /// A hint, an internal query, a location or a backtrace.
+    /// The part is a hint, an internal query, a location or a backtrace.
     Other,
-    /// A part whose keyword is in a language other than English.
+    /// The part has a keyword in a language other than English.
     Foreign(Language),
 }
 

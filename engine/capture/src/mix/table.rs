@@ -14,7 +14,7 @@ pub struct NamedTable {
     rows: Vec<(u64, Vec<String>)>,
 }
 
-/// A row of the file.
+/// A row of a CSV file, whose fields are found by the names of the columns.
 #[derive(Clone, Copy)]
 pub struct NamedRow<'a> {
     table: &'a NamedTable,

@@ -6,11 +6,11 @@ use ground::sql;
 /// What a statement does to the transaction block of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockStep {
-    /// Begins a block, such as BEGIN.
+    /// The statement begins a block, such as BEGIN.
     Begin,
-    /// Ends the block, such as COMMIT.
+    /// The statement ends the block, such as COMMIT.
     End,
-    /// Rolls back to a savepoint, so that errors since the savepoint do not abort the block any more.
+    /// The statement rolls back to a savepoint, so that errors since the savepoint do not abort the block any more.
     RollBackToSavepoint,
     #[default]
     Stay,

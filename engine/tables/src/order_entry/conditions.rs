@@ -12,7 +12,7 @@ use wire::session::Session;
 pub struct Condition {
     /// The number of the condition in the specification.
     pub number: u32,
-    /// The equality that the condition requires.
+    /// The equality that the condition requires, for messages.
     pub text: &'static str,
     /// A query that returns a row for each place that the condition is about, such as a district or a customer: the
     /// name of the place, and the two values that have to be equal.
@@ -30,7 +30,7 @@ pub struct Violation {
     pub places: String,
 }
 
-/// All conditions in their order.
+/// All consistency conditions, in the order of their numbers.
 pub const CONDITIONS: [Condition; 12] = [
     Condition {
         number: 1,

@@ -24,7 +24,7 @@ const MADE: &str = "pgtrial order entry: ";
 pub struct Made {
     pub warehouses: u32,
     pub seed: u64,
-    /// The fillfactor of the tables, percent.
+    /// The fillfactor of the tables in per cent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
 }

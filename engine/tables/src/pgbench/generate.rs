@@ -26,7 +26,7 @@ use crate::parallel::for_each;
 use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{execute, query};
 
-/// Fills the tables with rows.
+/// Generates the rows of all tables and fills the tables with them.
 pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {
     let options = loader.options;
     let tables = layout::find(loader.session, options)?;

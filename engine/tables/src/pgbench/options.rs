@@ -15,7 +15,7 @@ pub const MAX_CONNECTIONS: usize = 8;
 pub struct InitOptions {
     /// The scale factor, which is the number of branches. Each branch has 10 tellers and 100,000 accounts.
     pub scale: u32,
-    /// The fillfactor, percent, from 10 to 100.
+    /// The fillfactor of the tables in per cent, from 10 to 100.
     pub fillfactor: u32,
     /// True to print a progress line every five seconds; false to print one every 100,000 rows.
     pub quiet: bool,

@@ -85,7 +85,7 @@ pub enum RowColumns {
 }
 
 impl RowColumns {
-    /// Returns the column list for COPY.
+    /// Returns the list of columns for the COPY statement.
     pub fn names(self) -> &'static str {
         match self {
             RowColumns::AccountAndBranch => "aid, bid",

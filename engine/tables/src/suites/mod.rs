@@ -19,7 +19,7 @@ use population::{Population, Table};
 /// The name of the program in messages.
 pub const NAME: &str = "pgtrial-engine generate";
 
-/// The tables of a suite.
+/// The tables of a suite that pgtrial ships.
 pub struct SuiteTables {
     pub name: &'static str,
     /// The name of the suite's tables in messages, such as `the tables of reports`.

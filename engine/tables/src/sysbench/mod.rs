@@ -160,9 +160,9 @@ struct Work<'a> {
     distributions: &'a Distributions,
     target: &'a Arc<Target>,
     progress: &'a TableProgress,
-    /// The number of connections.
+    /// The number of connections that make tables.
     connections: usize,
-    /// The query of `--mark-by`.
+    /// The query of `--mark-by`, if the user gave one.
     mark_by: Option<&'a str>,
 }
 

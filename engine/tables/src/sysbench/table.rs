@@ -10,7 +10,7 @@ use workload::sb_rand::{Distribution, fill_groups};
 
 use crate::copy::encode_row;
 
-/// The statements and lines for one table.
+/// Makes the statements for one table, and the lines that sysbench prints about it.
 pub struct SysbenchTable<'a> {
     pub kind: TestKind,
     pub parameters: &'a TestParameters,

@@ -26,7 +26,7 @@ pub struct HostClient<W> {
     aborted: Option<AbortReason>,
 }
 
-/// What a client is doing.
+/// The states of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The load has not begun.

@@ -8,7 +8,7 @@ use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction, Statistics};
 
-/// The first number that is tested.
+/// The first number that an event tests for being prime.
 const FIRST: u64 = 3;
 
 /// The number of candidates that are tested before the client returns to its event loop. With the default limit this is
@@ -51,7 +51,7 @@ impl Hooks for Cpu {
     }
 }
 
-/// The search for primes that one thread does.
+/// The work that the test `cpu` does in one thread: the search for primes.
 struct Primes {
     limit: u64,
     /// The number that will be tested next.

@@ -93,7 +93,7 @@ fn invalid(name: &str, text: &str) -> Fatal {
     Fatal::new(format_args!("Invalid value for {name}: {text}"))
 }
 
-/// Which memory a thread uses.
+/// The memory that a thread uses: one block for all threads, or a block of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// All threads use the same block.
@@ -200,7 +200,7 @@ impl Work for Transfer {
     }
 }
 
-/// How a thread accesses its block.
+/// The way in which a thread accesses its block: in order or at random, reading or writing.
 struct Access {
     operation: Operation,
     is_random: bool,

@@ -16,7 +16,7 @@ pub use load::MachineLoad;
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, Settings};
 
-/// A test of the machine.
+/// One of sysbench's tests of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineTest {
     /// The name of the test in messages.
@@ -47,7 +47,7 @@ pub const TESTS: [MachineTest; 4] = [
     MachineTest { name: "mutex", description: "Mutex performance test", options: mutex::options, load: mutex::load },
 ];
 
-/// Returns the test of this name.
+/// Returns the test of this name, or `None` if there is none.
 pub fn find(name: &str) -> Option<MachineTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }

@@ -62,7 +62,7 @@ struct Shared {
 #[repr(align(256))]
 struct Apart(Mutex<()>);
 
-/// The work of one thread.
+/// The work that the test `mutex` does in one thread.
 struct Locking {
     shared: Arc<Shared>,
     random: Random,

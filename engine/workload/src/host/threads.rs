@@ -49,7 +49,7 @@ impl Hooks for Threads {
     }
 }
 
-/// The work of one thread.
+/// The work that the test `threads` does in one thread.
 struct Yields {
     locks: Arc<Vec<Mutex<()>>>,
     /// The number of events that all threads together have begun.

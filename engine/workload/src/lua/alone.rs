@@ -37,7 +37,7 @@ impl MainState {
         alone.live()?.map_or(Ok(alone), |failure| Err(Fatal::new(failure)))
     }
 
-    /// Returns the Lua state.
+    /// Returns the Lua state, so that the caller can read the script's globals.
     pub fn state(&self) -> &LuaState {
         self.client.state()
     }
@@ -50,7 +50,7 @@ impl MainState {
         self.live()
     }
 
-    /// Executes a command of the script.
+    /// Executes the script's command `name`, and carries out the requests that it makes.
     pub fn perform(&mut self, name: &str) -> Result<(), Fatal> {
         self.client.mark_by(&self.shared);
         let life = self.state().function("perform").and_then(|perform| perform.call(name));

@@ -24,7 +24,7 @@ use wire::error::ConnectionError;
 use wire::value::Value;
 use wire::{Answered, QueryKind, Rows};
 
-/// What the clients of a script run.
+/// The part of the script that its clients run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// One event of the script after another.

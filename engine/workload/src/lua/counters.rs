@@ -109,7 +109,7 @@ extern "C" fn increment(_thread: i32, counter: u32) {
     }
 }
 
-/// Implements sysbench's C function `sb_counter_val`.
+/// Implements sysbench's C function `sb_counter_val`, which returns the value of a counter.
 extern "C" fn value(_thread: i32, counter: u32) -> u64 {
     CURRENT.get().0.get(counter as usize).copied().unwrap_or(0)
 }

@@ -35,14 +35,14 @@ pub struct Fetched {
 
 #[derive(Default)]
 struct Kept {
-    /// The rows as DataRow messages.
+    /// The rows of the answer, as DataRow messages.
     rows: Vec<u8>,
-    /// The body of the RowDescription message.
+    /// The columns of the answer: the body of its RowDescription message.
     columns: Vec<u8>,
 }
 
 impl Fetched {
-    /// Replaces the kept answer of a connection.
+    /// Keeps an answer of the server. It replaces the answer that was kept for this connection before.
     pub fn keep(&mut self, connection: usize, answered: &Answered) {
         let kept = self.connections.entry(connection).or_default();
         kept.rows.clear();

@@ -59,18 +59,18 @@ const ENDS_ITSELF: &str = "the text commits by itself, so pgtrial cannot mark th
 /// What is sent next, while a statement is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing: no statement is being marked.
+    /// No statement is being marked.
     Idle,
     Begin,
-    /// The script's statement.
+    /// The script's statement is sent next.
     Statement,
-    /// The query of `--mark-by`, which returns the marking statements.
+    /// The query of `--mark-by` is sent next. It returns the marking statements.
     Ask,
     Mark,
     Commit,
-    /// ROLLBACK after a failure.
+    /// ROLLBACK is sent next, because a statement has failed.
     Rollback,
-    /// The script's statement once more, now without a transaction around it.
+    /// The script's statement is sent once more, now without a transaction around it.
     Alone,
 }
 

@@ -14,7 +14,7 @@ pub enum ScriptOrigin {
     Stdin,
 }
 
-/// The text of a script.
+/// A script that was read, with the names under which Lua knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// The name of the script in Lua's error messages: `@` and the path of the file, or `=stdin`.

@@ -42,7 +42,7 @@ pub struct OltpClient {
     stage: Stage,
 }
 
-/// What a client is doing.
+/// The states of a client.
 #[derive(Debug)]
 enum Stage {
     Connect,
@@ -167,7 +167,7 @@ impl Program<StagedActions> for OltpClient {
     }
 }
 
-/// Draws the values of a statement.
+/// Draws the values of a statement and writes them into `values`.
 #[inline]
 fn draw(what: StatementDraw, event: &OltpEvent, ids: &Distribution, random: &mut Random, values: &mut [Value]) {
     let [id, end] = [StatementSlot::Id, StatementSlot::End].map(StatementSlot::place);

@@ -11,7 +11,7 @@ use wire::value::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPart {
     pub draw: StatementDraw,
-    /// The number of executions, at least 1.
+    /// The number of times that an event executes this part; at least 1.
     pub times: u64,
     /// True if each execution of this part draws a table; false if it uses the table that was drawn last.
     pub chooses: bool,

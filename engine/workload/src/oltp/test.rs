@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use crate::statistics::Hooks;
 use wire::statement::QueryMode;
 
-/// The kind of a test.
+/// The kinds of tests. Tests of one kind send the same statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestKind {
     BulkInsert,

@@ -8,13 +8,13 @@ use super::statements;
 use crate::program::{CommandInfo, ScriptInfo};
 use wire::statement::{QueryMode, Statement};
 
-/// How the clients send transactions.
+/// The way in which the clients send transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TransactionStyle {
-    /// Each statement by itself.
+    /// Clients send each statement of a transaction by itself.
     #[default]
     Statements,
-    /// As a call of a stored procedure.
+    /// Clients send one CALL of a stored procedure for each transaction.
     Procedures,
 }
 

@@ -14,5 +14,5 @@ pub const FIRST_NEW_ORDER: i64 = 2101;
 pub const FEWEST_LINES: i64 = 5;
 pub const MOST_LINES: i64 = 15;
 
-/// The greatest number of warehouses.
+/// The greatest number of warehouses that a load supports.
 pub const MOST_WAREHOUSES: u32 = 10_000;

@@ -56,7 +56,7 @@ impl Terminal {
     }
 }
 
-/// How a transaction identifies a customer.
+/// The way in which a transaction identifies a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Customer {
     Id(i64),

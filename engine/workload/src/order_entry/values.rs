@@ -60,7 +60,7 @@ impl Slot {
 /// The current values of all slots of a client.
 pub struct Values {
     all: Box<[Value]>,
-    /// A buffer in which texts are composed.
+    /// A buffer in which the texts of values are composed.
     text: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl Values {
         &self.all
     }
 
-    /// Returns a number that was set earlier.
+    /// Returns the number to which a slot was set earlier.
     pub fn number(&self, slot: Slot) -> i64 {
         match self.all[slot as usize] {
             Value::Int(number) => number,

@@ -13,7 +13,7 @@ use wire::ResultSet;
 use wire::Rows;
 use wire::value::Value;
 
-/// A client of a run.
+/// A client that runs the scripts of a run.
 pub struct ScriptClient {
     scripts: Arc<Scripts>,
     state: ScriptState,

@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Checks permutations against those of pgbench 18.
+    /// Checks results of `permute` against the results of pgbench 18.
     #[test]
     fn places_are_those_of_pgbench() {
         assert_eq!(permute(5, 1000, 42), 387);

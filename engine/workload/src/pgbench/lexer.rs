@@ -43,7 +43,7 @@ impl<'a> Scanner<'a> {
         Self { text: &text[..end], at: 0, begin: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
     }
 
-    /// Returns the whole text.
+    /// Returns the whole text of the script.
     pub fn text(&self) -> &'a [u8] {
         self.text
     }

@@ -51,7 +51,7 @@ pub enum Operation {
     },
     /// The jump at `\elif` or `\else`, which ends a branch that was executed.
     Jump(usize),
-    /// The `\endif`, which ends the last branch.
+    /// The command `\endif`, which ends the last branch.
     EndIf,
     Query {
         statement: usize,
@@ -79,7 +79,7 @@ pub struct Sleep {
     pub unit: Unit,
 }
 
-/// The number of units to sleep.
+/// The time to sleep, as a number of units: a constant, or the value of a variable.
 #[derive(Debug)]
 pub enum Amount {
     Literal(i32),
@@ -131,7 +131,7 @@ pub struct ScriptState {
     pub aborted: Option<Box<AbortReason>>,
 }
 
-/// What a step results in.
+/// The result of executing a step: the next action of the client, if there is one.
 pub enum StepResult {
     /// No action: the client continues with the next step.
     Done,

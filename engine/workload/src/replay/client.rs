@@ -38,19 +38,19 @@ pub struct RecordedClient {
     aborted: Option<Box<AbortReason>>,
 }
 
-/// What the client does next.
+/// The states of a client, each with the step that it does next.
 enum Stage {
-    /// Take the next session.
+    /// The client takes the next session.
     Free,
-    /// Connect to the server.
+    /// The client connects to the server.
     Opening(SessionReader),
-    /// Read the session's next statement, and wait for its time.
+    /// The client reads the session's next statement, and waits for its time.
     Reading(SessionReader),
-    /// Send the statement that was read.
+    /// The client sends the statement that was read.
     Sending(SessionReader),
-    /// Disconnect, and then leave the load.
+    /// The client disconnects, and then leaves the load.
     Stopping,
-    /// Leave the load.
+    /// The client leaves the load.
     Stopped,
 }
 

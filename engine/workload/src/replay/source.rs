@@ -65,7 +65,7 @@ impl Replay {
         self.capture.about()
     }
 
-    /// Returns the summary of the chosen sessions.
+    /// Returns a summary of the chosen sessions, such as their number and the time that they span.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }

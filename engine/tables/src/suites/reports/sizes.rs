@@ -5,7 +5,7 @@ use crate::suites::population::Population;
 /// The number of rows of nations.
 pub const NATIONS_COUNT: i64 = 25;
 
-/// The number of suppliers of each part.
+/// The number of suppliers that offer each part.
 pub const OFFERS_OF_PART: i64 = 4;
 
 /// The greatest number of lines of a purchase.

@@ -134,7 +134,7 @@ fn a_script_that_asks_for_a_driver_uses_sql() {
     assert!(script.uses_sql());
 }
 
-/// A voice that remembers what was printed.
+/// A destination of output that remembers what was printed.
 #[derive(Default)]
 struct Memory(Mutex<String>);
 

@@ -65,7 +65,7 @@ fn load(source: &str, command: &str) -> (Result<LuaScript, Fatal>, tempfile::Tem
     (LuaScript::load(ScriptOrigin::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
 }
 
-/// A voice that drops all output.
+/// A destination of output that drops everything.
 struct Silence;
 
 impl Voice for Silence {

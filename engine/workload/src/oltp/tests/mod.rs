@@ -72,7 +72,7 @@ struct Query {
     last: bool,
 }
 
-/// Returns the queries of one event.
+/// Returns the queries that a client sends in one event.
 fn queries(client: &mut OltpClient) -> Vec<Query> {
     client.begin(&mut Random::seeded(1));
     let mut queries = Vec::new();

@@ -44,7 +44,7 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// A tree, and its height.
+/// A tree with its height, which the parser limits.
 struct Node {
     tree: Syntax,
     height: usize,

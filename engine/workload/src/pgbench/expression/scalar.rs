@@ -4,7 +4,7 @@ use ground::c_numbers;
 use ground::c_numbers::NumberError;
 use wire::value::{Value, fixed};
 
-/// A value in an expression.
+/// A value in an expression, with its type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
     Null,
