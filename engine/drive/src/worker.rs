@@ -195,7 +195,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.shell.now();
-        // An alarm that comes before the load shortens the load when it begins.
+        // If the signal SIGALRM comes before the load, the load is shortened when it begins.
         if let Some(end) = self.thread.shared.alarm_at().filter(|_| self.stage == Stage::Loading) {
             self.cut(end);
         }

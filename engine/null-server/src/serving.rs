@@ -50,7 +50,7 @@ impl Waker {
     /// Wakes the thread to which this waker belongs.
     pub fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&[0]) {
-            // So many wakes have not been read yet that another one is not needed.
+            // The thread has not yet read the bytes of earlier calls, and will wake because of them.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             written => written.map(drop),
         }

@@ -316,7 +316,7 @@ mod tests {
         assert!(!totals.fail(&plain(0), "42P01", &mut errors));
         assert!(totals.fail(&plain(1), "25P02", &mut errors));
         assert!(totals.fail(&plain(2), "25P02", &mut errors));
-        // A statement fails as recorded, but the capture lacks the errors of the statements after it.
+        // A statement fails as recorded, but the recording lacks the errors of the statements after it.
         let mut errors = TransactionErrors::default();
         totals.fail_as_recorded(&recorded(1, *b"23505"), "23505", 1, &mut errors);
         totals.fail_as_recorded(&recorded(2, *b"25P02"), "25P02", 1, &mut errors);
@@ -325,7 +325,7 @@ mod tests {
         let mut errors = TransactionErrors::default();
         totals.succeed(&recorded(1, *b"23505"), ReplyRows::default(), 1, &mut errors);
         totals.succeed(&recorded(2, *b"25P02"), ReplyRows::default(), 1, &mut errors);
-        // The capture does not contain the beginning of the transaction.
+        // The recording does not contain the beginning of the transaction.
         assert!(!totals.fail(&plain(2), "25P02", &mut TransactionErrors::default()));
         let [first, second, third] = &totals.accounts[..] else { panic!("{totals:?}") };
         let once = |kind: &str| Failures::from([(kind.to_owned(), 1)]);

@@ -65,7 +65,7 @@ fn known(form: Form, reply: &[u8]) -> UsualReplies {
 /// Asserts that reading a reply has the same outcome whether it may be compared with these usual replies or not.
 fn assert_alike(pieces: &[&[u8]], form: Form, usual: &mut UsualReplies) {
     if frame::messages(&pieces.concat()).any(|(kind, _)| kind == b'N') {
-        // The notice would be printed.
+        // A notice has to be printed. Therefore the reply does not count as a usual reply.
         return assert_eq!(usual.status(0, form, &pieces.concat()), None);
     }
     let expected = outcome(pieces, form, None);
