@@ -22,11 +22,11 @@ pub struct Books<'a, T> {
     reports: Reporter,
     pub schedule: Schedule,
     pub stretch: Stretch,
-    /// The time from which on no transaction may begin: the end of the load or, if engines take turns in slices, the
-    /// end of this engine's slice.
+    /// The time from which on no transaction may begin: the end of the load or, if several engines take turns in slices
+    /// of time, the end of this engine's slice.
     pub gate: Nanos,
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
-    /// Used only if engines take turns in slices.
+    /// Used only if several engines take turns in slices of time.
     taking_part: (u64, Nanos),
     pub tally: Tally<T>,
     log: Option<TransactionLog>,
@@ -86,7 +86,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     }
 
     /// Makes the load end earlier, at `end`. Returns false and changes nothing if the load already ends by `end`, or if
-    /// engines take turns in slices.
+    /// several engines take turns in slices of time.
     pub fn cut(&mut self, end: Nanos) -> bool {
         let is_cut = self.schedule.cut(end, &mut self.stretch);
         if is_cut {
@@ -115,7 +115,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     }
 
     /// Counts the client as taking part in the load from `now` on, if `now` is within this engine's slice. Used only if
-    /// engines take turns in slices.
+    /// several engines take turns in slices of time.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
@@ -127,7 +127,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Stops counting the client as taking part in this engine's slice. Used only if engines take turns in slices.
+    /// Stops counting the client as taking part in this engine's slice. Used only if several engines take turns in
+    /// slices of time.
     pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
@@ -136,7 +137,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     }
 
     /// Returns the next time at which a client that cannot begin a transaction at `now` can begin one: the beginning of
-    /// this engine's next slice, or the end of the load. Used only if engines take turns in slices.
+    /// this engine's next slice, or the end of the load. Used only if several engines take turns in slices of time.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
         let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
         own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))

@@ -25,7 +25,7 @@ pub struct Client<O, A: Actions, S: Shell> {
     /// The number of the client's transactions in the measured part so far, whether committed, failed or skipped.
     pub done: u64,
     /// True while the client takes part in this engine's slice of time, so that its time is counted. False while it
-    /// waits for this engine's next slice. Used only if engines take turns in slices.
+    /// waits for this engine's next slice. Used only if several engines take turns in slices of time.
     pub takes_part: bool,
     pub transaction: Transaction,
     pub own: O,
@@ -47,7 +47,7 @@ pub struct Transaction {
     /// The time at which the transaction's current command started.
     pub command_began: Nanos,
     /// The total length of other engines' slices from the start of the load to `scheduled`. Used only if the load has a
-    /// rate and engines take turns in slices.
+    /// rate and several engines take turns in slices of time.
     pub pause: Nanos,
     /// The failure of this transaction, kept until the transaction has been rolled back.
     pub failure: Option<Box<TransactionFailure>>,

@@ -84,7 +84,7 @@ pub struct Tick {
     pub second: u32,
     /// The length of this second: 1, or less at the end of a phase.
     pub seconds: f64,
-    /// This engine's slice in the round, if engines take turns in slices.
+    /// This engine's slice in the round, if several engines take turns in slices of time.
     pub slice: Option<Slice>,
     pub tally: Tally,
 }
@@ -170,8 +170,8 @@ pub struct Outcome {
     /// The time spent on making connections with `--connect`, summed over all clients, in seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
-    /// The CPU time of the busiest thread as a fraction of the measured time. If engines take turns in slices, it is a
-    /// fraction of the time for which a client took part on average.
+    /// The CPU time of the busiest thread as a fraction of the measured time. If several engines take turns in slices
+    /// of time, it is a fraction of the time for which a client took part on average.
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,

@@ -11,8 +11,8 @@ use ground::clock::Nanos;
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// Gives the client the next scheduled start that comes before the end of the load or, if engines take turns in
-    /// slices, before the end of this engine's slice. Returns `None` if there is no such start.
+    /// Gives the client the next scheduled start that comes before the end of the load or, if several engines take
+    /// turns in slices of time, before the end of this engine's slice. Returns `None` if there is no such start.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
         let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
@@ -37,15 +37,15 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         is_open
     }
 
-    /// Makes a client for which no scheduled start is left wait for the end of the load or, if engines take turns in
-    /// slices, for the end of this engine's slice.
+    /// Makes a client for which no scheduled start is left wait for the end of the load or, if several engines take
+    /// turns in slices of time, for the end of this engine's slice.
     pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.gate, client.index);
     }
 
     /// Stops counting the client as taking part in the slice. When the first client of a slice stops, the number of
-    /// waiting transactions is recorded. Used only if engines take turns in slices.
+    /// waiting transactions is recorded. Used only if several engines take turns in slices of time.
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);

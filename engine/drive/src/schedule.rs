@@ -1,6 +1,6 @@
 //! The phases of a run: warm-up, measured part and drain, which is the time until the last transactions have ended.
-//! Each phase is divided into periods that are counted separately: seconds or, if engines take turns in slices, rounds
-//! of slices.
+//! Each phase is divided into periods that are counted separately: seconds or, if several engines take turns in slices
+//! of time, rounds of slices.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ impl Schedule {
     }
 
     /// Makes the load end earlier, at `end` but not before the end of the warm-up, and shortens the current period
-    /// `stretch` accordingly. Returns false and changes nothing if the load already ends by `end`, or if engines take
-    /// turns in slices, since the other engines rely on the times of the slices.
+    /// `stretch` accordingly. Returns false and changes nothing if the load already ends by `end`, or if several
+    /// engines take turns in slices of time, since the other engines rely on the times of the slices.
     pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {
@@ -90,15 +90,15 @@ impl Schedule {
         }
     }
 
-    /// Returns the time from which on no transaction may begin in this period: the end of the load or, if engines take
-    /// turns in slices, the end of this engine's slice.
+    /// Returns the time from which on no transaction may begin in this period: the end of the load or, if several
+    /// engines take turns in slices of time, the end of this engine's slice.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
-/// A period whose transactions are counted together: one second of a phase (the last one may be shorter) or, if engines
-/// take turns in slices, one round of slices.
+/// A period whose transactions are counted together: one second of a phase (the last one may be shorter) or, if several
+/// engines take turns in slices of time, one round of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     pub phase: Phase,

@@ -47,8 +47,8 @@ pub enum StartError {
         FURTHEST.as_secs()
     )]
     TooFarAhead { text: String, ahead: Duration },
-    /// The start time is past. This is an error only if engines take turns in slices, since all engines count their
-    /// slices from the start time.
+    /// The start time is past. This is an error only if several engines take turns in slices of time, since all engines
+    /// count their slices from the start time.
     #[error(
         "the clients were ready {:.3} s after the time to start at, from which all engines count their slices: give a \
          later time",

@@ -82,8 +82,8 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         now >= self.books.schedule.end
     }
 
-    /// Returns true if a transaction can begin at `now`: the load is not over and, if engines take turns in slices, it
-    /// is this engine's slice.
+    /// Returns true if a transaction can begin at `now`: the load is not over and, if several engines take turns in
+    /// slices of time, it is this engine's slice.
     #[inline]
     pub fn is_open(&self, now: Nanos) -> bool {
         now < self.books.gate

@@ -16,7 +16,8 @@ pub struct Tally<T = Own> {
     pub latencies: Latencies,
     /// Measurements of how well the load kept to its schedule. Used only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// Measurements of how long clients took part in this engine's slices. Used only if engines take turns in slices.
+    /// Measurements of how long clients took part in this engine's slices. Used only if several engines take turns in
+    /// slices of time.
     pub turn: Option<Turn>,
     pub own: T,
 }
@@ -55,8 +56,8 @@ pub struct Pace {
     /// The schedule lags of those transactions for which a client was free at the scheduled start. Such a lag is caused
     /// by the load generator, not by the server.
     pub oversleeps: Latencies,
-    /// The queue of transactions at the end of the period or, if engines take turns in slices, at the end of this
-    /// engine's slice.
+    /// The queue of transactions at the end of the period or, if several engines take turns in slices of time, at the
+    /// end of this engine's slice.
     pub queue: Option<Queue>,
 }
 
@@ -69,7 +70,7 @@ pub struct Queue {
 }
 
 impl<T: ModeCounts> Tally<T> {
-    /// Returns an empty tally that has the same optional measurements as this one.
+    /// Returns empty measurements in which the same optional measurements are present as in these.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             pace: self.pace.as_ref().map(|_| Box::default()),
@@ -79,7 +80,7 @@ impl<T: ModeCounts> Tally<T> {
         }
     }
 
-    /// Converts the tally to the form that reports contain: the type of the mode's own counters is erased.
+    /// Converts the measurements to the form that reports contain: the type of the mode's own counters is erased.
     pub(crate) fn reported(self) -> Tally {
         let Self { counts, latencies, pace, turn, own } = self;
         Tally { counts, latencies, pace, turn, own: Own::new(own) }

@@ -14,7 +14,7 @@ const MS: Nanos = 1_000_000;
 
 impl Judge<'_> {
     /// Returns true if the engine is expected to reject the start time of this scenario: the text is not a valid time,
-    /// or the time is past and engines take turns in slices.
+    /// or the time is past and several engines take turns in slices of time.
     pub fn may_fail_to_start(&self) -> bool {
         let Some(start) = &self.scenario.extras.start else { return false };
         let is_time = start.told.as_ref().is_none_or(|told| told.is_time);

@@ -361,7 +361,7 @@ impl Judge<'_> {
     }
 
     /// Checks that a scheduled start which one client puts back is taken by another client, so that each scheduled
-    /// start is either begun or skipped. Used only if engines take turns in slices.
+    /// start is either begun or skipped. Used only if several engines take turns in slices of time.
     fn judge_starts(&mut self, outcome: &Outcome) {
         let keeps_connections = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
@@ -394,7 +394,8 @@ impl Judge<'_> {
         all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
-    /// Checks that no transaction begins in the slices of other engines. Used only if engines take turns in slices.
+    /// Checks that no transaction begins in the slices of other engines. Used only if several engines take turns in
+    /// slices of time.
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
