@@ -94,7 +94,8 @@ class Reading:
     failed: float = 0.0
 
     def strain(self, promise: Promise) -> float:
-        """Returns how much of the promise the rate uses up. A value above 1 means that the rate breaks the promise.
+        """Returns how much of the promised limits the rate uses up: a value above 1 means that the response times or
+        the failures exceed their limit at this rate.
 
         A probe without any transaction counts as breaking the promise.
         """

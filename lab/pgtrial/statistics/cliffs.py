@@ -50,8 +50,9 @@ _POSITIONS = 150
 positions are 3% apart."""
 
 _FINER = {1: (8, 800), 2: (2, 24)}
-"""The second, finer search, by the number of knots. It has two numbers: how far the search goes from the best
-positions, in steps of the first grid, and into how many steps it divides this distance."""
+"""The second, finer search for positions of the knots, by the number of knots. The first number says how far the search
+goes from the best positions, in steps of the first grid; the second one into how many steps it divides this distance.
+"""
 
 _FEWEST_FREE = 2
 """The smallest number by which the sizes must outnumber the parameters of a line, so that it can be tested whether the

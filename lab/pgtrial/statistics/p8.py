@@ -126,16 +126,19 @@ class Reading:
 
     look: Look
     level: float
-    """The error of this claim at this look: the look's error divided by the number of claims that share it."""
+    """The error that this claim may spend at this look (interim analysis): the look's error divided by the number of
+    claims that share it."""
     interval: Interval
     verdict: Verdict
     equivalent: bool
-    """True if this look alone would justify the verdict "equivalent", even if the reading has another verdict."""
+    """True if the values at this look (interim analysis) alone would justify the verdict "equivalent", even if the
+    verdict is another one."""
     not_worse: bool = False
-    """True if this look excludes that the arm is worse by the margin or more. Always false with the rule P8."""
+    """True if the values at this look (interim analysis) exclude that the arm is worse by the margin or more. Always
+    false with the rule P8."""
 
     def supports(self, verdict: Verdict) -> bool:
-        """True if this look alone would justify this verdict."""
+        """True if the values at this look (interim analysis) alone would justify this verdict."""
         if verdict == "equivalent":
             return self.equivalent
         return verdict == self.verdict

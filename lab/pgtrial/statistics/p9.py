@@ -46,8 +46,8 @@ rest of the error keeps the verdict "better" possible and gives the interval its
 of 95%."""
 
 FIRST_LOOK = 6
-"""The number of units at the earliest look (interim analysis). With fewer units, even equal signs of all units have a
-probability above 2.5%."""
+"""The number of units (such as blocks) at the earliest look, or interim analysis. With fewer units, even equal signs of
+all units have a probability above 2.5%."""
 
 DECIMALS = 12
 """The number of decimals to which log-ratios are rounded. Without rounding, two log-ratios that should differ only in
@@ -79,11 +79,11 @@ _STEP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """How a plan distributes the error of 5% over its looks (interim analyses). It is fixed before the first unit is
+    """How a plan distributes the error of 5% over its looks (interim analyses). It is fixed before the first block is
     measured."""
 
     end: int
-    """The number of units at which the plan ends."""
+    """The number of units (blocks, or pairs of deployments) at which the plan ends."""
     kept: float = KEPT
     """The part of the error that the plan does not spend, so that an extended study can have further looks (interim
     analyses)."""
@@ -100,8 +100,8 @@ class Spending:
 
 
 def first_look(claims: int = 1, kept: float = KEPT) -> int:
-    """Returns the number of units of the shortest plan that can decide a claim if `claims` claims share its error: 6
-    units for one claim, 7 for two."""
+    """Returns the number of units (such as blocks) of the shortest plan that can decide a claim if `claims` claims
+    share its error: 6 units for one claim, 7 for two."""
     return next(units for units in count(FIRST_LOOK) if _reaches(Spending(units, kept).until(units), units, claims))
 
 
@@ -165,7 +165,7 @@ class Step:
     spent by then."""
 
     units: tuple[int, ...]
-    """The numbers of the units that have a value. Units are counted from 0."""
+    """The numbers of the units (such as blocks) that have a value. Units are counted from 0."""
     values: tuple[float, ...]
     """The log-ratios of these units, rounded to DECIMALS."""
     spent: float

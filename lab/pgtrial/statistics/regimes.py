@@ -42,7 +42,8 @@ _BATCHES = 60
 """The largest number of batches into which a trial is divided. Each batch consists of whole seconds."""
 
 _PENALTY = 6.0
-"""The penalty for each change, as a multiple of the variance times the logarithm of the number of batches."""
+"""The penalty for each change of level, as a multiple of the variance of the noise times the logarithm of the number of
+batches."""
 
 _CLEAR = 5.5
 """How many standard errors the size of a change must exceed. The standard errors allow for the autocorrelation of the

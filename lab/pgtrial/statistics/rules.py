@@ -18,8 +18,8 @@ from pgtrial.statistics.p8 import Limits, Look, Present, Reading
 from pgtrial.statistics.shamos import spread
 
 _FURTHEST = 300
-"""The largest number of units for which pgtrial forecasts a look (interim analysis), unless the plan itself is
-longer."""
+"""The largest number of units (such as blocks) for which pgtrial forecasts a look (interim analysis), unless the plan
+itself is longer."""
 
 
 class Reader(Protocol):
@@ -169,7 +169,8 @@ class Looks:
 
     rule: Rule
     planned: tuple[int, ...]
-    """The numbers of units after which the planned looks (interim analyses) take place, in ascending order."""
+    """The numbers of units (such as blocks) after which the planned looks (interim analyses) take place, in ascending
+    order."""
 
     def within(self, units: int) -> Looks:
         """Returns an object with the same rule and only those planned looks (interim analyses) that need at most this
@@ -182,8 +183,8 @@ class Looks:
         return self.rule.schedule(self.planned)
 
     def fewest(self, claims: int) -> int:
-        """Returns the number of units at the first look (interim analysis) that can decide one of `claims` claims which
-        share the error."""
+        """Returns the number of units (such as blocks) at the first look (interim analysis) that can decide one of
+        `claims` claims which share the error."""
         return next(look.blocks for look in self._all() if self.rule.can_decide(look, claims))
 
     def next_after(self, units: int) -> int:
@@ -239,8 +240,8 @@ class Looks:
         return self.rule.level(self.planned, look, claims, margin=margin)
 
     def more(self, values: Sequence[float], margin: float, claims: int, void: int = 0) -> int | None:
-        """Returns how many more units are needed until the claim would be decided, if the estimate and the spread stay
-        as they are.
+        """Returns how many more units (such as blocks) are needed until the claim would be decided, if the estimate and
+        the spread stay as they are.
 
         `void` of the units so far have no value. If there are too few units for a forecast, returns the number up to
         the first look (interim analysis) that can decide. Returns None if no forecast is possible.
@@ -271,7 +272,7 @@ class Looks:
 
 
 def planned(end: int, claims: int, kept: float = p9.KEPT) -> Looks:
-    """Returns the looks (interim analyses) of a new plan that ends at `end` units. If the plan is too short for any
-    look, returns the first look that is possible."""
+    """Returns the looks (interim analyses) of a new plan that ends at `end` units (such as blocks). If the plan is too
+    short for any look, returns the first look that is possible."""
     units = p9.looks(end, claims, kept) or [p9.first_look(claims, kept)]
     return Looks(P9(p9.Spending(end, kept)), tuple(units))

@@ -28,8 +28,8 @@ BITS = 14
 """The group has 2^BITS flips, so the smallest step of an error is 1 / 16,384."""
 
 _SEED = 9
-"""The seed for drawing the code words of units beyond the first BITS. Another seed would give another group, with which
-the comparison is just as exact."""
+"""The seed for drawing the code words of units (such as blocks) beyond the first BITS. Another seed would give another
+group, with which the comparison is just as exact."""
 
 _DRAWN = 1024
 """The number of units whose code words are drawn together. For more units, the table grows by a multiple of this

@@ -22,7 +22,8 @@ class CapacityLoad(Record):
 
     @property
     def label(self) -> str:
-        """Returns the promise for people: `p99 within 20ms`, `p99 within 20ms, at most 500/s`."""
+        """Returns the promise (the limit for response time and failures) for people: `p99 within 20ms`, `p99 within
+        20ms, at most 500/s`."""
         limit = f"{self.limit_s * 1000:.6g}ms" if self.limit_s < 1 else f"{self.limit_s:.6g}s"
         ceiling = f", at most {self.at_most:,.10g}/s" if self.at_most is not None else ""
         return f"{self.percentile} within {limit}{ceiling}"

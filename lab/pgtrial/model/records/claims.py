@@ -128,10 +128,11 @@ pair of deployments with all of its blocks."""
 class Claim(Record):
     """One comparison of an arm with the baseline, and the conclusion that the statistical rule draws from it.
 
-    If the regime changes within trials, `parts` holds a claim on the time before the change and, if it is known, one on
-    the time after it. If the throughput falls off a cliff over the sizes of the data, `parts` holds a claim on the
-    sizes below the cliff and one on the sizes above it. The claim itself then has no estimate, because an average
-    across the change describes neither part. Its verdict is that of its parts if they agree, otherwise undecided.
+    If the speed changes from one level to another within trials, `parts` holds a claim on the time before the change
+    and, if it is known, one on the time after it. If the throughput falls off a cliff over the sizes of the data,
+    `parts` holds a claim on the sizes below the cliff and one on the sizes above it. The claim itself then has no
+    estimate, because an average across the change describes neither part. Its verdict is that of its parts if they
+    agree, otherwise undecided.
     """
 
     arm: str

@@ -62,7 +62,9 @@ class LoadPoint(Record):
     protocol: str
     rate: float | None = added(None, "The rate in transactions per second; None if each client runs as fast as it can.")
     capacity: CapacityLoad | None = added(
-        None, "In a study of capacity, the promise that the highest rate has to keep; None in other studies."
+        None,
+        "In a study of capacity, the promise that the highest rate has to keep: a limit for the "
+        "response time and for failures. None in other studies.",
     )
 
     def __hash__(self) -> int:

@@ -186,8 +186,8 @@ class Conditions(Record):
     )
     own: str | None = added(
         None,
-        "The SHA-256 of the user's own parts of the study: scripts, client programs, data and given "
-        "servers; None if the study has no such parts.",
+        "The SHA-256 of the user's own parts of the study: scripts, client programs, data and "
+        "servers that the user runs; None if the study has no such parts.",
     )
 
 

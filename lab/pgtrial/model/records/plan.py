@@ -1,5 +1,5 @@
-"""Types for plan.json, which pgtrial fixes before the first trial: the order of the trials, how they alternate, and how
-long they are."""
+"""Types for plan.json, which pgtrial fixes before the first trial: the order of the trials, how they alternate in
+slices, and how long they are."""
 
 from __future__ import annotations
 

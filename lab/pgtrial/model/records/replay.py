@@ -18,10 +18,12 @@ IN_FAILED_TRANSACTION = "25P02"
 class ReplayFiles(Record):
     """The capture (the recorded sessions) and the dump of a study, as they were when the study was planned."""
 
-    capture_sha256: str = Field(description="The SHA-256 over all files of the capture.")
+    capture_sha256: str = Field(
+        description="The SHA-256 over all files of the capture, which has the recorded sessions."
+    )
     data_sha256: str
     data_bytes: int
-    sessions: int = Field(description="The number of sessions in the capture.")
+    sessions: int = Field(description="The number of sessions in the capture, the recording that the study replays.")
     statements: int
     recorded_s: float = Field(
         description="The time in seconds from the start of the first recorded statement to the end of the last one."
@@ -31,8 +33,8 @@ class ReplayFiles(Record):
     )
     doubts: list[str] = added(
         [],
-        "Sentences from the summary of the capture, with counts: what the capture left out, what it "
-        "added, and which statements may be wrong.",
+        "Sentences from the summary of the capture (the recorded sessions), with counts: what the "
+        "capture left out, what it added, and which statements may be wrong.",
     )
 
 
@@ -45,11 +47,11 @@ class ReplayLoad(PointKind, Record):
     rate_unit: ClassVar[str] = "statements/s"
     knows_each_statement: ClassVar[bool] = True
 
-    capture: str = Field(description="The name of the capture's directory.")
+    capture: str = Field(description="The name of the directory of the capture, which has the recorded sessions.")
     data: str = Field(description="The name of the dump.")
     capture_sha256: str
     data_sha256: str
-    sessions: int = Field(description="The number of sessions in the capture.")
+    sessions: int = Field(description="The number of sessions in the capture, the recording that is replayed.")
     statements: int
     speed: float | None = Field(
         description="The number by which the recorded times are divided; None for a replay as fast as possible."
@@ -106,9 +108,12 @@ class TemplateResult(Record):
     """The results of one template in one trial. A template stands for all recorded statements that differ only in their
     values."""
 
-    template: int = Field(description="The number of the template in the capture.")
+    template: int = Field(
+        description="The number of the template (the recorded statements that differ only in their values) in "
+        "the capture."
+    )
     text: str = Field(
-        description="The text of the template with `$1` in the place of values, cut after 200 characters."
+        description="The text of the template's statements with `$1` in the place of values, cut after 200 characters."
     )
     statements: int
     rows: int = Field(description="The number of rows that the statements returned or changed.")

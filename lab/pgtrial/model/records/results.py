@@ -62,10 +62,11 @@ class StatementErrors(Record):
     recorded errors."""
 
     template: int | None = Field(
-        description="The number of the template; None for later statements, of any template, in transactions "
-        "that an error had aborted (25P02)."
+        description="The number of the template (the recorded statements that differ only in their values); "
+        "None for later statements, of any template, in transactions that an error had aborted "
+        "(25P02)."
     )
-    text: str = Field(description="The text of the template; empty if `template` is None.")
+    text: str = Field(description="The text of the template's statements; empty if `template` is None.")
     sqlstate: str
     recorded: int = Field(description="The number of errors that occurred as recorded.")
     new: int = Field(description="The number of errors that had not been recorded.")
@@ -117,12 +118,13 @@ class Steadiness(Record):
 
 
 class CellRegimes(Record):
-    """The regimes of one arm at one load point, over its trials. A regime is a level of the speed that a trial kept for
-    some time."""
+    """The levels of speed, called regimes, that one arm went through at one load point, over all its trials."""
 
     arm: str
     load_point: int
-    trials: int = Field(description="The number of trials that are long enough to detect a regime.")
+    trials: int = Field(
+        description="The number of trials that are long enough to show a change of the speed from one level to another."
+    )
     shapes: dict[Shape, int] = Field(
         description="The number of trials by the shape of their timelines, such as `flat` (one level) or "
         "`collapse` (the speed falls and stays low)."
@@ -319,16 +321,20 @@ class CurvePoint(Record):
 
 
 class StatementClaim(Record):
-    """A claim on the statements of one template in a replay: how long they take on both arms, and whether the arm is
-    slower."""
+    """A claim on the statements of one template (the statements of a replay that differ only in their values): how long
+    they take on both arms, and whether the arm is slower."""
 
-    template: int = Field(description="The number of the template in the capture.")
+    template: int = Field(
+        description="The number of the template (the recorded statements that differ only in their values) in "
+        "the capture."
+    )
     text: str
     arm: str
     baseline: str
     statements: int = Field(description="The number of statements of the template in the median trial of both arms.")
     share: dict[str, float] = Field(
-        description="The template's share of the time of all statements in the median trial, by arm."
+        description="The template's share of the time of all statements in the median trial, by arm. A template "
+        "stands for the statements that differ only in their values."
     )
     mean_us: dict[str, float] = Field(
         description="The mean time of a statement in the median trial, in microseconds, by arm."
@@ -512,7 +518,9 @@ class StudyResult(Record):
     )
     metrics: list[MetricClaim] = added([], "The claims on the metrics that the study declares.")
     statements: list[StatementClaim] = added(
-        [], "In a study of a replay, the claims on the statement templates that take a notable share of the time."
+        [],
+        "In a study of a replay, the claims on templates (the statements that differ only in their "
+        "values) that take a notable share of the time.",
     )
     queries: list[QueryClaim] = added(
         [], "In a study of a suite, the claim on the geometric mean, followed by the claims on each query."

@@ -26,8 +26,8 @@ class TableRows(Record):
     )
     changed_by_load: bool = Field(
         False,
-        description="True if the load changes the table, and the table is on a given server, where the changes of "
-        "earlier trials stay.",
+        description="True if the load changes the table on a server that pgtrial did not make, so that the "
+        "changes of earlier trials stay in the table.",
     )
     unread: str | None = added(
         None, "The server's message if the rows could not be read; None if they were read, or if the record is older."

@@ -65,8 +65,8 @@ class Scaling(Record):
         description="The geometric mean of tps at each number of clients; empty if there are no blocks."
     )
     law: Law | None = Field(
-        description="The scalability law that fits the values; None if there are too few blocks, if the regime "
-        "changes, or if no such law comes near the values."
+        description="The scalability law that fits the values; None if there are too few blocks, if the speed "
+        "changes from one level to another within trials, or if no such law comes near the values."
     )
     verdict: Word | None = Field(
         None,
@@ -110,7 +110,8 @@ class SizeCurve(Record):
     left_out: int = Field(description="The number of blocks with a failed trial, which the line does not use.")
     line: list[tuple[float, float]] = Field(
         description="Points of the broken line that fits the values, each with its scale and tps: the ends, the "
-        "knots, and the tested sizes. Empty if there are too few blocks, or if the regime changes."
+        "knots, and the tested sizes. Empty if there are too few blocks, or if the speed changes "
+        "from one level to another within trials."
     )
     cliffs: list[Cliff]
     between: list[int] = Field(

@@ -36,7 +36,8 @@ class Transactions(PointKind):
 
 @dataclass(frozen=True, kw_only=True)
 class CapacitySearch(Transactions):
-    """The transactions of a load point whose trials look for the highest rate that keeps a promise."""
+    """The transactions of a load point whose trials look for the highest rate that keeps a promise (a limit for the
+    response time and for failures)."""
 
     key: ClassVar[str] = "capacity"
     promise: CapacityLoad

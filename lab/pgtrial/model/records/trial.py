@@ -68,8 +68,8 @@ class Phase(Record):
 
     duration_s: Amount = Field(
         le=LONGEST_S,
-        description="The length of the phase in seconds. In interleaved trials it is the mean time for which a "
-        "client was active, without the slices of other arms.",
+        description="The length of the phase in seconds. If trials alternate in slices, it is the mean time for "
+        "which a client was active, without the slices of other arms.",
     )
     transactions: Count = Field(description="The number of committed transactions.")
     failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
@@ -105,7 +105,8 @@ class TransactionKind(Record):
     transactions: Count = Field(description="The number of transactions that ended as intended.")
     failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
     latency_us: Latency | None = Field(
-        description="The latencies; None if no transaction ended, or if a machine of a fleet has no histogram."
+        description="The latencies; None if no transaction ended, or if one of several machines that made the "
+        "load has no histogram."
     )
 
 
@@ -345,8 +346,8 @@ class Trial(Record):
     measured: Phase | None = None
     capacity: float | None = added(
         None,
-        "In a study of capacity, the highest rate that keeps the promise, in transactions per second. "
-        "`measured` then has the probe whose rate is nearest to it.",
+        "In a study of capacity, the highest rate that keeps the promised response time, in "
+        "transactions per second. `measured` then has the probe whose rate is nearest to it.",
     )
     probes: list[Probe] = added([], "In a study of capacity, the probes in the order of time.")
     tasks: TaskSummary | None = added(None, "The results of the tasks, if the workload is app-tasks.")
@@ -429,7 +430,9 @@ class Trial(Record):
     notes: list[str] = Field(
         [], description="Sentences that a reader needs to know, for example that a checkpoint ran in the measured part."
     )
-    machines: list[MachineShare] = added([], "The share of each machine in the load, if a fleet made the load.")
+    machines: list[MachineShare] = added(
+        [], "What each machine contributed to the load, if several machines (a fleet) made it together."
+    )
     program: str | None = added(None, "The name and version that the arm's client program reports: `psycopg 3.2.1`.")
     failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind of failure, in the order of time.")
     server_log_tail: list[str] = added(
@@ -453,7 +456,8 @@ class Trial(Record):
 
 
 class SliceRow(Record):
-    """One row of slices.parquet: one slice of an interleaved trial. Times are in seconds since the start of the load.
+    """One row of slices.parquet: one slice of a trial that alternates with the trials of other arms. Times are in
+    seconds since the start of the load.
 
     The start of the load is the same for all trials that alternate.
     """
@@ -481,8 +485,8 @@ class SliceRow(Record):
 
 
 class TimelineRow(Record):
-    """One row of timeline.parquet: one second of one phase. In interleaved trials only the time in the arm's own slices
-    counts."""
+    """One row of timeline.parquet: one second of one phase. If trials alternate in slices, only the time in the arm's
+    own slices counts."""
 
     phase: Literal["warmup", "measure"]
     second: int

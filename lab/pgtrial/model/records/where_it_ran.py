@@ -15,8 +15,8 @@ class ServerHost(Record):
     record."""
 
     label: str = Field(
-        description="The name of the host: `this machine`, `user@host` for a host that is reached by ssh, or the "
-        "name of a given server."
+        description="The name of the host: `this machine`, `user@host` for a host that is reached by ssh, or "
+        "the name of the server if somebody else runs it."
     )
     by: Literal["this machine", "ssh", "dsn"] = Field(
         description="How pgtrial got the server: it makes the server on this machine or by ssh, or a connection "
@@ -30,16 +30,19 @@ class ServerHost(Record):
     data: str | None = Field(None, description="With ssh: the folder on the host in which pgtrial keeps everything.")
     looked_at: str | None = added(
         None,
-        "The login with which pgtrial reads facts from the host of a given server. pgtrial makes nothing on this host.",
+        "The login with which pgtrial reads facts from the host of a server that somebody else "
+        "runs. pgtrial makes nothing on this host.",
     )
 
 
 class MachineShare(Record):
-    """The share of one machine of a fleet in the load of a trial. Values are None if the machine was lost before it
-    reported them."""
+    """What one of several machines contributed to the load of a trial. Values are None if the machine was lost before
+    it reported them."""
 
     machine: str
-    address: str = Field(description="The address at which the fleet reaches the machine.")
+    address: str = Field(
+        description="The address at which Ray, which connects the machines of the load, reaches the machine."
+    )
     with_lab: bool | None = added(
         None, "True if the machine is that of pgtrial, or runs on it; None for trials that are older than this field."
     )
@@ -87,7 +90,9 @@ class ServerPlace(Record):
     )
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
-    looked_at: str | None = added(None, "The login with which pgtrial read the host of a given server.")
+    looked_at: str | None = added(
+        None, "The login with which pgtrial read facts from the host of a server that somebody else runs."
+    )
     system: str | None = Field(description="The distribution and the kernel of the host.")
     with_lab: bool | None = Field(description="True if the host is the machine on which pgtrial runs.")
     path: str | None = Field(description="The kind of network path: unix socket, loopback, own address or network.")
@@ -176,13 +181,15 @@ class WhereItRan(Record):
     """The machines on which a study ran and what each of them did. It is recorded if there is more than one machine."""
 
     lab: str | None = Field(description="The operating system of pgtrial's machine; None if it is not known.")
-    load: Literal["lab", "fleet"] = Field(description="What made the load: pgtrial's own machine (`lab`) or a `fleet`.")
+    load: Literal["lab", "fleet"] = Field(
+        description="What made the load: pgtrial's own machine (`lab`) or several machines together (`fleet`)."
+    )
     servers: list[ServerPlace]
     machines: list[MachinePart] = Field(
-        [], description="The machines of the fleet, in the order in which they first took part."
+        [], description="The machines that made the load together, in the order in which they first took part."
     )
     ways: list[MachineWay] = added(
         [],
-        "The network path from each machine of the fleet to each server; empty if clients used Unix "
-        "sockets, or if the paths are not known.",
+        "The network path from each machine that made the load to each server; empty if clients "
+        "used Unix sockets, or if the paths are not known.",
     )

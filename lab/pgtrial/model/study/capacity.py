@@ -73,7 +73,8 @@ class CapacitySection(Record):
 
 def _promise(value: Any) -> Any:
     """Returns the fields of the section for a promise as the user writes it, such as `{ p99 = "20ms", failures = "0.1%"
-    }`. A frozen study has the fields themselves, which are returned unchanged."""
+    }`. A study that pgtrial has stored with all defaults (a frozen study) has the fields themselves, which are returned
+    unchanged."""
     if not isinstance(value, Mapping) or "percentile" in value:
         return value
     named = [key for key in value if key in PERCENTILES]

@@ -145,8 +145,8 @@ def _may_be_secret(place: str, text: str) -> bool:
 
 
 def _is_told(name: str, value: str) -> bool:
-    """True if the value of a setting is unlikely to be a secret. The facts decide this by the type of the setting too,
-    which is not known from a study file."""
+    """True if the value of a setting is unlikely to be a secret, judged by its name and its form. The facts also use
+    the type of the setting, which a study file does not contain."""
     if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_told:
         return True
     return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value

@@ -153,12 +153,13 @@ class Design:
 
     @cached_property
     def places(self) -> list[Shared]:
-        """The groups of arms that take turns on places for their data, such as devices, in the order of the arms."""
+        """The groups of arms that share places for their data, such as devices, and use them alternately. The groups
+        are in the order of the arms."""
         return shared_places(self.servers)
 
     def listed_places(self, *arms: str) -> tuple[str, ...]:
-        """Returns the places in the storage lists of these arms, if all of them take turns on the same places; empty
-        otherwise."""
+        """Returns the places (devices or directories) in the storage lists of these arms, if all of them share the same
+        places; empty otherwise."""
         return next((group.places for group in self.places if set(arms) <= set(group.arms)), ())
 
     @cached_property

@@ -1,5 +1,5 @@
 """Writes a study as a frozen study file, which is TOML with every default written out and without passwords, and reads
-such a file."""
+such a file. pgtrial stores it in the study directory."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def freeze(spec: StudySpec) -> str:
 
 
 def thaw(text: str) -> StudySpec:
-    """Returns the study of a frozen study file. Raises ValueError (of the TOML parser or of pydantic) if the file is
-    damaged.
+    """Returns the study of a frozen study file, in which every default is written out. Raises ValueError (of the TOML
+    parser or of pydantic) if the file is damaged.
 
     Studies that were frozen before the key `statistics` existed get the value `once`, because that is how they ran.
     """

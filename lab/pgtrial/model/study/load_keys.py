@@ -185,10 +185,10 @@ class LoadKeys(Record):
     )
     statistics: Literal["drawn", "same", "once"] = Field(
         "drawn",
-        description="Which [statistics of the planner](method.md#the-same-statistics) a fresh copy of the data has. "
-        "`drawn`: ANALYZE takes a new sample for each trial. `same`: all arms have the statistics of the first arm. "
-        "`once`: all copies keep the statistics that ANALYZE made after loading. The key has no effect on given "
-        "servers.",
+        description="Which [statistics of the planner](method.md#the-same-statistics) a fresh copy of the data "
+        "has. `drawn`: ANALYZE takes a new sample for each trial. `same`: all arms have the "
+        "statistics of the first arm. `once`: all copies keep the statistics that ANALYZE made "
+        "after loading. The key has no effect on servers that are given by `dsn`.",
     )
 
     answers: Literal["same", "may differ"] = Field(

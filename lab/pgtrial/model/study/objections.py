@@ -66,6 +66,6 @@ def objection_to_fleet(spec: StudySpec) -> str | None:
     if the study has no fleet."""
     if spec.fleet is None:
         return None
-    of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None
+    of_values = "one engine draws the values, so several machines cannot share the load" if spec.load.values else None
     why = of_values or spec.load.kind.why_no_fleet
     return f"{marks.key('fleet')} {why}; remove it" if why is not None else None

@@ -33,7 +33,8 @@ _COLUMN = re.compile(rf"({_NAME}(?:\.{_NAME})?)\.({_NAME})")
 
 
 def is_query(script: str) -> bool:
-    """True if pgtrial made the script from a query. Such a script should only read data."""
+    """True if pgtrial made the script from a query of the user (the key `query`). Such a script should only read data:
+    pgtrial warns if it changes any."""
     return script == QUERY or script.endswith(QUERY_OF_ARM)
 
 

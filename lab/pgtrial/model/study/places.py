@@ -1,5 +1,5 @@
 """Draws at random, for each trial, the place of an arm's data (a device, a directory or a kept copy of the data), if
-arms take turns on several places. The draws have a stream of random numbers of their own."""
+arms share several places and use them alternately. The draws have a stream of random numbers of their own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ and without places."""
 
 @dataclass(frozen=True)
 class Shared:
-    """Arms that take turns on the same places: on the places that their storage lists, or on kept copies of the data,
-    of which there is one for each arm."""
+    """Arms that share several places for their data and use them alternately: the places that their storage lists, or
+    kept copies of the data, of which there is one for each arm."""
 
     arms: tuple[str, ...]
     places: tuple[str, ...]
@@ -35,7 +35,7 @@ class Shared:
 
 
 def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
-    """Returns the groups of arms that take turns on the same places, in the order of the arms. A list of places makes a
+    """Returns the groups of arms that share places for their data, in the order of the arms. A list of places makes a
     group even if only one arm has the list."""
     groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
     for arm, server in servers.items():
@@ -71,9 +71,9 @@ def _draw(shared: Sequence[Shared], generator: np.random.Generator) -> Iterator[
 
 
 def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
-    """Returns a key that is equal for all servers whose arms take turns on the same places, and the names of these
-    places. The key is made of the places that the server's storage lists, or of everything on which the kept copy of
-    the data depends. Returns None if the arm does not take turns.
+    """Returns a key that is equal for all servers whose arms share the same places for their data, and the names of
+    these places. The key is made of the places that the server's storage lists, or of everything on which the kept copy
+    of the data depends. Returns None if the arm shares no places.
 
     VACUUM resets a kept copy between trials. Arms whose copies depend on the same properties can use each other's
     copies.

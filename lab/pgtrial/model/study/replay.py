@@ -29,8 +29,8 @@ NOT_FOR_REPLAYS = {
 """The keys of `[load]` that do not apply to a replay, each with the reason."""
 
 MOST_STATEMENTS = 16
-"""The largest number of templates that have a claim of their own in a comparison. So many claims can be decided after
-12 blocks."""
+"""The largest number of templates (statements of a replay that differ only in their values) that have a claim of their
+own in a comparison. So many claims can be decided after 12 blocks."""
 
 _PATIENCE = 4
 """A replay fails if it takes longer than this many times the recorded time plus `_PATIENCE_S` seconds."""

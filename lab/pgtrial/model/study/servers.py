@@ -282,7 +282,7 @@ def conninfo_of(dsn: str) -> str:
 
 def parts_of(dsn: str) -> dict[str, str]:
     """Returns the parameters of a connection string; empty if it cannot be parsed. pgtrial reports that error when it
-    freezes the study."""
+    writes the study into the study directory."""
     try:
         return {name: str(part) for name, part in conninfo_to_dict(conninfo_of(dsn)).items()}
     except ProgrammingError:

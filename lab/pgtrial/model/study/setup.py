@@ -40,8 +40,8 @@ class ProviderMetrics(Record):
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="The identifier of the DB instance in AWS/RDS. If `dsn` has several deployments, a list with "
-        "one identifier for each.",
+        description="The identifier of the DB instance in AWS/RDS. If `dsn` names several servers "
+        "(deployments), a list with one identifier for each.",
     )
     region: str | None = Field(None, description="The AWS region. Default: the region of the AWS environment.")
 
@@ -59,7 +59,7 @@ def _servers(dsn: list[str] | None) -> list[str] | None:
             "name"
         )
     if dsn is not None and len(set(dsn)) < len(dsn):
-        raise ValueError("it names a server twice; name a different server for each deployment")
+        raise ValueError("the list names a server twice; name a different server for each deployment")
     return dsn
 
 
@@ -105,9 +105,9 @@ class ServerKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="A [server that exists already](given-servers.md): a connection string or URI without password, "
-        "`service=NAME`, or `env` for the server that PGHOST, PGPORT and so on name. A list names several "
-        "deployments of one product.",
+        description="A [server that exists already](given-servers.md): a connection string or URI without "
+        "password, `service=NAME`, or `env` for the server that PGHOST, PGPORT and so on name. A "
+        "list names several servers of one product, which are called deployments.",
     )
     ssh: Annotated[
         Annotated[str, AfterValidator(_login)] | None,
@@ -145,12 +145,12 @@ class ServerKeys(Record):
     )
     storage_limit: Bytes | None = Field(
         None,
-        description="For a given server: the size of its storage, such as `20GB`. pgtrial refuses data that do not "
-        "fit. Default: pgtrial does not check the size.",
+        description="For a server given by `dsn`: the size of its storage, such as `20GB`. pgtrial refuses data "
+        "that do not fit. Default: pgtrial does not check the size.",
     )
     monitoring: ProviderMetrics | None = Field(
         None,
-        description="For a given server: the [monitoring](observation.md) of its provider.",
+        description="For a server given by `dsn`: the [monitoring](observation.md) of its provider.",
     )
     settings: Annotated[dict[str, Setting], Key(shows=_facts_of_settings)] = Field(
         {},
@@ -193,9 +193,9 @@ class ServerKeys(Record):
     )
     reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
-        description="What happens to the data before each trial. `copy`, the default: the trial gets a fresh copy. "
-        "`vacuum`, the default for given servers: the data stay, and VACUUM runs on the tables. `none`: nothing "
-        "happens.",
+        description="What happens to the data before each trial. `copy`, the default: the trial gets a fresh "
+        "copy. `vacuum`, the default for servers given by `dsn`: the data stay, and VACUUM runs on "
+        "the tables. `none`: nothing happens.",
     )
     price: Annotated[Annotated[str, AfterValidator(known_price)] | None, Key()] = Field(
         None,

@@ -27,7 +27,8 @@ class GitSource:
     repository: str
     """The repository: a directory, a URL, or `user@host:path` as ssh writes it."""
     ref: str
-    """The name of the commit: a branch, a tag or a commit. In a frozen study, it has all digits of the commit."""
+    """The name of the commit: a branch, a tag or a commit. In a study that pgtrial has stored (a frozen study), it has
+    all digits of the commit."""
 
     @property
     def text(self) -> str:
@@ -57,11 +58,13 @@ class GitSource:
 
 @dataclass(frozen=True)
 class DirectorySource:
-    """The files of a directory, as they are when the study is frozen, as the source of a build."""
+    """The files of a directory as the source of a build. What counts is their content at the moment when pgtrial stores
+    (freezes) the study."""
 
     directory: str
     digest: str = ""
-    """The first 16 hexadecimal digits of the SHA-256 of the files; empty before the study is frozen."""
+    """The first 16 hexadecimal digits of the SHA-256 of the files; empty before pgtrial has stored (frozen) the
+    study."""
 
     @property
     def text(self) -> str:

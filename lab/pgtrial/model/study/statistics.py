@@ -42,7 +42,7 @@ def too_old(version: str) -> str:
 
 
 def _load_apart(servers: Sequence[Made]) -> bool:
-    """True if the arms cannot all use one template of loaded data, as far as the study file tells."""
+    """True if the arms cannot all copy the same loaded data (one template), as far as the study file tells."""
     names = [name for name, key in KEYS.items() if {"loaded data", "server build", "host"} & {*key.apart}]
     values = [[getattr(server, name, None) for name in names] for server in servers]
     return any(value != values[0] for value in values)

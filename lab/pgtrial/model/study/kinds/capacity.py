@@ -23,7 +23,7 @@ class Capacity(Transactions):
 
     stored = CapacitySearch
     why_no_turns = "each arm looks for its capacity at rates of its own"
-    why_no_fleet = "one engine makes the probes of a capacity, so such a study has no fleet"
+    why_no_fleet = "one engine makes the probes of a capacity, so several machines cannot share the load"
     has_price = False
     has_planned_time = False
     fewest_arms = 1

@@ -44,7 +44,7 @@ class Job(LoadKind):
 
     stored = JobLoad
     why_no_turns = "a job has the machine to itself"
-    why_no_fleet = "one session runs a job, so it has no fleet"
+    why_no_fleet = "one session runs a job, so several machines cannot share it"
     has_plans = False
     is_of_the_user = True
     has_planned_time = False

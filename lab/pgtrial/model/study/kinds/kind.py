@@ -83,7 +83,8 @@ class LoadKind(abc.ABC):
     fewest_arms: ClassVar[int] = 2
     """The fewest arms that a study with this load may have."""
     is_rehearsed: ClassVar[bool] = True
-    """True if a rehearsal runs the user's own parts of the load on each arm before the first trial."""
+    """True if pgtrial runs the user's own parts of the load once on each arm before the first trial (a rehearsal), so
+    that mistakes show early."""
     has_plans: ClassVar[bool] = True
     """True if trials record the plans of the load's statements."""
     has_known_sql: ClassVar[bool] = True
@@ -208,7 +209,8 @@ class LoadKind(abc.ABC):
 
 def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterator[str]:
     """Yields an objection for each of these keys that the study sets although the workload does not use it. `keys` has
-    the reasons. A key with its default value is accepted, since frozen studies have all defaults written out."""
+    the reasons. A key with its default value is accepted, since stored (frozen) studies have all defaults written out.
+    """
     for key, reason in keys.items():
         defaults = (type(load).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
         if getattr(load, key) not in defaults:

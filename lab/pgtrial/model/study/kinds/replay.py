@@ -20,7 +20,7 @@ class Replay(LoadKind):
 
     stored = ReplayLoad
     why_no_turns = "the recorded times of a replay would pass during the slices of the other arms"
-    why_no_fleet = "one engine replays all sessions, so a replay has no fleet"
+    why_no_fleet = "one engine replays all sessions, so several machines cannot share the load"
     is_rehearsed = False
     has_plans = False
     has_data_of_known_size = True

@@ -27,7 +27,7 @@ class Suite(LoadKind):
 
     stored = SuiteLoad
     why_no_turns = "the queries of a suite run to their end"
-    why_no_fleet = "one session runs the queries of a suite, so it has no fleet"
+    why_no_fleet = "one session runs the queries of a suite, so several machines cannot share the load"
     why_no_metrics = "are not for a suite, whose queries have claims of their own; remove it"
     is_of_the_user = True
     has_planned_time = False
