@@ -44,7 +44,9 @@ impl Judge<'_> {
             let planned_s = began.planned.unwrap_or_default().as_secs_f64();
             let is_right = (planned_s - planned.wall.as_secs_f64()).abs() < 0.01;
             self.promise(is_right, || {
-                format!("the engine reports the planned start {planned_s} s, which is wrong: {began:?}")
+                format!(
+                    "the engine reports a planned start {planned_s} s after 1970, but the plan has another time: {began:?}"
+                )
             });
             let is_late = begins > start.at + 1000 * MS;
             let says_late = began.lateness().is_some();
@@ -90,7 +92,7 @@ impl Judge<'_> {
             _ => Some((responses[middle - 1] + responses[middle]) as f64 / 2000.0),
         };
         self.promise(tasks.median() == median, || {
-            format!("the median of the totals is {:?}, the right one is {median:?}", tasks.median())
+            format!("the totals have the median response time {:?} us instead of {median:?} us", tasks.median())
         });
         let below = |limit: Nanos| responses.iter().filter(|response| **response < limit).count() as u64;
         let (early, of_classes) = (below(5_000 * MS), tasks.classes().iter().sum::<u64>());
@@ -127,7 +129,10 @@ impl Judge<'_> {
         self.promise(counted == truth, || format!("the engine counted {counted:?}, but the programs saw {truth:?}"));
         let by_account: u64 = totals.accounts.iter().map(|account| account.unexpected()).sum();
         self.promise(by_account == truth.unexpected, || {
-            format!("the accounts add up to {by_account} unexpected errors")
+            format!(
+                "the counts of the templates add up to {by_account} unexpected errors instead of {}",
+                truth.unexpected
+            )
         });
     }
 
@@ -136,7 +141,10 @@ impl Judge<'_> {
         let events: u64 = tallies.iter().map(|tally| tally.counts.more_events).sum();
         let truth = &self.engine.truth;
         self.promise(events == truth.more_events, || {
-            format!("the programs counted {} transactions, but the engine {events}", truth.more_events)
+            format!(
+                "the programs counted {} transactions by themselves, but the engine counted {events}",
+                truth.more_events
+            )
         });
         let totals = tallies.iter().filter_map(|tally| tally.own.get::<crate::ledger::PerClient>());
         let of_clients: u64 = totals.flat_map(|clients| clients.totals()).map(|client| client.transactions).sum();

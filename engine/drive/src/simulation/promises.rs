@@ -58,7 +58,7 @@ pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
             .flat_map(|engine| &engine.watch.tasks)
             .for_each(|(task, count)| *all.entry(*task).or_insert(0) += count);
         if let Some((task, count)) = all.iter().find(|(_, count)| **count != 1) {
-            broken.push(format!("the engines counted the task {task:?} {count} times"));
+            broken.push(format!("the engines counted the task {task:?} {count} times instead of once"));
         }
         if is_whole && all.len() != apps * tasks as usize {
             broken.push(format!("the engines counted {} of {} tasks", all.len(), apps * tasks as usize));
@@ -113,19 +113,19 @@ impl Judge<'_> {
     /// transactions of the other threads were counted.
     fn judge_giving_up(&mut self, status: u8) {
         let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
-        self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));
+        self.promise(status == GIVEN_UP, || format!("the program ended with status {status} instead of {GIVEN_UP}"));
         self.promise(hangs_at.is_some(), || "the main thread gave up threads that do not hang".to_owned());
         let longest = self.scenario.interrupt_at.unwrap_or(0) + 12_000 * MS + 10 * self.scenario.faults.lateness;
         let ended = engine.ends.ended;
         self.promise(ended <= longest, || {
-            format!("the main thread gave up the run at {ended} ns, later than {longest} ns")
+            format!("the main thread gave up the run at {ended} ns, but it had to do so by {longest} ns")
         });
         let Some((committed, unfinished)) = engine.watch.stuck else {
             return self.promise(false, || "the observer was not told of threads that do not end".to_owned());
         };
         let truth = engine.truth.sum(|client| client.committed);
         self.promise(committed <= truth, || {
-            format!("the engine counted {committed} transactions of {truth} committed ones")
+            format!("the engine counted {committed} transactions, but only {truth} were committed")
         });
         let is_whole = engine.watch.began.is_some() && self.scenario.extras.fails_at.is_none();
         self.promise(!is_whole || unfinished > 0, || {
@@ -196,15 +196,18 @@ impl Judge<'_> {
         });
         let recorded = sum(&|tally| tally.latencies.total());
         self.promise(recorded == counted, || {
-            format!("the histograms have {recorded} latencies of {counted} transactions")
+            format!("the histograms have {recorded} latencies, but {counted} transactions were counted")
         });
         let watched: u64 = watch.ticks.values().map(|tally| tally.counts.transactions()).sum();
         self.promise(watched == counted, || {
-            format!("the seconds have {watched} transactions, but the outcome has {counted}")
+            format!("the single seconds add up to {watched} transactions, but the outcome has {counted}")
         });
         let has_begun = !truth.starts.is_empty();
         self.promise(outcome.aborted == watch.aborted.len() || !has_begun, || {
-            format!("the outcome has {} aborted clients, but reported were {:?}", outcome.aborted, watch.aborted)
+            format!(
+                "the outcome has {} aborted clients, but the observer was told of {:?}",
+                outcome.aborted, watch.aborted
+            )
         });
         let failed = sum(&|tally| tally.counts.failures.values().sum());
         let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
@@ -274,7 +277,7 @@ impl Judge<'_> {
             let service: u64 = pace.service.total();
             let is_detailed = matches!(self.scenario.kind, Kind::Closed { .. } | Kind::Staged(_));
             self.promise(service == moments.count || !is_detailed, || {
-                format!("the histogram has {service} service times of {} transactions", moments.count)
+                format!("the histogram has {service} service times, but {} transactions were committed", moments.count)
             });
         }
     }
@@ -344,7 +347,7 @@ impl Judge<'_> {
         let done: u64 = tallies.iter().map(count).sum();
         let spread = 6.0 * expected.sqrt() + 6.0;
         self.promise(done as f64 <= expected + spread, || {
-            format!("the rate is for {expected} transactions, {done} ran")
+            format!("at its rate the load should run about {expected} transactions, but {done} ran")
         });
         let faults = &self.scenario.faults;
         let is_idle =
@@ -356,7 +359,7 @@ impl Judge<'_> {
         );
         let least = expected - spread - self.engine.clients as f64;
         self.promise(!is_whole || is_limited || outcome.aborted > 0 || done as f64 >= least, || {
-            format!("the rate is for {expected} transactions, but only {done} ran")
+            format!("at its rate the load should run about {expected} transactions, but only {done} ran")
         });
     }
 
@@ -382,7 +385,7 @@ impl Judge<'_> {
         let begun = truth.starts.len() as u64;
         let taken = truth.taken;
         self.promise(begun + skipped == taken, || {
-            format!("clients took {taken} scheduled starts, began {begun} transactions and skipped {skipped}")
+            format!("clients took {taken} scheduled starts, but began {begun} transactions and skipped {skipped}")
         });
     }
 

@@ -73,12 +73,14 @@ impl Judge<'_> {
             return;
         }
         self.promise(!is_closed || retries == all_retries, || {
-            format!("the log has {retries} of {all_retries} retries")
+            format!("the log has {retries} retries, but the engine counted {all_retries}")
         });
         let of = |tally: &Tally| tally.counts.moments.mean() * tally.counts.transactions() as f64;
         let sum_us = of(&outcome.measure) + of(&outcome.drain);
         self.promise((latencies_us as f64 - sum_us).abs() <= 1.0 + committed as f64, || {
-            format!("the latencies in the log add up to {latencies_us} us, but the counted ones to {sum_us} us")
+            format!(
+                "the latencies in the log add up to {latencies_us} us, but those that the engine counted to {sum_us} us"
+            )
         });
         let gap = numbers.iter().find(|(_, numbers)| !numbers.iter().copied().eq(1..=numbers.len() as u64));
         self.promise(gap.is_none(), || format!("the log numbers the transactions of a client with gaps: {gap:?}"));
@@ -108,7 +110,10 @@ impl Judge<'_> {
         let (all, all_skipped) =
             (measured(&|tally| tally.counts.transactions()), measured(&|tally| tally.counts.skipped));
         self.promise(committed <= all && skipped <= all_skipped, || {
-            format!("the log has {committed} transactions of {all}, and {skipped} skipped ones of {all_skipped}")
+            format!(
+                "the log has {committed} committed and {skipped} skipped transactions, more than the engine counted: \
+                 {all} and {all_skipped}"
+            )
         });
     }
 
@@ -138,11 +143,14 @@ impl Judge<'_> {
             let retries: u64 = commands().map(|command| command.retries).sum();
             let (ended, repeated) = (count("ends the failed transaction"), count("repeats the transaction"));
             self.promise((failures, retries) == (ended, repeated), || {
-                format!("the lines show {ended} failures of {failures}, and {repeated} retries of {retries}")
+                format!(
+                    "the debugging lines show {ended} failures and {repeated} retries, but the engine counted {failures} \
+                     and {retries}"
+                )
             });
             let errors = count("got an error in command");
             self.promise(errors >= ended + repeated, || {
-                format!("the lines show {errors} of {} errors", ended + repeated)
+                format!("the debugging lines show {errors} errors, but at least {} are expected", ended + repeated)
             });
         }
     }
