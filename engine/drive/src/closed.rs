@@ -40,8 +40,8 @@ pub struct ClosedPlan {
     pub interval_ns: Option<f64>,
     /// True if each transaction uses a connection of its own (`--connect`).
     pub reconnect: bool,
-    /// How long a client that has lost its connection tries to connect again (`--wait-for-server`). `None`: the client
-    /// ends at once.
+    /// The time for which a client that has lost its connection tries to connect again (`--wait-for-server`). `None`:
+    /// the client ends at once.
     pub wait_for_server: Option<Duration>,
     /// True if clients wait for a think time before their transactions; their programs determine it. Used only without
     /// a rate.
@@ -99,7 +99,7 @@ pub struct Closed {
     looks_at: Nanos,
 }
 
-/// The state of a client that it has only in a closed loop.
+/// The part of a client's state that only a closed loop needs.
 #[derive(Default)]
 pub struct ClosedClient {
     outage: Option<Outage>,

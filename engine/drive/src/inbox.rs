@@ -26,8 +26,8 @@ pub struct Inbox<'a, R> {
     threads: usize,
     /// The time at which this receiver first noticed that the run must end.
     ended: Cell<Option<Nanos>>,
-    /// How long this receiver has waited without receiving a report, counted from the moment at which the run had to
-    /// end.
+    /// The time for which this receiver has waited without receiving a report, counted from the moment at which the run
+    /// had to end.
     waited: Cell<Duration>,
 }
 

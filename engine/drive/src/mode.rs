@@ -31,7 +31,7 @@ pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// The part of the plan that belongs to this mode.
     type Plan: KnownPlan;
-    /// The state that a client has only in this mode of the load.
+    /// The part of a client's state that only this mode of the load needs.
     type Client: Default;
 
     /// True if a client executes a statement even if the server could not prepare it, as pgbench does.

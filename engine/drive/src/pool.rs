@@ -28,7 +28,7 @@ pub struct PoolPlan {
     pub timeout: Duration,
     /// The age at which a connection is closed and replaced by a new one before another task gets it.
     pub lifetime: Option<Duration>,
-    /// Which of the whole run's tasks and connections belong to this engine.
+    /// The tasks and connections of the whole run that belong to this engine.
     pub deal: TaskShare,
 }
 

@@ -51,7 +51,7 @@ pub struct Pooled {
     pools: Vec<Pool>,
     /// The pools that the event loop has to visit. Code that changes a pool must call [`Agenda::touch`].
     agenda: Agenda,
-    /// For each pool: true if all of its tasks have ended.
+    /// One flag for each pool: true if all tasks of the pool have ended.
     done: Vec<bool>,
     /// The number of connections of each pool.
     size: usize,

@@ -174,7 +174,7 @@ pub struct Times {
     pub lag_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_histogram: Option<String>,
-    /// How long a task waited until it got a connection. Only with connection pools.
+    /// The time for which a task waited until it got a connection. Only with connection pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]

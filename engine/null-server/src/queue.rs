@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 
 use ground::clock::Nanos;
 
-/// The time at which each of the simulated servers is free again. It takes the same memory however many statements
-/// wait.
+/// For each of the simulated servers, the time at which the server is free again. The memory that the queue takes does
+/// not depend on the number of statements that wait.
 #[derive(Debug)]
 pub struct ServiceQueue {
     free_at: BinaryHeap<Reverse<Nanos>>,

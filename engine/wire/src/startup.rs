@@ -24,7 +24,7 @@ const PROTOCOL_3_0: u32 = 3 << 16;
 /// The code of a request for TLS. It is sent as the first message of a connection, in place of a protocol version.
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// What the server reports about itself when a session starts.
+/// The facts that the server reports about itself when a session starts.
 #[derive(Debug, Default, Clone)]
 pub struct ServerInfo {
     /// The server's version as in `SHOW server_version`, such as `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.

@@ -36,7 +36,7 @@ impl User {
 /// Everything that a connection needs to know about its server. It is resolved once and shared by all clients.
 pub struct Target {
     pub params: Params,
-    /// For each endpoint, its addresses or the error in resolving them.
+    /// The addresses of each endpoint, or the error in resolving them.
     places: Vec<Result<Vec<SocketAddress>, ParamsError>>,
     /// The attempts of a connection, in the order in which the hosts were given.
     route: Arc<[Arc<Attempt>]>,

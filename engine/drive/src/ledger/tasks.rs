@@ -29,9 +29,10 @@ pub struct Task {
     pub number: u32,
     /// The time of the task's arrival on the run's clock.
     pub arrived: Nanos,
-    /// How long the task waited in the queue of the pool, until it got a connection or was given up, in nanoseconds.
+    /// The time for which the task waited in the queue of the pool, until it got a connection or was given up, in
+    /// nanoseconds.
     pub waited: Nanos,
-    /// How long the task had its connection, in nanoseconds; 0 if it got none.
+    /// The time for which the task had its connection, in nanoseconds; 0 if it got none.
     pub served: Nanos,
     /// The number of the application's tasks that had a connection when this task ended. This task is included if it
     /// had a connection.
@@ -60,9 +61,9 @@ impl Task {
 /// The counters of all connection pools for one period.
 #[derive(Debug, Clone, Default)]
 pub struct PooledTasks {
-    /// How long completed tasks waited in the queue of the pool until they got a connection.
+    /// The times for which completed tasks waited in the queue of the pool until they got a connection.
     pub queue: Latencies,
-    /// How long completed tasks had their connection.
+    /// The times for which completed tasks had their connection.
     pub service: Latencies,
     /// The waiting times of tasks that got no connection in time, in microseconds.
     pub timeouts: Moments,

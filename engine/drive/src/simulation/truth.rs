@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use ground::clock::Nanos;
 
-/// What really happened in a simulated run. Clients are identified by the index of their thread and their index in the
-/// thread.
+/// The record of what really happened in a simulated run. Clients are identified by the index of their thread and their
+/// index in the thread.
 #[derive(Debug, Default)]
 pub struct Truth {
     pub clients: BTreeMap<(usize, usize), ClientTruth>,
@@ -33,7 +33,7 @@ pub struct Truth {
     pub defects: Vec<String>,
 }
 
-/// What really happened to the transactions of one client.
+/// The record of what really happened to the transactions of one client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTruth {
     /// The client's number in the whole run.
@@ -63,7 +63,7 @@ pub struct ClientTruth {
     pub line: Option<usize>,
 }
 
-/// What really happened to recorded sessions and statements, as their programs saw it.
+/// The record of what really happened to recorded sessions and statements, as their programs saw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayTruth {
     pub begun: u64,

@@ -52,8 +52,8 @@ pub struct Watch {
     pub ready_at: Option<Nanos>,
     /// The time at which the load began.
     pub began: Option<Began>,
-    /// If the main thread ended the run because other threads did not end: the number of committed transactions, and
-    /// the number of clients that had not finished.
+    /// The numbers of committed transactions and of clients that had not finished, if the main thread ended the run
+    /// because other threads did not end. `None` otherwise.
     pub stuck: Option<(u64, usize)>,
     /// Descriptions of the errors of the engine that were found.
     pub defects: Vec<String>,

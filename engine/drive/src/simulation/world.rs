@@ -75,7 +75,8 @@ struct Chunk {
     at: Nanos,
     bytes: Vec<u8>,
     read: usize,
-    /// If the last byte of this piece commits a transaction: the time that the server took for the statement.
+    /// The time that the server took for a statement, if the last byte of this piece commits the transaction of the
+    /// statement. `None` otherwise.
     commits: Option<Nanos>,
 }
 
