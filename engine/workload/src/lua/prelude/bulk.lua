@@ -1,4 +1,4 @@
--- Bulk inserts: rows are collected and sent as one statement when there are enough.
+-- Bulk inserts: rows are collected, and sent as one statement when there are enough of them.
 
 local native = ...
 
@@ -6,7 +6,7 @@ local parts, C, say, text_of = native.sql, native.C, native.say, native.text
 local connection, is_usable, run, check_text = parts.connection, parts.is_usable, parts.run, parts.check_text
 local find = parts.connections.find
 
--- The longest text of a bulk insert, bytes, its end included
+-- The greatest length of the statement in bytes, including a zero byte at its end.
 local LONGEST = 512 * 1024
 
 local function is_too_long()
@@ -23,7 +23,7 @@ local function send(con, bulk)
    return run(con, text) and 0 or 1
 end
 
--- Each returns 0, or 1 if it failed.
+-- Each of the following functions returns 0, or 1 if it failed.
 
 local function init(con, text)
    if is_usable(con) then

@@ -1,4 +1,4 @@
--- Options and commands that a script declares.
+-- The options and commands that a script declares.
 
 local native = ...
 
@@ -9,7 +9,7 @@ for number, name in ipairs(kinds) do
    cmdline["ARG_" .. name] = number - 1
 end
 
--- Marks a command that each client executes.
+-- The mark of a command that every client executes.
 cmdline.PARALLEL_COMMAND = true
 
 local kind_of_default = {
@@ -22,7 +22,7 @@ local kind_of_default = {
 
 local set_by_c
 
--- Declares options by an array of C structures, `sb_arg_t`.
+-- Declares options with an array of sysbench's C structure `sb_arg_t`.
 function C.sb_lua_set_test_args(args, count)
    set_by_c = {}
    for i = 1, tonumber(count) do
@@ -35,7 +35,8 @@ function C.sb_lua_set_test_args(args, count)
    return 0
 end
 
--- The declared options in the order of their names, each as name, description, kind and default; nil if there are none.
+-- Returns the declared options, sorted by name. Each is a table with name, description, kind and default. Returns nil
+-- if the script declares none.
 function native.option_definitions()
    local declared = cmdline.options
    if declared == nil then
@@ -79,7 +80,7 @@ function cmdline.command_parallel(name)
    return cmdline.command_defined(name) and cmdline.commands[name][2] == cmdline.PARALLEL_COMMAND
 end
 
--- False if there is no such command or if it returns false.
+-- Calls a command. Returns false if there is no such command or if the command returns false.
 function cmdline.call_command(name)
    if not cmdline.command_defined(name) then
       return false

@@ -1,4 +1,4 @@
--- The SQL API's connections. What the server is asked goes out as requests; what is said of errors is here.
+-- The connections of the SQL API: they send statements as requests, and report errors as sysbench does.
 
 local native = ...
 
@@ -11,16 +11,16 @@ local no_rows = parts.results.null
 
 local NONE, IGNORABLE, FATAL = sysbench.sql.error.NONE, sysbench.sql.error.IGNORABLE, sysbench.sql.error.FATAL
 
--- libpq's number of an answer that is an error
+-- libpq's status of a statement that failed.
 local PGRES_FATAL_ERROR = 7
 
 local turn, slate, ask, write_text = native.turn, native.slate, native.ask, native.write_text
 local query, first_query = kind.query, kind.first_query
 
--- Deadlock, serialization failure, unique violation: the event is to be restarted.
+-- The SQLSTATEs after which an event is restarted: deadlock, serialization failure and unique violation.
 local ignorable = {["40P01"] = true, ["40001"] = true, ["23505"] = true}
 
--- Notes how the connection's last call went, for Lua and in its structure.
+-- Records the outcome of the connection's last call, for Lua and in sysbench's structure.
 local function note(con, outcome, state, message)
    local made = con.made
    made.error, made.sql_errno, made.sql_state, made.sql_errmsg = outcome, 0, state, message
@@ -36,8 +36,8 @@ local function is_usable(con)
    return true
 end
 
--- Makes a result of an answer to a query. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
--- statement's record, if it was prepared.
+-- Makes a result from the answer to a query. If the query failed, prints the error as sysbench's driver does, and
+-- returns nil. `stmt` is the record of the statement, if it was prepared.
 local function take_answer(con, caller, text, stmt, is_done, state, message)
    if is_done then
       turn.goes_on = slate.goes_on ~= 0
@@ -46,7 +46,7 @@ local function take_answer(con, caller, text, stmt, is_done, state, message)
       end
       local rows, fields = slate.rows, slate.columns
       if stmt then
-         -- this was told when it was prepared
+         -- The number of columns is known since the statement was prepared.
          fields = stmt.nfields
       end
       if fields < 0 then
@@ -95,8 +95,9 @@ local function run(con, text)
    return take_answer(con, "PQexec", text, nil, is_done, state, message)
 end
 
--- Raises what went wrong in the caller of the method that calls this; not by a tail call, which hides the method. `con` is the
--- connection's record, `pointer` what the script has of it.
+-- Raises the connection's last error in the caller of the method that calls this function. The method must not call it
+-- as a tail call, which would hide the method. `con` is the record of the connection, and `pointer` is the script's
+-- pointer to it.
 local function raise(con, pointer, query)
    if con.sql_state == nil or con.sql_errmsg == nil then
       error("SQL API error", 3)
@@ -122,7 +123,8 @@ function connection:check_error(rs, query)
    return rs
 end
 
--- Rejects a text that is none as sysbench's method `name` does, whose parameter is `parameter`. The error is that of the method's caller.
+-- Raises an error unless `text` is a text. The error has the wording of sysbench's method `name` and its parameter
+-- `parameter`, and is raised in the caller of that method.
 local function check_text(name, parameter, text)
    if type(text) == "string" then
       return
@@ -142,13 +144,13 @@ function connection:query(text)
    return rs
 end
 
--- The result, or a null pointer where there is none.
+-- Returns the result, or a null pointer if there is none.
 function C.db_query(con, text, length)
    local rs = run(find(con), text_of(text, length))
    return rs ~= nil and rs or no_rows
 end
 
--- The values of the first row.
+-- Returns the values of the first row.
 function connection:query_row(text)
    check_text("query", "query", text)
    local con = find(self)
@@ -162,7 +164,7 @@ function connection:query_row(text)
    return unpack(rs:fetch_row(), 1, rs.nfields)
 end
 
--- Closing and making anew
+-- Functions that close a connection or open it again.
 
 function C.db_connection_close(pointer)
    local con = find(pointer)
@@ -181,7 +183,7 @@ function connection:disconnect()
    return true
 end
 
--- Closes a connection that nobody has any more.
+-- Closes a connection that the script has dropped, and frees its structures.
 local function close(con, pointer)
    if not con.is_closed then
       con.is_closed = true

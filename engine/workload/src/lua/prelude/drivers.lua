@@ -1,4 +1,4 @@
--- The SQL API's drivers, and how connections are made.
+-- The drivers of the SQL API. A driver makes connections.
 
 local native = ...
 
@@ -7,7 +7,7 @@ local parts, C, text_of, sql = native.sql, native.C, native.text, sysbench.sql
 local request, kind, say = native.request, native.kind, native.say
 local no_connection = parts.connections.null
 
--- What a result is counted as
+-- The number of sysbench's counter for reads, which the structure of a result contains.
 local READ = 1
 
 local structure, no_driver = ffi.typeof("sql_driver"), ffi.cast("sql_driver *", nil)
@@ -19,7 +19,8 @@ for name, description in pairs {pgsql = "PostgreSQL driver", mysql = "MySQL driv
    drivers[name] = {made = made, description = description, pointer = ffi.cast("sql_driver *", made)}
 end
 
--- The driver of this name, without a name the one that the options choose; a null pointer if there is none.
+-- Returns the driver of this name or, without a name, the driver that the options choose. Returns a null pointer if
+-- there is no such driver.
 function C.db_create(name)
    name = name == nil and native.driver or type(name) == "cdata" and text_of(name) or tostring(name)
    if not drivers[name] then
@@ -41,7 +42,7 @@ local function name_of(driver)
    return ffi.string(driver.sname)
 end
 
--- Makes a connection; returns the script's pointer and the record, or nil.
+-- Makes a connection. Returns the pointer for the script and the connection's record, or nil if this fails.
 local function connect(driver, name)
    if name ~= "pgsql" then
       say(true, native.no_mysql)

@@ -1,7 +1,8 @@
 -- Files that Lua executes: scripts, modules and libraries.
 --
--- Their top level may ask the server, and Lua's own functions would stand between it and the reactor. Root executes no file
--- that another account could exchange, wherever the script, `package.path`, `package.cpath` or `ffi.load` leads.
+-- The top level of a file may use the server. Lua's own functions for loading files are replaced, because a coroutine
+-- could not yield through them. Root executes no file that another account could exchange, whether the user,
+-- `package.path`, `package.cpath` or `ffi.load` names it.
 
 local native = ...
 
@@ -37,7 +38,7 @@ function package.loadlib(file, ...)
    return load_library(file, ...)
 end
 
--- A name without a directory is one of the system's libraries.
+-- A name without a directory is a library of the operating system.
 function ffi.load(name, ...)
    if tostring(name):find("/", 1, true) then
       check(name)
@@ -54,7 +55,8 @@ local function find_chunk(name)
    return chunk or error("error loading module '" .. name .. "' from file '" .. file .. "':\n\t" .. problem, 0)
 end
 
--- Returns what Lua's own `find` makes of a library that is safe: it searches again, and is shown no other file.
+-- Loads a library with Lua's own function `find`, after checking that the library is safe. `find` searches for the
+-- library again, so it is shown only this one file.
 local function find_library(find, name, whole)
    local path = package.cpath
    local file, tried = native.find_module(name, path)
@@ -79,7 +81,7 @@ package.loaders[4] = function(name)
    return root and find_library(find_in_root, root, name)
 end
 
--- Modules of sysbench that scripts require, for where it is not installed.
+-- Modules of sysbench that scripts require. They are used if sysbench is not installed.
 package.loaders[5] = function(name)
    local source = native.modules[name]
    if source then

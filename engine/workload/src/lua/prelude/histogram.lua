@@ -1,4 +1,4 @@
--- Histograms of values between two bounds, with buckets that are equally wide on a logarithmic scale.
+-- Histograms of values between two bounds. The buckets are equally wide on a logarithmic scale.
 
 local native = ...
 
@@ -22,7 +22,7 @@ function C.sb_histogram_new(size, smallest, greatest)
    return made
 end
 
--- The collector frees a histogram.
+-- Does nothing, because Lua's garbage collector frees a histogram.
 function C.sb_histogram_delete() end
 
 function C.sb_histogram_update(histogram, value)

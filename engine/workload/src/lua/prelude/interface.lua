@@ -1,5 +1,5 @@
--- sysbench's C interface, with the types and constants that its own Lua files declare. Scripts find them declared there, and
--- so here; what LuaJIT says of a second declaration is the same too.
+-- sysbench's C interface, with the types and constants that sysbench's own Lua files declare. Scripts find them already
+-- declared, as in sysbench, and get the same error from LuaJIT if they declare them again.
 
 local native = ...
 
@@ -42,14 +42,14 @@ typedef struct {
 
 ffi.metatype("sql_bind", {__tostring = function() return "<sql_bind>" end})
 
--- What scripts find in `ffi.C` besides the C library: the parts of the prelude put their functions here.
+-- The functions that scripts find in `ffi.C` besides those of the C library. The files of the prelude add them here.
 native.C = {sb_tls_thread_id = sysbench.tid}
 
 for name, c_function in pairs(native.c_functions) do
    native.C[name] = ffi.cast(c_function.type, c_function.address)
 end
 
--- A text as Lua has it, from a pointer to `length` characters, or up to a zero without a length.
+-- Returns the text at a pointer as a Lua string: `length` characters or, without a length, up to a zero byte.
 function native.text(text, length)
    if type(text) == "string" then
       return text

@@ -1,4 +1,4 @@
--- The API of sysbench 0.5: global functions over one connection, which is made when it is first needed.
+-- The API of sysbench 0.5: global functions that use one connection, which is made when it is first needed.
 
 local native = ...
 
@@ -11,7 +11,7 @@ sysbench.db = db
 
 local current
 
--- The functions below raise errors in the script, which calls a function that calls them.
+-- The functions below raise errors in the script: in the caller of the API function that calls them.
 
 local function connect(level)
    local driver = native.C.db_create(nil)
@@ -43,7 +43,7 @@ local function bulk(con, name, text)
    end
 end
 
--- The text that a script gives to the function `name`; numbers are texts, too.
+-- Returns the text that a script passes to the function `name`. Numbers are accepted as texts.
 local function text_given(name, text)
    if type(text) ~= "string" and type(text) ~= "number" then
       error(string.format("bad argument #1 to '%s' (string expected, got %s)", name, type(text)), 3)
@@ -85,7 +85,7 @@ function db.bulk_insert_next(text)
    bulk(in_use(), "bulk_insert_next", text_given("db_bulk_insert_next", text))
 end
 
--- As in sysbench, a statement that fails is reported and no error.
+-- As in sysbench, a failure of the statement is printed, but is not an error of the script.
 function db.bulk_insert_done()
    native.C.db_bulk_insert_done(in_use())
 end
@@ -101,8 +101,8 @@ end
 
 local kinds = {number = types.INT, string = types.VARCHAR}
 
--- The values are those that the table has when the statement is executed. As in sysbench, an error of binding is the last key of
--- the table, without a place.
+-- The parameters get the values that the table has when the statement is executed. As in sysbench, the error of a
+-- failed binding is only the last key of the table, without a position in the script.
 function db.bind_param(stmt, values)
    in_use()
    if type(values) ~= "table" then

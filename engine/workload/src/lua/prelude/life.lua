@@ -1,11 +1,12 @@
--- A client's life, and the parts of it that scripts may replace.
+-- A client's life: what the coroutine of a script runs, and the functions in it that scripts may replace.
 
 local native = ...
 
 local ffi = require("ffi")
 local request, kind, say = native.request, native.kind, native.say
 
--- What sysbench itself exports is answered by the prelude; everything else is the C library's.
+-- The prelude answers calls of the functions that sysbench itself exports. All other functions are those of the C
+-- library.
 
 local C = native.C
 local is_stopped = false
@@ -29,7 +30,8 @@ function C.sb_event_stop()
    is_stopped = true
 end
 
--- A client that sleeps leaves its thread to the other clients. Where it cannot, the thread sleeps.
+-- While a client sleeps, the other clients of its thread can act. If the coroutine cannot yield, the whole thread
+-- sleeps.
 for name, unit in pairs {usleep = 1e-6, sleep = 1} do
    C[name] = function(time)
       if coroutine.isyieldable() and request(kind.sleep, tonumber(time) * unit) then
@@ -47,8 +49,8 @@ own.C = setmetatable(C, {__index = ffi.C})
 package.loaded.ffi = own
 _G.ffi = own
 
--- Events one after the other, up to the last one or a problem; the first one is begun, or it is to be restarted. LuaJIT compiles
--- the loop if neither another loop nor `pcall` is in it.
+-- Runs one event after another, until the last one has ended or an error occurs. If `is_restarted` is true, the first
+-- event has begun already. LuaJIT compiles this loop only if it contains neither another loop nor `pcall`.
 local function events(thread_id, is_restarted)
    while is_restarted or C.sb_more_events(thread_id) do
       if not is_restarted then
@@ -76,10 +78,10 @@ function thread_run(thread_id)
    end
 end
 
--- What LuaJIT says of a request that it cannot pass on.
+-- LuaJIT's message about a request that it cannot pass on.
 local CANNOT_WAIT = "attempt to yield across C-call boundary"
 
--- What is said of an error that a function raised.
+-- Returns the message about an error that a function has raised.
 local function failure(name, problem)
    local text = (type(problem) == "string" or type(problem) == "number") and tostring(problem) or "(not a string)"
    if string.sub(text, -#CANNOT_WAIT) == CANNOT_WAIT then
@@ -100,7 +102,7 @@ local function attempt(name, f, ...)
    return outcome
 end
 
--- The top level of the script; options are not known to it.
+-- Runs the top level of the script. It does not see the options, which are set after it.
 local function begin(script, argument)
    native.life = coroutine.running()
    local is_done, problem = pcall(script, argument)
@@ -111,7 +113,7 @@ local function begin(script, argument)
    native.heat()
 end
 
--- The life of a client that takes part in a run, to be made a coroutine.
+-- Returns the function for the coroutine of a client that runs events.
 function native.events(script, argument)
    return function()
       local tid = sysbench.tid
@@ -139,7 +141,7 @@ local function perform(name)
    end
 end
 
--- The life of a client that executes a command beside others.
+-- Returns the function for the coroutine of a client that executes a command, while other clients execute it too.
 function native.command(script, argument, name)
    return function()
       begin(script, argument)
@@ -147,7 +149,7 @@ function native.command(script, argument, name)
    end
 end
 
--- The life of a state of the main thread while it executes a command.
+-- Returns the function for the coroutine of a main thread's state that executes a command.
 function native.perform(name)
    return function()
       native.life = coroutine.running()
@@ -155,8 +157,8 @@ function native.perform(name)
    end
 end
 
--- The life of a state of the main thread while it runs the script's top level, to be made a coroutine. It returns what went
--- wrong, or nil.
+-- Returns the function for the coroutine of a main thread's state that runs the script's top level. The function
+-- returns an error message, or nil.
 function native.load(script, argument)
    return function()
       native.life = coroutine.running()
@@ -165,7 +167,8 @@ function native.load(script, argument)
    end
 end
 
--- The same while it calls a function of the script.
+-- Returns the function for the coroutine of a main thread's state that calls a function of the script. It returns an
+-- error message, or nil.
 function native.call(name, f, argument)
    return function()
       native.life = coroutine.running()

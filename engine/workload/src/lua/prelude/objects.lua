@@ -1,11 +1,12 @@
--- Scripts hold pointers to sysbench's structures. Behind each pointer there is a record: a table with what belongs to it here.
+-- Objects of the SQL API. A script holds pointers to sysbench's structures. Behind each pointer there is a record: a
+-- Lua table with the data that belong to the object.
 
 local native = ...
 
 local ffi = require("ffi")
 local cast, fill, istype, sizeof = ffi.cast, ffi.fill, ffi.istype, ffi.sizeof
 
--- The structures, each followed by the number of its record.
+-- The structures of sysbench, each with the number of its record behind it.
 ffi.cdef [[
 typedef struct {
    sql_error_t error; int sql_errno; const char *sql_state; const char *sql_errmsg; sql_driver *driver;
@@ -18,16 +19,18 @@ typedef struct {
 } pgtrial_result;
 ]]
 
--- Objects of one kind: `visible` is the type that scripts have, `own` the same with a number.
+-- Makes the functions for one kind of objects. `visible` is the type that scripts see, and `own` is the same type with
+-- the number of the record.
 local function kind_of(visible, own)
    local structure, pointer_type = ffi.typeof(visible), ffi.typeof(visible .. " *")
    local own_type, own_pointer = ffi.typeof(own), ffi.typeof(own .. " *")
    local records, of_pointer = {}, setmetatable({}, {__mode = "kv"})
-   -- A structure is used again and never freed: a pointer that a script has kept for too long points to something.
+   -- A structure is used again, but its memory is never freed. So a pointer that a script keeps for too long is never
+   -- invalid.
    local spare = {}
    local objects = {null = cast(pointer_type, nil)}
 
-   -- The pointer that a script gets for a record, and the structure itself.
+   -- Returns the pointer that a script gets for a record, and the structure itself.
    function objects.make(number, record)
       local made = table.remove(spare) or own_type()
       fill(made, sizeof(own_type))
@@ -38,7 +41,7 @@ local function kind_of(visible, own)
       return pointer, made
    end
 
-   -- The record of a pointer that is no table's key: another one to the same structure, or none.
+   -- Returns the record for another pointer to the same structure. Raises an error if the value is no such pointer.
    local function find_by_number(pointer)
       if not istype(structure, pointer) or pointer == nil then
          local found = type(pointer) == "cdata" and tostring(ffi.typeof(pointer)) or type(pointer)
@@ -51,13 +54,13 @@ local function kind_of(visible, own)
       return record
    end
 
-   -- The record of a pointer. An error is that of the caller's caller.
+   -- Returns the record of a pointer. An error is raised in the caller's caller.
    function objects.find(pointer)
       local record = of_pointer[pointer]
       return record or find_by_number(pointer)
    end
 
-   -- The record is no more; neither is the pointer.
+   -- Forgets a record and its pointer.
    function objects.free(number, made, pointer)
       records[number] = nil
       if pointer ~= nil then
@@ -70,11 +73,11 @@ local function kind_of(visible, own)
    return objects
 end
 
--- What a script has dropped without closing it is closed when the collector finds out.
+-- An object that a script has dropped without closing it is closed some time after the garbage collector has found it.
 
 local dropped = {}
 
--- The pointer, whose record is closed if the script drops it.
+-- Returns the pointer. If the script drops the pointer, its record will be closed.
 local function close_when_dropped(pointer, record)
    return ffi.gc(pointer, function()
       dropped[#dropped + 1] = record

@@ -1,5 +1,5 @@
--- What scripts find when they require oltp_common where sysbench's own file is not installed: its options, its functions
--- and its commands, for PostgreSQL.
+-- The module that scripts get when they require oltp_common and sysbench's own file is not installed: its options, its
+-- functions and its commands, for PostgreSQL.
 
 if sysbench.cmdline.command == nil then
    error("Command is required. Supported commands: prepare, run, cleanup, help")
@@ -33,7 +33,7 @@ sysbench.cmdline.options = {
                              .. "disabled, and delete_inserts is set to 0"),
 }
 
--- The tables
+-- Making and dropping the tables.
 
 local GROUP = string.rep("#", 11)
 local C_TEMPLATE = string.rep(GROUP, 10, "-")
@@ -101,7 +101,7 @@ function cleanup()
    end
 end
 
--- The statements: of each table its own, in stmt[table][name], with their parameters in param[table][name]
+-- The statements of each table are in stmt[table][name], and their parameters in param[table][name].
 
 local INT, C, PAD = sysbench.sql.type.INT, {sysbench.sql.type.CHAR, 120}, {sysbench.sql.type.CHAR, 60}
 
@@ -149,7 +149,7 @@ function prepare_delete_inserts()
    prepare_for_each_table("inserts")
 end
 
--- The client
+-- What a client does before and after its events.
 
 function thread_init()
    drv = sysbench.sql.driver()
@@ -180,7 +180,7 @@ function thread_done()
    con:disconnect()
 end
 
--- The parts of a transaction
+-- The parts of a transaction.
 
 function begin()
    stmt.begin:execute()
@@ -198,7 +198,7 @@ local function any_id()
    return sysbench.rand.default(1, sysbench.opt.table_size)
 end
 
--- Executes a statement of one table with some values.
+-- Executes the statement `key` on the table `number` with the given values.
 local function execute(number, key, ...)
    local params = param[number][key]
    for i = 1, select("#", ...) do
@@ -214,7 +214,7 @@ end
 
 local any_c, any_pad = {template = C_TEMPLATE}, {template = PAD_TEMPLATE}
 
--- Executes a statement as often as the option of its name says, on one table.
+-- Executes the statement `key` on a table as often as the option `key` says.
 local function repeatedly(key, values)
    local number = any_table()
    for _ = 1, sysbench.opt[key] do

@@ -1,5 +1,6 @@
--- The parameters of prepared statements. A script sets them by methods; the buffers that sysbench's parameters consist of are
--- made when a script asks for one, or they are the script's own, and are then read at each execution.
+-- The parameters of prepared statements. A script sets them by methods. sysbench's parameters consist of buffers, which
+-- are made only when a script asks for one. A script can also bind buffers of its own, which are read at each
+-- execution.
 
 local native = ...
 
@@ -7,12 +8,13 @@ local ffi = require("ffi")
 local parts, types = native.sql, sysbench.sql.type
 local sub, floor, ceil = string.sub, math.floor, math.ceil
 
--- Beyond this a number of Lua is not exactly a whole one.
+-- 2^53: whole numbers above it are not exact in Lua's numbers.
 local EXACT = 9007199254740992
 
 local box = ffi.new("int64_t[1]")
 
--- A whole number as the server is to read it: beyond 53 bits, or from a value of the ffi library, as digits.
+-- Returns a whole number in a form that the server can read. A number beyond 53 bits, or a value of the ffi library, is
+-- returned as a text of digits.
 local function whole(value)
    if type(value) == "number" and value > -EXACT and value < EXACT then
       return value >= 0 and floor(value) or ceil(value)
@@ -21,7 +23,7 @@ local function whole(value)
    return (tostring(box[0]):gsub("LL$", ""))
 end
 
--- The setters, by the types that parameters have
+-- The functions that set a parameter, for each type.
 
 local function set_whole(self, value)
    if value == nil then
@@ -76,7 +78,7 @@ local function set_drawn_string(self, template)
    set_string(self, #text > self.max_len and sub(text, 1, self.max_len) or text)
 end
 
--- Buffers
+-- The buffers of parameters.
 
 local function number_of(digits)
    local number = 0LL
@@ -108,7 +110,7 @@ local parameter = {
    end,
 }
 
--- C's types of values, by the types of parameters
+-- The C types of buffers, by the type of the parameter.
 local pointers = {
    [types.TINYINT] = ffi.typeof("int8_t *"), [types.SMALLINT] = ffi.typeof("int16_t *"),
    [types.INT] = ffi.typeof("int32_t *"), [types.BIGINT] = ffi.typeof("int64_t *"),
@@ -118,7 +120,7 @@ local pointers = {
 
 local is_text = {[types.CHAR] = true, [types.VARCHAR] = true}
 
--- A parameter of a C structure `sql_bind`.
+-- Makes a parameter from sysbench's C structure `sql_bind`.
 local function of_bind(bind)
    local type_ = tonumber(bind.type)
    if not pointers[type_] then
@@ -130,7 +132,7 @@ local function of_bind(bind)
    }
 end
 
--- The value that the server is to have; nil is NULL.
+-- Returns the value that is sent to the server; nil stands for NULL.
 local function value_of(param)
    if not param.has_buffers then
       return param.value
@@ -144,7 +146,7 @@ local function value_of(param)
    return number > -EXACT and number < EXACT and number or whole(value)
 end
 
--- A parameter of one of three types. An error is that of the caller.
+-- Makes a parameter of one of three types: whole number, double or text. An error is raised in the caller.
 local function create(type_, max_len)
    local made
    if type_ == types.TINYINT or type_ == types.SMALLINT or type_ == types.INT or type_ == types.BIGINT then

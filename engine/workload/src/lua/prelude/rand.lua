@@ -1,5 +1,5 @@
--- Random numbers. The functions are native ones, called through the ffi library as in sysbench, so that a trace of the
--- compiler can hold them; a script finds them in ffi.C too.
+-- Random numbers. The functions are native ones that are called through the ffi library, as in sysbench, so that LuaJIT
+-- can compile the calls. Scripts find the functions in ffi.C too.
 
 local native = ...
 

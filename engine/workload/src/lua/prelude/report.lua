@@ -1,4 +1,4 @@
--- Hooks, and the forms of reports that hooks can use.
+-- Hooks, and the formats of reports that hooks can use.
 
 local native = ...
 
@@ -26,7 +26,7 @@ function sysbench.report_csv(stat)
                        per_second(stat, stat.reconnects)))
 end
 
--- Each report is an element of one array, whose end is written when the state that reports is closed.
+-- All reports are elements of one JSON array. Its end is written when the Lua state that reports is closed.
 local json_end
 
 function sysbench.report_json(stat)

@@ -1,6 +1,7 @@
--- Whatever needs the server or the reactor is a request: the coroutine that a client's life is yields it, and is resumed
--- with the answer. A request starts with a light userdata, which no script can make, so that a script's own coroutines
--- can tell a request, which they pass on, from a value that is theirs.
+-- Requests: how a script uses the server or the event loop. The script runs in a coroutine, the client's life. To make
+-- a request, the coroutine yields, and it is resumed with the answer. A request starts with a light userdata, which no
+-- script can make. So coroutines that the script itself has made can tell a request, which they pass on, from a value
+-- that the script yields.
 
 local native = ...
 
@@ -12,37 +13,38 @@ for _, kind in pairs(native.kind) do
    is_request[kind] = true
 end
 
--- Of the event under way: whether the next one begins at once if it ends now, and whether it has ended and the event loop
--- does not know that yet. Then the next request says so.
+-- The state of the current event. `goes_on` is true if the next event begins at once when this one ends. `has_ended` is
+-- true if the event has ended and the event loop does not know it yet; the next request then tells it.
 local turn = {goes_on = false, has_ended = false}
 native.turn = turn
 
--- Behind a yield LuaJIT goes on with a new trace, and with another one behind the next, without end where the functions on the
--- way were compiled before the loop that calls them. So the way to each yield leads through a loop that is compiled before
--- the first event: a trace that comes to it ends there, and the loop's own goes on.
+-- After a yield, LuaJIT continues in a new trace, and after the next yield in another one. The number of traces would
+-- grow without end if the functions on the way to the yield were compiled before the loop that calls them. So the way
+-- to each yield leads through this loop, which is compiled before the first event: a trace that reaches the loop ends
+-- there, and the loop's own trace continues.
 local function pass(rounds)
    for _ = 1, rounds do end
 end
 
--- More rounds than it takes to have a loop compiled.
+-- Runs the loop often enough for LuaJIT to compile it.
 function native.heat()
    pass(200)
 end
 
--- Behind a yield LuaJIT goes on only where the function that yields has been called by the trace, and where what comes back is
--- a fixed number of values.
+-- After a yield, LuaJIT continues the trace only if the trace has called the function that yields, and if the yield
+-- returns a fixed number of values.
 local function hand_over(kind)
    return raw_yield(kind)
 end
 
--- The only way out of the coroutine.
+-- All requests leave the coroutine through this function.
 local function yield(kind)
    pass(1)
    local first, second, third, fourth = hand_over(kind)
    return first, second, third, fourth
 end
 
--- Asks for what is on the slate, by one kind of request, or by another where the event before has ended.
+-- Makes the request that is written on the slate. Its kind is `usual`, or `first` if the previous event has ended.
 function native.ask(usual, first)
    local kind = usual
    if turn.has_ended then
@@ -51,7 +53,7 @@ function native.ask(usual, first)
    return yield(kind)
 end
 
--- A request with arguments.
+-- Makes a request whose arguments are passed in a table.
 function native.request(kind, ...)
    turn.goes_on = false
    if turn.has_ended then
@@ -62,7 +64,7 @@ function native.request(kind, ...)
    return yield(kind)
 end
 
--- While a state is closed, finalizers of the script run, and native functions are no more.
+-- While a state is being closed, finalizers of the script run, but native functions must not be called any more.
 for _, name in ipairs {"say", "rand_string", "rand_varstring", "rows", "columns", "use_sql"} do
    local f = native[name]
    native[name] = function(...)
@@ -72,7 +74,7 @@ for _, name in ipairs {"say", "rand_string", "rand_varstring", "rows", "columns"
    end
 end
 
--- Coroutines of scripts
+-- Coroutines that scripts make.
 
 local function pass_on(co, ok, first, ...)
    if ok and is_request[first] then
@@ -85,7 +87,7 @@ function coroutine.resume(co, ...)
    return pass_on(co, raw_resume(co, ...))
 end
 
--- What a script yields outside of its coroutines would come to the reactor.
+-- A value that the script yields outside of its own coroutines would reach the event loop, so this is an error.
 function coroutine.yield(...)
    if running() == native.life then
       error("attempt to yield across C-call boundary (outside of a coroutine of the script)", 2)
@@ -93,7 +95,7 @@ function coroutine.yield(...)
    return raw_yield(...)
 end
 
--- In sysbench nothing runs in a coroutine that the script has not made.
+-- In sysbench, a script is in no coroutine unless it has made one itself.
 function coroutine.running()
    local co = running()
    return co ~= native.life and co or nil
@@ -113,7 +115,7 @@ function coroutine.wrap(f)
    end
 end
 
--- What is printed goes out line by line, and in one order whether by print or by io.write.
+-- The output of a script is written line by line, and in one order for print and io.write.
 
 io.stdout:setvbuf("no")
 

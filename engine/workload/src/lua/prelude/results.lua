@@ -1,5 +1,5 @@
--- The SQL API's constants and results. A connection has one result, which is good until its next query, as in sysbench; what
--- belongs to it is in the connection's record.
+-- The constants and results of the SQL API. As in sysbench, a connection has one result, which is valid until the
+-- connection's next query. Its data are in the connection's record.
 
 local native = ...
 
@@ -20,7 +20,7 @@ sql.error = {NONE = 0, IGNORABLE = 1, FATAL = 2}
 
 sysbench.error = {NONE = 0, RESTART_EVENT = 1}
 
--- Where the next row begins among a result's messages; nil after the last one.
+-- Returns the byte at which the next row begins among the messages of a result; nil after the last row.
 local function next_row(con)
    local data = con.data
    if not data then
@@ -40,7 +40,7 @@ local function next_row(con)
    return data, con.at
 end
 
--- The length of a row's value at a place; nil for NULL.
+-- Returns the length of the row's value at this place; nil for NULL.
 local function length_at(data, at)
    local a, b, c, d = byte(data, at, at + 3)
    if a < 128 then
@@ -48,7 +48,7 @@ local function length_at(data, at)
    end
 end
 
--- A DataRow message: its kind, its length and the number of values, then each value with its length.
+-- A DataRow message has its type, its length and the number of values, and then each value after its length.
 local function count_at(data, at)
    local high, low = byte(data, at + 5, at + 6)
    return high * 256 + low, at + 7
@@ -56,7 +56,7 @@ end
 
 local result = {}
 
--- The next row as an array in which NULL is nil; nil after the last one.
+-- Returns the next row as an array, in which NULL is nil. Returns nil after the last row.
 function result:fetch_row()
    local con = find(self)
    local data, at = next_row(con)
@@ -80,7 +80,7 @@ end
 
 local no_row = ffi.cast("sql_row *", nil)
 
--- The next row as the result's structure has it; its values are good until the next query.
+-- Returns the next row in sysbench's structure. Its values are valid until the connection's next query.
 function C.db_fetch_row(rs)
    local con = find(rs)
    local data, at = next_row(con)
@@ -104,7 +104,7 @@ function C.db_fetch_row(rs)
    return con.row
 end
 
--- The columns' names as an array.
+-- Returns the names of the columns as an array.
 function result:fetch_fields()
    local con = find(self)
    local names, description = {}, con.columns or native.columns(con.number)
@@ -117,14 +117,14 @@ function result:fetch_fields()
    return names
 end
 
--- The connection has no result any more.
+-- Makes the connection forget its result.
 local function forget_result(con)
    con.is_free, con.data, con.rows, con.fields = true, nil, 0, 0
    local rs = con.rs
    rs.nrows, rs.nfields, rs.statement = 0, 0, nil
 end
 
--- 0 if there was a result to free, 1 otherwise.
+-- Returns 0 if there was a result to free, 1 otherwise.
 function C.db_free_results(rs)
    local con = find(rs)
    if con.is_closed then
@@ -149,7 +149,7 @@ local function name() return "<sql_result>" end
 
 ffi.metatype("sql_result", {__index = result, __tostring = name})
 
--- What statements without rows result in: in sysbench a null pointer, that is equal to nil and true.
+-- The result of a statement without rows. As in sysbench it is a null pointer, which equals nil but counts as true.
 ffi.cdef("typedef struct { int nothing; } pgtrial_no_result;")
 
 ffi.metatype("pgtrial_no_result", {

@@ -1,5 +1,6 @@
--- The slate (slate.rs): memory that Rust reads and writes too. It has what is asked often, and the answer. `lengths` and `length` are
--- of texts, or else one of the marks below; `columns` is below zero where the server said none.
+-- The slate (slate.rs): memory that Rust reads and writes too. It has the frequent requests, and their answers.
+-- `lengths` and `length` are lengths of texts, or one of the codes below. `columns` is negative if the server has not
+-- sent the number of columns.
 
 local native = ...
 
@@ -22,7 +23,7 @@ local NUMBER, NULL, ELSEWHERE = -1, -2, -3
 local slate = ffi.cast("pgtrial_slate *", room.address)
 native.slate = slate
 
--- Writes a query's text down.
+-- Writes the text of a query on the slate, or passes it as an argument if it is too long.
 function native.write_text(text)
    local length = #text
    if length <= room.text then
@@ -33,7 +34,8 @@ function native.write_text(text)
    end
 end
 
--- Writes a value down, its text from `at` on; returns where the next text begins, or nil without room.
+-- Writes a value on the slate; if it is a text, from byte `at` on. Returns the byte at which the next text begins, or
+-- nil if there is no room.
 local function write_value(place, value, at)
    if value == nil then
       slate.lengths[place] = NULL
@@ -50,8 +52,8 @@ local function write_value(place, value, at)
    end
 end
 
--- Writes an execution's values down: `count` of them, each as `value_of` has it of a parameter. The first two by
--- themselves, because LuaJIT does not compile a loop for few rounds.
+-- Writes the `count` values of an execution on the slate. `value_of` returns the value of a parameter. The first two
+-- values are written outside of the loop, because LuaJIT does not compile a loop of few rounds.
 function native.write_values(params, count, value_of)
    local at = count <= room.values and 0 or nil
    if at and count > 0 then

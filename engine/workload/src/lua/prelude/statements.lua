@@ -1,4 +1,4 @@
--- The SQL API's prepared statements.
+-- Prepared statements of the SQL API.
 
 local native = ...
 
@@ -15,7 +15,7 @@ local no_rows, no_statement = parts.results.null, parts.statements.null
 
 local FATAL, NONE = sysbench.sql.error.FATAL, sysbench.sql.error.NONE
 
--- The types' OIDs in PostgreSQL, as sysbench's driver has them
+-- The OIDs of the types in PostgreSQL, as sysbench's driver declares them.
 local oids = {
    [types.TINYINT] = 0, [types.SMALLINT] = 21, [types.INT] = 23, [types.BIGINT] = 20, [types.FLOAT] = 700,
    [types.DOUBLE] = 701, [types.CHAR] = 18, [types.VARCHAR] = 1043,
@@ -37,7 +37,7 @@ local function has_server_prepare(stmt, types_)
       end
       return true
    end
-   -- As in sysbench, the state and the message stay those of the last query.
+   -- As in sysbench, the connection keeps the SQLSTATE and the message of its last query.
    note(con, FATAL, con.sql_state, con.sql_errmsg)
    say(true, "PQprepare() failed: " .. whole .. "\n")
    return false
@@ -51,7 +51,7 @@ local function close(stmt, pointer)
    parts.statements.free(stmt.number, stmt.made, pointer)
 end
 
--- Prepares a statement; returns the script's pointer and the record, or nil.
+-- Prepares a statement. Returns the pointer for the script and the statement's record, or nil if this fails.
 local function prepare(con, text)
    if not is_usable(con) then
       return nil
@@ -86,7 +86,7 @@ function C.db_prepare(con, text, length)
    return prepare(find_connection(con), text_of(text, length)) or no_statement
 end
 
--- Binds parameters; returns 0, or 1 if the statement could not be prepared.
+-- Binds parameters. Returns 0, or 1 if the statement could not be prepared.
 local function bind(stmt, params)
    local count, types_ = #params, {}
    if not stmt.is_emulated and count ~= stmt.holes then
@@ -113,7 +113,7 @@ function C.db_bind_param(stmt, binds, count)
    return bind(find(stmt), params)
 end
 
--- The driver of PostgreSQL does not use what results are bound to.
+-- sysbench's driver for PostgreSQL ignores the buffers to which results are bound.
 function C.db_bind_result(stmt)
    find(stmt)
    return 0
@@ -172,18 +172,19 @@ function C.db_execute(stmt)
    return rs ~= nil and rs or no_rows
 end
 
--- As in sysbench, 1 for a statement that the client has emulated.
+-- Closes a statement. As in sysbench, returns 1 if the client emulates the statement (`--db-ps-mode=disable`), and 0
+-- otherwise.
 function C.db_close(pointer)
    local stmt = find(pointer)
    close(stmt, ffi.gc(pointer, nil))
    return stmt.is_emulated and 1 or 0
 end
 
--- Methods
+-- The methods of a statement.
 
 local statement = {bind_create = function(_, ...) return parts.create_parameter(...) end, close = C.db_close}
 
--- 0 if it is done, 1 if the statement could not be prepared, nil without parameters.
+-- Binds parameters. Returns 0, 1 if the statement could not be prepared, or nil if no parameters were given.
 function statement:bind_param(...)
    return select("#", ...) > 0 and bind(find(self), {...}) or nil
 end
