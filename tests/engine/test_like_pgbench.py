@@ -307,7 +307,10 @@ def test_the_help_is_the_originals_and_what_is_ours_apart(peers, loaded):
     assert "--events" in added
     (options, *theirs), (ours, *mine) = (
         each.partition("Report bugs to <")
-        for each in (theirs, text.replace(added, "").replace("This is pgbench as pgtrial has it.\n", ""))
+        for each in (
+            theirs,
+            text.replace(added, "").replace("This pgbench is a part of pgtrial, not of PostgreSQL.\n", ""),
+        )
     )
     assert ours == options
     assert theirs[-1].endswith(">\n")

@@ -261,7 +261,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
         assert refused.status == 3
         assert refused.stderr == (
             "pgtrial-engine replay: error: up to 5 sessions are open at the same time, more than the server allows: it "
-            "gives this user at most 3 connections (the role's CONNECTION LIMIT). Choose --max-connections=3 or less, "
+            "allows this user at most 3 connections (the role's CONNECTION LIMIT). Choose --max-connections=3 or less, "
             "so that sessions wait for one another, or raise that limit\n"
         )
         # a place is free when the backend that had it has ended, which may be later than its session
@@ -345,7 +345,7 @@ def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path)
     assert (said["sessions"]["begun_before"], said["sessions"]["left_open"]) == (1, 1)
     assert "  1 left in a transaction; it may have ended after the capture\n" in done.stdout
     assert (
-        f'warning: the sessions used several databases (a, b); all of them are replayed in "{target.dbname}"'
+        f'warning: the recorded sessions used several databases (a, b); all sessions are replayed in "{target.dbname}"'
         in done.stderr
     )
 

@@ -53,8 +53,8 @@ def test_all_values_are_drawn_and_the_seed_says_which(run, tmp_path):
     [
         ("", "--values=id=ids", 'the file "ids" has no value for the variable "id"'),
         ("1\n", "--values=id=none", 'could not open file "none": No such file or directory'),
-        ("1\n", "--values=ids", 'invalid list of values "ids": it is VARNAME=FILE'),
-        ("1\n", "--values=1d=ids", 'invalid list of values "1d=ids": it is VARNAME=FILE'),
+        ("1\n", "--values=ids", 'invalid list of values "ids": it must be VARNAME=FILE'),
+        ("1\n", "--values=1d=ids", 'invalid list of values "1d=ids": it must be VARNAME=FILE'),
     ],
 )
 def test_lists_that_are_none_are_refused(run, tmp_path, content, option, complaint):

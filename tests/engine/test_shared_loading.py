@@ -143,7 +143,7 @@ def test_a_command_for_one_thread_is_the_first_shards(made, tmp_path):
     (tmp_path / "own.lua").write_text(ALONE)
     first, second = at_once(sysbench(), made, 2, "own.lua", "--threads=5", "prepare", directory=tmp_path)
     assert [first.status, second.status] == [0, 0]
-    assert "Shard 2/2: 'prepare' is not a parallel command, shard 1/2 executes it\n" in second.stdout
+    assert "Shard 2/2: 'prepare' is not a parallel command, so only shard 1/2 executes it\n" in second.stdout
     assert [row[:2] for row in taken(made)] == [(0, 5)]
 
 

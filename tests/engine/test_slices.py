@@ -294,7 +294,7 @@ def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
         (
             sysbench(),
             ["oltp_point_select", "--forced-shutdown=1", "--time=1", "run"],
-            "--forced-shutdown cannot be combined with --slice: what overruns a slice is finished",
+            "--forced-shutdown cannot be combined with --slice: transactions that outlast a slice are always finished",
         ),
     ]:
         done = program.run(targets[0], *options, *args, directory=tmp_path)

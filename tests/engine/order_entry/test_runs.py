@@ -177,7 +177,7 @@ def test_what_the_server_refuses_is_one_sentence(order_entry, copy):
         connection.execute("ALTER TABLE stock RENAME s_quantity TO s_amount")
     failed = order_entry.run(target, "run", "-c", "2", "-t", "5", "--mix", "1,0,0,0,0", "--random-seed", "1")
     assert failed.status == 2
-    assert 'client 0 was given up in new-order: ERROR:  column "s_quantity" does not exist\n' in failed.stderr
+    assert 'client 0 was aborted in new-order: ERROR:  column "s_quantity" does not exist\n' in failed.stderr
 
 
 def test_progress_is_shown_every_second(order_entry, copy):

@@ -79,7 +79,9 @@ INSTEAD = [
         r"Invalid value for the 'config_file' option: '')",
     ),
     Instead(
-        "--test names a test, in a file it would name none", r"=m\.cfg run", r"^option of the command line only: test="
+        "--test names a test, in a file it would name none",
+        r"=m\.cfg run",
+        r"^this option is allowed only on the command line: test=",
     ),
     Instead("a space before the equals sign is none of the name", r"=b\.cfg", r"^Number of threads: 2$", status=0),
     Instead("a switch that is off in a file is off", r"=l\.cfg", r"^         99th percentile: +#$", status=0),

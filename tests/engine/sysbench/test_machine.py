@@ -29,7 +29,7 @@ def run(databases, tmp_path):
 def test_the_test_of_files_is_refused(run, command):
     done = run(f"fileio {command}")
     assert (done.status, done.stderr) == (1, "")
-    sentence = "pgtrial is for PostgreSQL: for the 'fileio' test of the machine use sysbench itself"
+    sentence = "pgtrial is for PostgreSQL and does not have the 'fileio' test of the machine: use sysbench itself"
     assert done.stdout.endswith(f"\nFATAL: {sentence}\n")
 
 

@@ -44,7 +44,8 @@ pub fn run(server: &Given) -> Result<u8, Failure> {
 fn sentence(condition: &Condition, violation: &Violation) -> String {
     let Violation { place, left, right, places } = violation;
     format!(
-        "condition {} does not hold for {place}: {}, but {left} is not {right} (places: {places})",
+        "condition {} does not hold for {place}: {}, but {left} is not {right} (places where it does not hold: \
+         {places})",
         condition.number, condition.text
     )
 }
@@ -63,7 +64,8 @@ mod tests {
         };
         assert_eq!(
             sentence(&CONDITIONS[0], &violation),
-            "condition 1 does not hold for warehouse 3: W_YTD = sum(D_YTD), but 300000.00 is not 300010.00 (places: 1)"
+            "condition 1 does not hold for warehouse 3: W_YTD = sum(D_YTD), but 300000.00 is not 300010.00 \
+             (places where it does not hold: 1)"
         );
     }
 }

@@ -146,53 +146,61 @@ use Section::{About, Connection, Load, LoadAndRun, Run};
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
-    Row::value("-w, --warehouses=NUM", Load, "warehouses, about 100 MB each (default: 1)",
+    Row::value("-w, --warehouses=NUM", Load, "number of warehouses, about 100 MB each (default: 1)",
         |o, v| set(&mut o.warehouses, count_to(v, MOST_WAREHOUSES))),
-    Row::value("-F, --fillfactor=NUM", Load, "fill factor of the tables, percent (default: 100)",
+    Row::value("-F, --fillfactor=NUM", Load, "fill factor of the tables, in percent (default: 100)",
         |o, v| set(&mut o.fillfactor, integer(v, 10, 100))),
     Row::switch("--foreign-keys", Load, "create the foreign keys of the specification", |o| &mut o.foreign_keys),
 
     Row::value("-j, --jobs=NUM", LoadAndRun,
-        "connections that load (default: one for each processor, at\nmost 4); threads of run (default: 1)",
+        "for load: number of connections that load rows (default: one\n\
+         for each processor, at most 4); for run: number of threads\n\
+         (default: 1)",
         |o, v| set(&mut o.jobs, count_to(v, MOST).map(|jobs| jobs as usize))),
     Row::switch("--procedures", LoadAndRun,
-        "make the stored procedures if they are missing; run calls one\nfor each transaction",
+        "create the stored procedures if they are missing; run then\ncalls a procedure for each transaction",
         |o| &mut o.procedures),
-    Row::value("--random-seed=NUM", LoadAndRun, "whole number (default: 1 for load, from the time for run)",
+    Row::value("--random-seed=NUM", LoadAndRun,
+        "random seed, a whole number (default: 1 for load, the current\ntime for run)",
         |o, v| set(&mut o.seed, seed(v))),
 
-    Row::value("-c, --clients=NUM", Run, "clients, each with a home warehouse (default: 1)",
+    Row::value("-c, --clients=NUM", Run, "number of clients, each with a home warehouse (default: 1)",
         |o, v| set(&mut o.run.load.clients, count_to(v, MOST).map(|clients| clients as usize))),
     Row::value("-M, --protocol=simple|extended|prepared", Run, "protocol for submitting queries (default: prepared)",
         |o, v| set(&mut o.run.load.settings.mode, query_mode(v))),
     Row::part(&rows::PROGRESS, Run, "show progress every NUM seconds"),
-    Row::part(&rows::RATE, Run, "start so many transactions per second at random moments"),
-    Row::part(&rows::TRANSACTIONS, Run, "transactions of each client, in place of --time"),
-    Row::value("-T, --time=NUM", Run, "length of the measured part, seconds (default: 60)",
+    Row::part(&rows::RATE, Run, "start NUM transactions per second on average, at random times"),
+    Row::part(&rows::TRANSACTIONS, Run, "number of transactions of each client, instead of --time"),
+    Row::value("-T, --time=NUM", Run, "length of the measured part, in seconds (default: 60)",
         |o, v| set(&mut o.run.load.duration, count_to(v, i32::MAX as u32))),
-    Row::part(&rows::CONTINUE_ON_ERROR, Run, "go on after any SQL error, counting the transaction as failed"),
+    Row::part(&rows::CONTINUE_ON_ERROR, Run, "go on after any SQL error; the transaction counts as failed"),
     Row::part(&rows::EVENTS, Run,
-        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+        "write the events of the run as JSON Lines to FILE, or with \"-\"\nto standard output instead of the report"),
     Row::part(&rows::LIST_STATEMENTS, Run,
-        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
+        "write the statements that clients send to FILE as JSON Lines,\n\
+         each with the values of its first six executions"),
     Row::part(&rows::EXIT_ON_ABORT, Run, "exit when any client is aborted"),
     Row::part(&rows::LATENCY_LIMIT, Run, "count transactions lasting more than NUM ms as late"),
     Row::part(&rows::MAX_TRIES, Run,
-        "tries of a transaction that fails by serialization or\ndeadlock, 0 for any number (default: 1)"),
+        "how often a transaction is tried if it fails because of a\n\
+         serialization failure or a deadlock; 0: no limit (default: 1)"),
     Row::value("--mix=NUM,NUM,NUM,NUM,NUM", Run,
         "weights of new-order, payment, order-status, delivery and\nstock-level (default: 45,43,4,4,4)",
         |o, v| set(&mut o.mix, mix(v.text).ok_or_else(|| ValueError::unexpected(v, "five whole numbers, such as 45,43,4,4,4")))),
     Row::part(&rows::SHARD, Run,
-        "run part I of N (from 1) of the run that the other options say,\nwhich N engines share; -j is each engine's own"),
+        "run only shard I (from 1 to N) of the load that the other\n\
+         options describe and that N engines share; -j is the number of\n\
+         threads of this engine alone"),
     Row::part(&rows::SLICE, Run,
-        "take turns with other engines, in slices of this length, such\n\
-         as 250ms; with --slice-of, --slice-seed and --start-at"),
-    Row::part(&rows::SLICE_OF, Run, "be number I (from 1) of N engines that take turns"),
-    Row::part(&rows::SLICE_SEED, Run, "draw the order of each round of turns from this seed"),
+        "take turns with other engines in slices of this length, such\n\
+         as 250ms; needs --slice-of, --slice-seed and --start-at"),
+    Row::part(&rows::SLICE_OF, Run, "number I (from 1 to N) of this engine among the N engines that\ntake turns"),
+    Row::part(&rows::SLICE_SEED, Run,
+        "seed of the random order in which engines take turns; must be\nthe same for all of them"),
     Row::part(&rows::START_AT, Run,
-        "begin at this time, Unix seconds with decimals or\n\
-         monotonic:SECONDS of this machine's clock, at most 60 s\n\
-         ahead; with \"-\" at the one that is read as a line from\n\
+        "begin the load at this time, at most 60 s from now: Unix\n\
+         seconds with decimals, or monotonic:SECONDS of this machine's\n\
+         monotonic clock; with \"-\" the time is read as a line from\n\
          standard input when all clients are connected"),
     Row::switch("--think-times", Run,
         "wait as people at terminals do before and after each\n\
@@ -201,8 +209,10 @@ const OPTIONS: &[Row] = &[
         |o| &mut o.run.load.settings.thinks),
     Row::part(&rows::VERBOSE_ERRORS, Run, "print messages of all errors"),
     Row::part(&rows::WAIT_FOR_SERVER, Run,
-        "clients that lose their connection make another one, and try\nto for so long; the transaction under way has failed"),
-    Row::part(&rows::WARMUP, Run, "run so long before the measured part; report it apart"),
+        "a client that loses its connection tries to connect again for\n\
+         this time; its current transaction counts as failed"),
+    Row::part(&rows::WARMUP, Run,
+        "run the load for this time before the measured part; the\nwarm-up is reported separately"),
 
     Row::part(&rows::DBNAME, Connection, "database name or connection string"),
     Row::part(&rows::HOST, Connection, "database server host or socket directory"),
@@ -228,8 +238,8 @@ Its results are not TPC-C results.",
         description: "",
         options: entries(OPTIONS, |section| section.title()),
         notes: "\
-The exit status is 0; 3 for what is refused or could not be written; 2 if clients were given up
-or a condition does not hold; 130 after an interrupt."
+The exit status is 0 after success, 2 if clients were aborted or a condition does not hold, 3
+after any other error, and 130 after an interrupt."
             .to_owned(),
     }
 }
@@ -249,7 +259,10 @@ pub fn parse(args: Vec<String>) -> Result<OrderEntryCommand, Stop<Failure>> {
     let command = command(&mut words)?;
     if let Some(row) = given.iter().find(|row| !row.group.is_for(command)) {
         let (name, commands) = (row.long(), row.group.commands());
-        return Err(Failure::error(format!("--{name} is an option of {commands}")).into());
+        return Err(Failure::error(format!(
+            "--{name} cannot be used with this command, since it is an option of {commands}"
+        ))
+        .into());
     }
     arguments.run.server = with_database(arguments.run.server, words)?;
     Ok(match command {
@@ -263,7 +276,7 @@ pub fn parse(args: Vec<String>) -> Result<OrderEntryCommand, Stop<Failure>> {
 fn command(words: &mut Vec<String>) -> Result<CommandWord, Failure> {
     let names = "load, run or check";
     if words.is_empty() {
-        return Err(Failure::misuse(format!("a command is missing: {names}")));
+        return Err(Failure::misuse(format!("name a command: {names}")));
     }
     let word = words.remove(0);
     let found = COMMANDS.iter().find(|(name, _)| *name == word);
@@ -294,8 +307,8 @@ impl Arguments {
             load.duration = Some(DEFAULT_TIME_S);
         }
         for (is_given, option, reason) in [
-            (load.settings.interval_ns.is_some(), "--rate", "a rate says when transactions start"),
-            (load.slicing.length.is_some(), "--slice", "clients would wait through their slices"),
+            (load.settings.interval_ns.is_some(), "--rate", "the rate already determines when transactions start"),
+            (load.slicing.length.is_some(), "--slice", "clients would spend their slices waiting"),
         ] {
             if load.settings.thinks && is_given {
                 return Err(Failure::error(format!("--think-times cannot be combined with {option}: {reason}")));
@@ -371,13 +384,16 @@ mod tests {
     #[test]
     fn mistakes_are_a_sentence_each() {
         for (line, message) in [
-            ("", "a command is missing: load, run or check; try \"pgtrial-engine order-entry --help\""),
+            ("", "name a command: load, run or check; try \"pgtrial-engine order-entry --help\""),
             ("prepare", "unknown command \"prepare\"; write load, run or check; try"),
             ("run a b", "too many command-line arguments (first is \"b\"); try"),
-            ("run --warehouses 5", "--warehouses is an option of load"),
-            ("load -c 5", "--clients is an option of run"),
-            ("check --jobs 5", "--jobs is an option of load and run"),
-            ("check --procedures", "--procedures is an option of load and run"),
+            ("run --warehouses 5", "--warehouses cannot be used with this command, since it is an option of load"),
+            ("load -c 5", "--clients cannot be used with this command, since it is an option of run"),
+            ("check --jobs 5", "--jobs cannot be used with this command, since it is an option of load and run"),
+            (
+                "check --procedures",
+                "--procedures cannot be used with this command, since it is an option of load and run",
+            ),
             ("load -w 0", "invalid value \"0\" for option -w/--warehouses: it must be a whole number from 1 to 10000"),
             ("load -w 10001", "invalid value \"10001\" for option -w/--warehouses"),
             ("load -F 5", "-F/--fillfactor must be in range 10..100"),

@@ -82,7 +82,7 @@ fn finish(
     }
     warnings.iter().for_each(|warning| ORDER_ENTRY.warning(&warning.message));
     if outcome.aborted > 0 {
-        ORDER_ENTRY.error("clients were given up; the results are incomplete");
+        ORDER_ENTRY.error("clients were aborted; the results are incomplete");
     }
     if outcome.interrupted {
         ORDER_ENTRY.interrupted(outcome.elapsed_s);

@@ -52,7 +52,7 @@ impl Observer for OrderEntryObserver {
         let reason = cause.to_string();
         // The server's message has more lines, about the statement. Only the first line is printed.
         let reason = reason.lines().next().unwrap_or_default();
-        ORDER_ENTRY.error(format_args!("client {client} was given up in {name}: {reason}"));
+        ORDER_ENTRY.error(format_args!("client {client} was aborted in {name}: {reason}"));
     }
 
     fn note(&mut self, text: &str) {

@@ -128,7 +128,7 @@ fn finish(
     }
     if outcome.interrupted && to_stdout {
         let seconds = outcome.elapsed_s;
-        PGBENCH.error(format!("interrupted after {seconds:.1} s; the above results are of that time"));
+        PGBENCH.error(format!("the run was interrupted after {seconds:.1} s; the above results cover only this time"));
     }
     status
 }

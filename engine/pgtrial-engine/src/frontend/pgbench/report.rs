@@ -87,7 +87,10 @@ impl<'a> Report<'a> {
         }
         if let Some(Slices { length, index, of, .. }) = self.plan.slices {
             let (number, ms) = (index + 1, seconds(length) * 1000.0);
-            writeln!(out, "slices: engine {number} of {of}, {ms} ms each; tps is by the time of the clients in them")?;
+            writeln!(
+                out,
+                "slices: engine {number} of {of}, {ms} ms each; tps counts only the time of the clients in their slices"
+            )?;
         }
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
         if let Some(tries) = self.plan.options().tries {

@@ -54,12 +54,14 @@ pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
 /// white space.
 pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
-        return Err(Failure::error(format!("invalid list of values \"{text}\": it is VARNAME=FILE")));
+        return Err(Failure::error(format!("invalid list of values \"{text}\": it must be VARNAME=FILE")));
     };
     let bytes = read_file(&ground::text::path(path)).map_err(could_not(format_args!("open file \"{path}\"")))?;
     let whole = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     if whole.is_empty() {
-        return Err(Failure::error(format!("the file \"{path}\" has no value for the variable \"{name}\"")));
+        return Err(Failure::error(format!(
+            "the file \"{path}\" has no value for the variable \"{name}\": it must have at least one line"
+        )));
     }
     let values = whole.split(|byte| *byte == b'\n').map(value).collect();
     arguments.sources.lists.retain(|(known, _)| known != name);

@@ -125,37 +125,40 @@ const OPTIONS: &[Row] = &[
     Row::value("-j, --jobs=NUM", SESSIONS, "number of threads (default: 1)",
         |o, v| set(&mut o.jobs, count_to(v, MOST_CONNECTIONS).map(|jobs| jobs as usize))),
     Row::value("--max-connections=NUM", SESSIONS,
-        "most connections at the same time; further sessions wait\n\
-         (default: as many as were open at the same time)",
+        "greatest number of connections at the same time; further\n\
+         sessions wait (default: the greatest number of sessions that\n\
+         were open at the same time in the recording)",
         |o, v| set(&mut o.max_connections, count_to(v, MOST_CONNECTIONS).map(|most| most as usize))),
-    Row::value("--random-seed=NUM", SESSIONS, "seed of the draw of --sample, a whole number (default: 0)",
+    Row::value("--random-seed=NUM", SESSIONS, "seed of the random choice of --sample (default: 0)",
         |o, v| set(&mut o.seed, seed(v))),
-    Row::value("--sample=PERCENT", SESSIONS, "draw this share of the sessions, such as 25%, at least one session (default: 100%)",
+    Row::value("--sample=PERCENT", SESSIONS,
+        "replay only this share of the sessions, chosen at random, such\n\
+         as 25%, but at least one session (default: 100%)",
         |o, v| set(&mut o.sample, percent(v))),
     Row::value("--speed=NUM", SESSIONS, "divide the recorded times by NUM (default: 1)",
         |o, v| set(&mut o.speed, speed(v))),
     Row::value("--start-at=WHEN", SESSIONS,
-        "begin at this time, Unix seconds with decimals or\n\
-         monotonic:SECONDS of this machine's clock, at most 60 s\n\
-         ahead; with \"-\" at the one that is read as a line from\n\
+        "begin the load at this time, at most 60 s from now: Unix\n\
+         seconds with decimals, or monotonic:SECONDS of this machine's\n\
+         monotonic clock; with \"-\" the time is read as a line from\n\
          standard input when everything is ready",
         |o, v| set(&mut o.start, StartAt::read(v.text))),
     Row::value("-T, --time=SECONDS", SESSIONS,
-        "begin no transaction later than this; those under way are\n\
-         finished without pauses (default: replay all)",
+        "begin no transaction after this time; transactions in progress\n\
+         are finished without pauses (default: replay everything)",
         |o, v| set(&mut o.time, positive_seconds(v))),
 
     Row::value("--events=FILE", OUTPUT,
-        "write what happens as JSON Lines to FILE; with \"-\" to standard\n\
-         output, in place of the report",
+        "write the events of the run as JSON Lines to FILE, or with \"-\"\n\
+         to standard output instead of the report",
         |o, v| set(&mut o.events, Ok::<_, Failure>(Events::named(v.text)))),
     Row::switch("--hash-results", OUTPUT,
-        "hash the rows that each template's statements return, in any\n\
-         order, to compare the results of two replays",
+        "compute a hash of the rows that the statements of each template\n\
+         return (in any order), to compare the results of two replays",
         |o| &mut o.hashes_results),
     Row::value("--examples=NUM[,NUM...]", OUTPUT,
-        "print a recorded statement of each of these templates as a\n\
-         JSON line, replay nothing",
+        "print a recorded statement of each of these templates as a line\n\
+         of JSON, and replay nothing",
         |o, v| set(&mut o.examples, templates(v))),
     Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
         |o, v| set(&mut o.listed, count_to(v, MOST_LINES).map(|lines| lines as usize))),
@@ -177,14 +180,14 @@ pub fn manual() -> Manual {
         usage: &["pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]"],
         description: "\
 DIRECTORY is a capture, which \"pgtrial-engine capture\" makes from the logs of a server. Each
-session gets a connection of its own when it began, sends its statements in their order,
-and leaves after the last one. By default each statement starts at its recorded time,
-whether or not the server keeps up.",
+recorded session connects at its recorded time, sends its statements in their order, and
+disconnects after the last one. By default each statement starts at its recorded time, or
+when the statement before it in the session has ended, if that is later.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the replay is complete, even if statements failed; 2 when the
-capture could not be read to its end; 3 if an option is refused or a file cannot be written;
-130 after an interrupt."
+The exit status is 0 if the replay is complete, even if statements failed; 2 if the capture
+could not be read to its end; 3 if an option is invalid or a file cannot be written; 130
+after an interrupt."
             .to_owned(),
     }
 }
@@ -201,7 +204,7 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     let directory = positional.next().ok_or_else(|| Failure::misuse("name the directory of a capture"))?;
     options.directory = ground::text::path(&directory);
     if options.is_back_to_back && options.speed.is_some() {
-        let message = "--speed cannot be combined with --as-fast-as-possible: without recorded times there is no speed";
+        let message = "--speed cannot be combined with --as-fast-as-possible: the recorded times are not used then";
         return Err(Failure::error(message).into());
     }
     Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
@@ -217,7 +220,7 @@ fn refusal(error: GetoptError) -> Failure {
     let option = written.split('=').next().unwrap_or_default();
     match option {
         "slice" | "slice-of" | "slice-seed" => Failure::error(format!(
-            "--{option} cannot be combined with a replay: recorded times would pass during the slices of others"
+            "--{option} cannot be combined with a replay: recorded times would pass during the slices of other engines"
         )),
         "shard" => Failure::error("--shard cannot be combined with a replay: one engine replays all sessions"),
         _ => error.into(),

@@ -100,7 +100,8 @@ fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let directory = directory.display();
-    let message = format!("the capture in \"{directory}\" has no statements: make it from logs with statements");
+    let message =
+        format!("the capture in \"{directory}\" has no statements: make a capture from logs that contain statements");
     Err(Failure::error(message))
 }
 
@@ -115,8 +116,8 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
                 None => format!("up to {wanted} sessions are open at the same time, more than the server allows"),
             };
             Err(Failure::error(format!(
-                "{who}: it gives this user at most {most} connections ({what}). Choose --max-connections={most} or less, \
-                 so that sessions wait for one another, or raise that limit"
+                "{who}: it allows this user at most {most} connections ({what}). Choose --max-connections={most} or \
+                 less, so that sessions wait for one another, or raise that limit"
             )))
         }
         // More connections than sessions would never be used.
@@ -130,7 +131,7 @@ fn warn_of_differences(replay: &Replay, target: &Target) {
     if databases.len() > 1 {
         let (names, dbname) = (databases.join(", "), &target.params.dbname);
         REPLAY.warning(format_args!(
-            "the sessions used several databases ({names}); all of them are replayed in \"{dbname}\""
+            "the recorded sessions used several databases ({names}); all sessions are replayed in \"{dbname}\""
         ));
     }
     if replay.about().anonymized {

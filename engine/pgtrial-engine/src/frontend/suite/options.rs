@@ -62,7 +62,7 @@ impl SuiteOptions {
     /// Reads the queries from the files that the options name.
     pub fn queries(&self) -> Result<Vec<Query>, Failure> {
         if self.files.is_empty() {
-            return Err(Failure::misuse("name one or more files of queries (-f)"));
+            return Err(Failure::misuse("name one or more files with queries (-f FILE)"));
         }
         let mut names = BTreeSet::new();
         let mut queries = Vec::new();
@@ -72,7 +72,9 @@ impl SuiteOptions {
             let stem = path.file_stem().map(PathBuf::from).unwrap_or_default();
             let name = ground::text::of_path(&stem);
             if !names.insert(name.clone()) {
-                let message = format!("two files are called \"{name}\"; results tell queries apart by these names");
+                let message = format!(
+                    "two files are called \"{name}\"; rename one of them, since results name queries after their files"
+                );
                 return Err(Failure::error(message));
             }
             queries.push(Query { name, text });
@@ -107,19 +109,21 @@ const CONNECTION: &str = "Connection:";
 const OPTIONS: &[Row] = &[
     Row::value("-f, --file=FILE", QUERIES, "run the statements of FILE as one query; may be given many times",
         |o, v| { o.files.push(ground::text::path(v.text)); Ok(()) }),
-    Row::value("--limit=SECONDS", QUERIES, "cancel a query that runs longer (default: 60)",
+    Row::value("--limit=SECONDS", QUERIES, "cancel a query that runs longer than this (default: 60)",
         |o, v| set(&mut o.limit, positive_seconds(v))),
     Row::switch("--pause", QUERIES,
         "before each query close the connection and wait for a line on\nstandard input",
         |o| &mut o.pauses),
-    Row::value("--random-seed=NUM", QUERIES, "seed of the order, a whole number (default: from the time)",
+    Row::value("--random-seed=NUM", QUERIES,
+        "seed of the random order of the queries, a whole number\n(default: the current time)",
         |o, v| set(&mut o.seed, seed(v))),
     Row::value("--runs=NUM", QUERIES, "run each query NUM times, in a new order each time (default: 1)",
         |o, v| set(&mut o.runs, count_to(v, MOST_RUNS))),
-    Row::switch("--warmup", QUERIES, "before, run each query once without counting it", |o| &mut o.warms_up),
+    Row::switch("--warmup", QUERIES,
+        "run each query once before the measured runs, without counting\nit", |o| &mut o.warms_up),
 
     Row::value("--events=FILE", OUTPUT,
-        "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the report",
+        "write the events of the run as JSON Lines to FILE, or with \"-\"\nto standard output instead of the report",
         |o, v| set(&mut o.events, Ok::<_, Failure>(Events::named(v.text)))),
 
     Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
@@ -138,13 +142,14 @@ pub fn manual() -> Manual {
         about: "pgtrial-engine suite runs queries one after the other and times each.",
         usage: &["pgtrial-engine suite [OPTION]... -f FILE [-f FILE]... [DBNAME]"],
         description: "\
-The queries run in one session, in random order. The time of a query is that from sending
-it to the end of its answer. A query that is cancelled at the limit has the limit as its
-time. Settings that a query makes, and a transaction that it leaves open, end with it.",
+The queries run in one session, in random order. The time of a query is measured from sending
+it to the end of its result. If a query is cancelled at the limit, the limit counts as its
+time. After each query, settings that it changed are reset, and a transaction that it left
+open is rolled back.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the run is complete, even if queries failed; 2 when the connection
-is lost; 3 if an option is refused or a file cannot be written; 130 after an interrupt."
+The exit status is 0 if the run is complete, even if queries failed; 2 if the connection is
+lost; 3 if an option is invalid or a file cannot be written; 130 after an interrupt."
             .to_owned(),
     }
 }
@@ -178,11 +183,14 @@ mod tests {
             Err(mistake) => SUITE.describe(&mistake),
         };
         for (line, message) in [
-            ("", "name one or more files of queries (-f); try \"pgtrial-engine suite --help\""),
+            ("", "name one or more files with queries (-f FILE); try \"pgtrial-engine suite --help\""),
             ("--runs 0", "invalid value \"0\" for option --runs: it must be a whole number from 1 to 1000000"),
             ("--limit 0", "invalid value \"0\" for option --limit: it must be seconds from 0.001"),
             ("-f /nowhere/q1.sql", "could not read \"/nowhere/q1.sql\": No such file or directory"),
-            ("-f /dev/null -f /dev/null", "two files are called \"null\"; results tell queries apart by these names"),
+            (
+                "-f /dev/null -f /dev/null",
+                "two files are called \"null\"; rename one of them, since results name queries after their files",
+            ),
             ("a b", "too many command-line arguments (first is \"b\")"),
         ] {
             let found = rejected(line);

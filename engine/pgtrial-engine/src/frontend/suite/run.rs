@@ -143,7 +143,12 @@ impl Runner<'_> {
                 if self.target.is_interrupted() == Some(true) {
                     return;
                 }
-                self.lose(index, "connect", "08001", "standard input ended before it had a line (--pause)".to_owned());
+                self.lose(
+                    index,
+                    "connect",
+                    "08001",
+                    "standard input ended while the engine waited there for a line before a query (--pause)".to_owned(),
+                );
                 return;
             }
         }

@@ -200,8 +200,10 @@ impl CommandContext<'_> {
         let part = plan::part_of_command(&self.settings, parallel)?;
         if part.clients() == 0 {
             let shard = part.shard;
-            let line =
-                format!("Shard {shard}: '{command}' is not a parallel command, shard 1/{} executes it\n", shard.of);
+            let line = format!(
+                "Shard {shard}: '{command}' is not a parallel command, so only shard 1/{} executes it\n",
+                shard.of
+            );
             self.log.text(Level::Notice, &line);
             return Ok(0);
         }

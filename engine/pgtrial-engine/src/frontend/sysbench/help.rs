@@ -26,7 +26,11 @@ const GROUPS: [(&str, Group); 7] = [
 /// Returns the text of `sysbench --help`. Options that pgtrial adds are listed separately at the end.
 pub fn text() -> String {
     let mut text = String::from(
-        "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",
+        "Usage:\n\
+           sysbench [options]... [testname] [command]\n\
+         \n\
+         Commands implemented by most tests: prepare run cleanup help\n\
+         ",
     );
     for (heading, group) in GROUPS {
         text += heading;
@@ -45,7 +49,7 @@ pub fn text() -> String {
     text += &general(Group::Later);
     text += "\nOptions that pgtrial adds:\n";
     text += &general(Group::Own);
-    text + "\nThis is sysbench for PostgreSQL as pgtrial has it.\n"
+    text + "\nThis sysbench is a part of pgtrial and is only for PostgreSQL.\n"
 }
 
 /// Returns the description of the front end and its options.
@@ -66,7 +70,7 @@ pub fn manual() -> Manual {
         let _ = writeln!(notes, "  {} - {}", test.name, test.description);
     }
     Manual {
-        about: "sysbench for PostgreSQL, as pgtrial has it.",
+        about: "sysbench runs benchmarks of PostgreSQL and of the machine. This sysbench is a part of pgtrial.",
         usage: &["sysbench [options]... [testname] [command]"],
         description: "Commands implemented by most tests: prepare run cleanup help",
         options,

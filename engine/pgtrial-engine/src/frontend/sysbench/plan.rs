@@ -121,7 +121,8 @@ fn slices(
     let lengths = [length("--warmup-time", warmup), length("--time", time)];
     let slices = options().and_then(|options| options.settle(has_start, &lengths)).map_err(SysbenchError::fatal)?;
     if slices.is_some() && ReportOptions::read(settings).grace.is_some() {
-        let message = "--forced-shutdown cannot be combined with --slice: what overruns a slice is finished";
+        let message =
+            "--forced-shutdown cannot be combined with --slice: transactions that outlast a slice are always finished";
         return Err(SysbenchError::fatal(message));
     }
     Ok(slices)

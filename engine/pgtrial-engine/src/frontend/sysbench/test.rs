@@ -50,7 +50,7 @@ impl Test {
         let program = match find(name, &Machine::this()) {
             Found::FileTest => {
                 return Err(SysbenchError::fatal(format_args!(
-                    "pgtrial is for PostgreSQL: for the '{name}' test of the machine use sysbench itself"
+                    "pgtrial is for PostgreSQL and does not have the '{name}' test of the machine: use sysbench itself"
                 )));
             }
             Found::Host(test) => TestProgram::Host(test),
@@ -61,7 +61,7 @@ impl Test {
             }
             Found::Native(test) => TestProgram::Native(test),
             Found::InPlaceOf(test) => {
-                warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name));
+                warn(&format!("there is no file '{name}', so the built-in test '{}' is used", test.name));
                 TestProgram::Native(test)
             }
             Found::Script(path) => {

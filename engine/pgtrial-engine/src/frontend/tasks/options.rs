@@ -109,52 +109,59 @@ const CONNECTION: &str = "Connection:";
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
     Row::switch("-i, --initialize", TABLE, "make table_a and its index, then run the tasks", |o| &mut o.initialize),
-    Row::switch("-I, --initialize-only", TABLE, "make table_a and its index, and stop", |o| &mut o.initialize_only),
+    Row::switch("-I, --initialize-only", TABLE,
+        "make table_a and its index, and run no tasks", |o| &mut o.initialize_only),
     Row::value("--init-steps=[tgv]+", TABLE,
         "with -I: make only these steps (default: tgv)\n\
          t: the table and its index; g: its rows; v: VACUUM ANALYZE",
         |o, v| {
             let steps = Some(v.text).filter(|text| are_steps(text));
-            set(&mut o.init_steps, steps.ok_or_else(|| ValueError::unexpected(v, "letters of tgv, each once and in this order")))
+            set(&mut o.init_steps, steps.ok_or_else(|| ValueError::unexpected(v, "letters of tgv, each at most once, in this order")))
         }),
-    Row::value("--threads-in-table=NUM", TABLE, "values of thread_id (default: 10)",
+    Row::value("--threads-in-table=NUM", TABLE, "number of different values of thread_id (default: 10)",
         |o, v| set(&mut o.threads_in_table, count_to(v, MAX_THREADS))),
-    Row::value("--rows=NUM", TABLE, "rows of each thread_id (default: 100000)",
+    Row::value("--rows=NUM", TABLE, "number of rows for each value of thread_id (default: 100000)",
         |o, v| set(&mut o.rows, count_to(v, MAX_ROWS))),
 
     Row::part(&rows::APPS, LOAD, "number of applications (default: 3)"),
-    Row::part(&rows::ARRIVAL, LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
+    Row::part(&rows::ARRIVAL, LOAD,
+        "when tasks arrive: all at once, or at a rate in tasks per second\n(default: at-once)"),
     Row::value("-j, --jobs=NUM", LOAD, "number of threads, at most one for each application\n(default: 1)",
         |o, v| set(&mut o.run.load.jobs, count_to(v, MAX_CONNECTIONS).map(|jobs| jobs as usize))),
     Row::value("-M, --protocol=simple|extended|prepared", LOAD, "protocol for submitting queries (default: simple)",
         |o, v| set(&mut o.run.load.settings.mode, query_mode(v))),
-    Row::part(&rows::POOL, LOAD, "most connections of the pool (default: 100)"),
-    Row::part(&rows::POOL_LIFETIME, LOAD, "replace connections that are older"),
-    Row::part(&rows::POOL_TIMEOUT, LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
-    Row::value("--random-seed=NUM", LOAD, "whole number (default: from the time)",
+    Row::part(&rows::POOL, LOAD, "greatest number of connections in the pool (default: 100)"),
+    Row::part(&rows::POOL_LIFETIME, LOAD, "replace connections that are older than this"),
+    Row::part(&rows::POOL_TIMEOUT, LOAD, "a task that gets no connection within this time fails\n(default: 15)"),
+    Row::value("--random-seed=NUM", LOAD, "random seed, a whole number (default: the current time)",
         |o, v| set(&mut o.run.load.seed, seed(v).map(|number| Seed { number, is_given: true }))),
     Row::part(&rows::SHARD, LOAD,
-        "run part I of N (from 1) of the run that the other options say,\n\
-         which N engines share; -j is each engine's own; with\n\
-         -I --init-steps=g make part I of N of the rows"),
+        "run only shard I (from 1 to N) of the load that the other\n\
+         options describe and that N engines share; -j is the number of\n\
+         threads of this engine alone; with -I --init-steps=g: make only\n\
+         shard I of the rows"),
     Row::part(&rows::START_AT, LOAD,
-        "begin at this time, Unix seconds with decimals or\n\
-         monotonic:SECONDS of this machine's clock, at most 60 s\n\
-         ahead; with \"-\" at the one that is read as a line from\n\
+        "begin the load at this time, at most 60 s from now: Unix\n\
+         seconds with decimals, or monotonic:SECONDS of this machine's\n\
+         monotonic clock; with \"-\" the time is read as a line from\n\
          standard input when everything is ready"),
     Row::part(&rows::TASKS, LOAD, "number of tasks (default: 5000)"),
 
-    Row::text("--csv=FILE", OUTPUT, "write a line for each task to FILE, with its time in the queue\nand on the server apart",
+    Row::text("--csv=FILE", OUTPUT,
+        "write a line for each task to FILE, with separate times for\n\
+         waiting in the queue and for the work on the server",
         |o| &mut o.lines.csv),
     Row::part(&rows::EVENTS, OUTPUT,
-        "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
+        "write the events of the run as JSON Lines to FILE, or with \"-\"\n\
+         to standard output instead of the lines and the summary"),
     Row::part(&rows::LIST_STATEMENTS, OUTPUT,
-        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
+        "write the statements that clients send to FILE as JSON Lines,\n\
+         each with the values of its first six executions"),
     Row::text("--log=FILE", OUTPUT,
         "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
          EndTime\" to FILE instead of standard output",
         |o| &mut o.lines.log),
-    Row::switch("-q, --quiet", OUTPUT, "no such lines on standard output", |o| &mut o.lines.quiet),
+    Row::switch("-q, --quiet", OUTPUT, "write no lines about tasks to standard output", |o| &mut o.lines.quiet),
 
     Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
     Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
@@ -172,13 +179,13 @@ pub fn manual() -> Manual {
         about: "pgtrial-engine tasks runs an application's tasks on bounded pools of connections.",
         usage: &["pgtrial-engine tasks [OPTION]... [DBNAME]"],
         description: "\
-A few applications, each with a pool of connections of its own. Each task is one SELECT
-and one UPDATE of a random record of table_a; it waits for a connection of its
-application's pool, runs, and gives the connection back.",
+A few applications each have a pool of connections and a number of tasks. A task waits for a
+connection of its application's pool, runs one SELECT and one UPDATE of a random row of table_a,
+and gives the connection back.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the run is complete, even if tasks failed; 3 if an option is refused
-or a file cannot be written; 130 after an interrupt."
+The exit status is 0 if the run is complete, even if tasks failed; 3 if an option is invalid or a
+file cannot be written; 130 after an interrupt."
             .to_owned(),
     }
 }
@@ -208,7 +215,7 @@ impl Arguments {
     /// steps that several engines cannot share.
     fn check_initialization(&self) -> Result<(), Failure> {
         if self.init_steps != STEPS && !self.initialize_only {
-            return Err(Failure::error("--init-steps is for --initialize-only"));
+            return Err(Failure::error("--init-steps can be used only with --initialize-only"));
         }
         let shard = self.run.load.shard;
         if !shard.is_part() {
@@ -218,7 +225,7 @@ impl Arguments {
             if self.init_steps != "g" {
                 return Err(Failure::error(
                     "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
-                     (--init-steps=t) and finish it once after (--init-steps=v)",
+                     (--init-steps=t), and finish it once afterwards (--init-steps=v)",
                 ));
             }
             let threads = Shape::published_but(self.threads_in_table, self.rows).threads as usize;
@@ -226,7 +233,7 @@ impl Arguments {
             return Ok(());
         }
         if self.initialize {
-            let advice = "make the table before, with --initialize-only, and then run the tasks";
+            let advice = "make the table first, with --initialize-only, and then run the tasks";
             return Err(Failure::error(format!("--shard cannot be combined with --initialize: {advice}")));
         }
         Ok(())
@@ -311,8 +318,8 @@ mod tests {
                 "--shard=1/11: 10 values of thread_id (--threads-in-table) cannot be shared out among 11 shards",
             ),
             ("-I --init-steps=vt", "invalid value \"vt\" for option --init-steps: it must be letters of tgv"),
-            ("-i --init-steps=t", "--init-steps is for --initialize-only"),
-            ("--init-steps=t", "--init-steps is for --initialize-only"),
+            ("-i --init-steps=t", "--init-steps can be used only with --initialize-only"),
+            ("--init-steps=t", "--init-steps can be used only with --initialize-only"),
             (
                 "--shard 1/3 --random-seed 1 --pool 2",
                 "--shard=1/3: 2 connections of a pool (--pool) cannot be shared out",

@@ -72,7 +72,8 @@ pub fn manual() -> Manual {
         usage: &["pgbench [OPTION]... [DBNAME]"],
         description: "",
         options,
-        notes: "This is pgbench as pgtrial has it.\nReport bugs to <the maintainers of pgtrial>.".to_owned(),
+        notes: "This pgbench is a part of pgtrial, not of PostgreSQL.\nReport bugs to <the maintainers of pgtrial>."
+            .to_owned(),
     }
 }
 

@@ -13,16 +13,16 @@ use tables::{InitOptions, PartitionMethod};
 
 /// The options that cannot be combined with connection pools (`--pool`), each with the reason.
 const EXCLUDED: [(&str, &str); 10] = [
-    ("client", "the pools say how many connections there are"),
+    ("client", "the size of the pools determines the number of connections"),
     ("connect", "a pool keeps its connections"),
-    ("transactions", "--tasks says how many there are"),
-    ("time", "--tasks says how many there are"),
-    ("rate", "--arrival says when they start"),
-    ("warmup", "all tasks count"),
-    ("slice", "tasks that wait for a connection wait through others' slices"),
+    ("transactions", "--tasks sets the number of transactions"),
+    ("time", "the run ends when all --tasks have run"),
+    ("rate", "--arrival determines when tasks start"),
+    ("warmup", "all tasks are measured"),
+    ("slice", "tasks that wait for a connection would wait during the slices of other engines"),
     ("log", "a log of tasks is written by \"pgtrial-engine tasks --csv\""),
-    ("exit-on-abort", "a task that fails gives no client up"),
-    ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
+    ("exit-on-abort", "no client is aborted when a task fails"),
+    ("wait-for-server", "a pool replaces broken connections, and tasks wait for them up to --pool-timeout"),
 ];
 
 /// Returns what the arguments ask pgbench to do, or an error if they contradict each other. `given` are the options
@@ -108,8 +108,8 @@ fn initialization(
     let steps = (steps + last).replace(|step| no_vacuum && step == 'v', "");
     if shard.is_part() && steps.trim() != "g" {
         return Err(Failure::error(
-            "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), vacuum them \
-             and make their keys once after (-I vp)",
+            "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), and vacuum \
+             them and make their keys once afterwards (-I vp)",
         ));
     }
     let partition_method = partition_method.unwrap_or(PartitionMethod::Range);
@@ -232,8 +232,8 @@ mod tests {
             ("-P 4000000000", "-P/--progress must be in range 1..2147483647"),
             (
                 "-i --shard 1/2",
-                "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), vacuum \
-                 them and make their keys once after (-I vp)",
+                "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), and \
+                 vacuum them and make their keys once afterwards (-I vp)",
             ),
             ("-i --partition-method hash", "--partition-method requires greater than zero --partitions"),
             ("--log-prefix x", "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"),
@@ -256,7 +256,8 @@ mod tests {
             ),
             (
                 "--slice 1s --pool 1 --tasks 1",
-                "--slice cannot be combined with --pool: tasks that wait for a connection wait through others' slices",
+                "--slice cannot be combined with --pool: tasks that wait for a connection would wait during the \
+                 slices of other engines",
             ),
             (
                 "--max-tries 0",

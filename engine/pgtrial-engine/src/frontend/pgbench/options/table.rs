@@ -68,7 +68,8 @@ pub const OPTIONS: &[PgbenchOption] = &[
     PgbenchOption::action("-N, --skip-some-updates", Scripts,
         "skip updates of pgbench_tellers and pgbench_branches\n(same as \"-b simple-update\")",
         |o| Ok(scripts::add_builtin(o, "simple-update")?)),
-    PgbenchOption::action("-S, --select-only", Scripts, "perform SELECT-only transactions\n(same as \"-b select-only\")",
+    PgbenchOption::action("-S, --select-only", Scripts,
+        "perform SELECT-only transactions\n(same as \"-b select-only\")",
         |o| Ok(scripts::add_builtin(o, "select-only")?)),
 
     PgbenchOption::value("-c, --client=NUM", Benchmarking, "number of concurrent database clients (default: 1)",
@@ -92,7 +93,8 @@ pub const OPTIONS: &[PgbenchOption] = &[
         |o, v| set(&mut o.run.load.settings.mode, query_mode(v.text))),
     no_vacuum(Benchmarking, "do not run VACUUM before tests"),
     PgbenchOption::part(&rows::PROGRESS, Benchmarking, "show thread progress report every NUM seconds"),
-    PgbenchOption::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
+    PgbenchOption::switch("-r, --report-per-command", Benchmarking,
+        "report latencies, failures, and retries per command",
         |o| &mut o.run.load.settings.script.timed_commands),
     PgbenchOption::part(&rows::RATE, Benchmarking, "target rate in transactions per second"),
     scale(Benchmarking, "report this scale factor in output"),
@@ -127,76 +129,88 @@ pub const OPTIONS: &[PgbenchOption] = &[
     PgbenchOption::part(&rows::VERBOSE_ERRORS, Benchmarking, "print messages of all errors"),
 
     PgbenchOption::part(&rows::APPS, Added(OptionMode::Benchmarking),
-        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)"),
+        "run the tasks of NUM applications, each with its own pool of\nconnections, instead of clients (default: 1)"),
     PgbenchOption::part(&rows::ARRIVAL, Added(OptionMode::Benchmarking),
-        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)"),
+        "when the tasks of each application arrive: all at once, or at a\nrate in tasks per second (default: at-once)"),
     PgbenchOption::part(&rows::CONTINUE_ON_ERROR, Added(OptionMode::Benchmarking),
-        "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)"),
+        "go on after any SQL error; the transaction counts as failed\n(an option of pgbench 19)"),
     PgbenchOption::part(&rows::EVENTS, Added(OptionMode::Benchmarking),
-        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+        "write the events of the run as JSON Lines to FILE, or with \"-\"\nto standard output instead of the report"),
     PgbenchOption::value("--histogram=FILE", Added(OptionMode::Benchmarking),
         "write the latencies of the measured part to FILE as a line\n\
          \"latency BASE64\": an HdrHistogram in microseconds in V2\n\
          encoding, deflated; with a rate also \"service BASE64\" (times\n\
-         from the actual start) and \"lag BASE64\" (schedule lags),\n\
-         with pools \"service BASE64\" and \"queue BASE64\"",
+         from the actual start) and \"lag BASE64\" (delays of the start);\n\
+         with pools also \"service BASE64\" (times with a connection) and\n\
+         \"queue BASE64\" (times of waiting for a connection)",
         |o, v| {
             o.run.output.histogram = Some(ground::text::path(v.text));
             Ok(())
         }),
     PgbenchOption::switch("--list-commands", Added(OptionMode::Benchmarking),
-        "list the commands of the scripts as JSON Lines, statements with\nthe values of six transactions, then exit",
+        "list the commands of the scripts as JSON Lines, each statement\n\
+         with the parameter values of six transactions, then exit",
         |o| &mut o.lists_commands),
     PgbenchOption::part(&rows::LIST_STATEMENTS, Added(OptionMode::Benchmarking),
-        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
+        "write the statements that clients send to FILE as JSON Lines,\n\
+         each with the values of its first six executions"),
     PgbenchOption::value("--load-jobs=NUM", Added(OptionMode::Initialization),
         "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
     PgbenchOption::text("--mark-by=QUERY", Added(OptionMode::Initialization),
-        "make the tables in one transaction, and run QUERY in it: its one\nvalue is SQL that marks them and is run before the commit",
+        "make the tables in one transaction, and run QUERY in it; QUERY\n\
+         must return one value, SQL that marks the tables, which is then\n\
+         run before the commit",
         |o| &mut o.init.tables.mark_by),
     PgbenchOption::switch("--no-describe", Added(OptionMode::Benchmarking),
-        "do not ask for the columns of results in extended and prepared\nmode, as libpq does; the server has less to do",
+        "in extended and prepared mode, do not ask for the columns of\n\
+         results (Describe), unlike libpq; the server then has less to do",
         |o| &mut o.run.load.settings.no_describe),
     PgbenchOption::switch("--percentiles", Added(OptionMode::Benchmarking), "report latency percentiles",
         |o| &mut o.run.output.percentiles),
-    PgbenchOption::part(&rows::POOL, Added(OptionMode::Benchmarking), "most connections of an application's pool; with --tasks"),
-    PgbenchOption::part(&rows::POOL_LIFETIME, Added(OptionMode::Benchmarking), "replace connections that are older"),
+    PgbenchOption::part(&rows::POOL, Added(OptionMode::Benchmarking),
+        "greatest number of connections in an application's pool; needs\n--tasks"),
+    PgbenchOption::part(&rows::POOL_LIFETIME, Added(OptionMode::Benchmarking),
+        "replace a pool's connections that are older than this"),
     PgbenchOption::part(&rows::POOL_TIMEOUT, Added(OptionMode::Benchmarking),
-        "a task that got no connection in this time has failed\n(default: 15)"),
+        "a task that gets no connection within this time fails\n(default: 15)"),
     PgbenchOption::switch("--require-values", Added(OptionMode::Benchmarking),
-        "abort a client whose statement has a variable without a value,\nwhich would be NULL in extended and prepared mode",
+        "abort a client if a variable in its statement has no value;\n\
+         without this option, the value in extended and prepared mode is\n\
+         NULL",
         |o| &mut o.sources.needs_values),
     PgbenchOption::part(&rows::SHARD, Added(OptionMode::Both),
-        "run part I of N (from 1) of the run that the other options say,\n\
-         which N engines share; -j is each engine's own; with -i -I g\n\
-         load part I of N of the rows into tables that are there"),
+        "run only shard I (from 1 to N) of the load that the other\n\
+         options describe and that N engines share; -j is the number\n\
+         of threads of this engine alone; with -i -I g: load only\n\
+         shard I of the rows, into existing tables"),
     PgbenchOption::part(&rows::SLICE, Added(OptionMode::Benchmarking),
-        "take turns with other engines, in slices of this length, such\n\
-         as 250ms; with --slice-of, --slice-seed and --start-at"),
+        "take turns with other engines in slices of this length, such\n\
+         as 250ms; needs --slice-of, --slice-seed and --start-at"),
     PgbenchOption::part(&rows::SLICE_OF, Added(OptionMode::Benchmarking),
-        "be number I (from 1) of N engines that take turns"),
+        "number I (from 1 to N) of this engine among the N engines that\ntake turns"),
     PgbenchOption::part(&rows::SLICE_SEED, Added(OptionMode::Benchmarking),
-        "draw the order of each round of turns from this seed, the\n\
-         same for all of them"),
+        "seed of the random order in which engines take turns; must be\n\
+         the same for all of them"),
     PgbenchOption::part(&rows::START_AT, Added(OptionMode::Benchmarking),
-        "begin at this time, Unix seconds with decimals or\n\
-         monotonic:SECONDS of this machine's clock, at most 60 s\n\
-         ahead; with \"-\" at the one that is read as a line from\n\
+        "begin the load at this time, at most 60 s from now: Unix\n\
+         seconds with decimals, or monotonic:SECONDS of this machine's\n\
+         monotonic clock; with \"-\" the time is read as a line from\n\
          standard input when all clients are connected"),
-    PgbenchOption::part(&rows::TASKS, Added(OptionMode::Benchmarking), "tasks of each application, each one transaction"),
+    PgbenchOption::part(&rows::TASKS, Added(OptionMode::Benchmarking),
+        "number of tasks of each application; each is one transaction"),
     PgbenchOption::switch("--time-after-connecting", Added(OptionMode::Benchmarking),
-        "begin the time of -T when all clients are connected, as with\n\
-         --warmup and --start-at, and not before they connect",
+        "begin the time of -T when all clients are connected, instead of\n\
+         before they connect; --warmup and --start-at imply this",
         |o| &mut o.time_after_connecting),
     PgbenchOption::value("--values=VARNAME=FILE", Added(OptionMode::Benchmarking),
-        "give the variable a random line of FILE at the beginning of\neach transaction",
+        "at the beginning of each transaction, set the variable to a\nrandom line of FILE",
         |o, v| Ok(scripts::add_values(o, v.text)?)),
     PgbenchOption::part(&rows::WAIT_FOR_SERVER, Added(OptionMode::Benchmarking),
-        "clients that lose their connection make another one, and try\n\
-         to for so long; the transaction under way has failed"),
+        "a client that loses its connection tries to connect again for\n\
+         this time; its current transaction counts as failed"),
     PgbenchOption::part(&rows::WARMUP, Added(OptionMode::Benchmarking),
-        "run so long before the measured part; report it apart"),
+        "run the load for this time before the measured part; the\nwarm-up is reported separately"),
 
     PgbenchOption::switch("--debug", Common, "print debugging output",
         |o| &mut o.run.load.settings.script.notes.steps),

@@ -93,7 +93,9 @@ impl CommandLine {
             let written = Written::Words(line.words);
             let shown = format!("{} ({file}, line {})", shown(&line.name, &written, ""), line.number);
             if same_name(&line.name, CONFIG_FILE) || same_name(&line.name, "test") {
-                return Err(SysbenchError::error(format_args!("option of the command line only: {shown}")));
+                return Err(SysbenchError::error(format_args!(
+                    "this option is allowed only on the command line: {shown}"
+                )));
             }
             self.given.push(GivenOption { name: line.name, written, shown });
         }

@@ -150,33 +150,33 @@ pub const OPTIONS: &[SysbenchOption] = &[
     option(Later, "thread-init-timeout", Int, Some("30"), "number of seconds to wait for all threads to connect and initialize", NOT_NEGATIVE),
     option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with statistics kept apart", NOT_NEGATIVE),
 
-    option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose defaults are used {1.0.20, master}: master's --rand-type is uniform",
+    option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose default values are used {1.0.20, master}. With master, the default of --rand-type is uniform",
         |checks, option| {
             let version = checks.text(option)?.unwrap_or_default();
             let is_known = ["1.0.20", "master"].contains(&version.as_str());
             is_known.then_some(()).ok_or_else(|| invalid_text("compat", &version))
         }),
-    option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default one for each of up to 12, for more two for each CPU, but at least four",
+    option(Own, "jobs", Int, None, "number of operating system threads on which the --threads run. By default, up to 12 --threads have one each, and more --threads share two for each CPU, but at least four",
         |checks, option| checks.number(option, 1).map(drop)),
-    option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report", ANY),
-    option(Own, "list-statements", Text, None, "write the statements that threads of 'run' send to this file as JSON Lines, each with the values of its first six executions", ANY),
-    option(Own, "mark-by", Text, None, "run this query in the transaction of each statement of 'prepare' that may make something: its one value is SQL that marks what was made, and is run before the commit", ANY),
-    option(Own, "no-describe", Bool, Some("off"), "do not ask for the columns of the results of prepared statements, as libpq does; the server has less to do", ANY),
+    option(Own, "jsonl", Text, None, "write the events of the run as JSON Lines to this file, or with '-' to standard output instead of the report", ANY),
+    option(Own, "list-statements", Text, None, "write the statements that the threads of 'run' send to this file as JSON Lines, each with the values of its first six executions", ANY),
+    option(Own, "mark-by", Text, None, "run this query in the transaction of each statement of 'prepare' that may create objects. The query must return one value, SQL that marks the created objects, which is then run before the commit", ANY),
+    option(Own, "no-describe", Bool, Some("off"), "do not ask for the columns of the results of prepared statements (Describe), unlike libpq. The server then has less to do", ANY),
     option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9",
         |checks, option| {
             let is_percentile = |item: &String| item.parse::<f64>().is_ok_and(|p| p > 0.0 && p <= 100.0);
             let wrong = checks.list(option)?.into_iter().find(|item| !is_percentile(item));
             wrong.map_or(Ok(()), |item| Err(invalid_text("percentiles", &item)))
         }),
-    option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own",
+    option(Own, "shard", Text, None, "run only shard I of the load that the other options describe and that N engines share; written I/N, with I from 1 to N. --jobs is the number for this engine alone",
         |checks, option| check_text(checks, option, |text| sharing::shard(text).map(drop))),
-    option(Own, "slice", Text, None, "take turns with other engines, in slices of this length, such as 250ms; with --slice-of, --slice-seed and --start-at",
+    option(Own, "slice", Text, None, "take turns with other engines in slices of this length, such as 250ms. Needs --slice-of, --slice-seed and --start-at",
         |checks, option| check_text(checks, option, |text| sharing::slice_length(text).map(drop))),
-    option(Own, "slice-of", Text, None, "be number I of N engines that take turns, written I/N from 1",
+    option(Own, "slice-of", Text, None, "number I of this engine among the N engines that take turns; written I/N, with I from 1 to N",
         |checks, option| check_text(checks, option, |text| sharing::slice_part(text).map(drop))),
-    option(Own, "slice-seed", Text, None, "draw the order of each round of turns from this number, the same for all of them",
+    option(Own, "slice-seed", Text, None, "seed of the random order in which engines take turns. Must be the same for all of them",
         |checks, option| check_text(checks, option, |text| sharing::slice_seed(text).map(drop))),
-    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals or monotonic:SECONDS of this machine's clock, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
+    option(Own, "start-at", Text, None, "begin the load at this time, at most 60 s from now: Unix seconds with decimals, or monotonic:SECONDS of this machine's monotonic clock. With '-' the time is read as a line from standard input when all threads are ready",
         |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop).map_err(|error| error.to_string()))),
 ];
 

@@ -123,7 +123,7 @@ fn wrong_files_are_refused() {
     assert_eq!(refused("--config-file=absent"), "error absent: No such file or directory");
     assert_eq!(refused("--config-file=open"), "error unexpected EOL on line 1");
     assert_eq!(refused("--config-file"), "error Invalid value for the 'config_file' option: ''");
-    let nested = "error option of the command line only: config-file=good (nested, line 1)";
+    let nested = "error this option is allowed only on the command line: config-file=good (nested, line 1)";
     assert_eq!(refused("--config-file=nested"), nested);
     assert_eq!(refused_with_a_test("--config-file=unknown"), "error invalid option: foo=1 (unknown, line 2)");
 }

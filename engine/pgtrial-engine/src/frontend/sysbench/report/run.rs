@@ -107,7 +107,10 @@ fn finish<W: Write>(
             warnings.iter().map(|warning| &warning.message).for_each(warn);
         }
         if outcome.interrupted {
-            warn(&format!("interrupted after {:.1} s; the above results are of that time", outcome.elapsed_s));
+            warn(&format!(
+                "the run was interrupted after {:.1} s; the above results cover only this time",
+                outcome.elapsed_s
+            ));
         }
     }
     status

@@ -30,7 +30,9 @@ pub fn opening<W: Write>(
     }
     if let Some(length) = settings.text("slice") {
         let number = settings.text("slice_of").unwrap_or_default();
-        notice(format!("Slices of {length}, engine {number}; rates are by the time of the threads in them"));
+        notice(format!(
+            "Slices of {length}, engine {number}; rates count only the time of the threads in their slices"
+        ));
     }
     if number("warmup_time") > 0 {
         notice(format!("Warmup time: {}s", number("warmup_time")));
