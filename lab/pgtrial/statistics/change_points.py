@@ -54,7 +54,8 @@ class ChangePoint:
     size: Interval
     """The new level minus the old level, with a 95% interval."""
     p: float
-    """The share of permutations of the values in which the best split is at least as good as this one."""
+    """The p-value of the change: the share of random permutations of the values in which the best split is at least as
+    good as in the observed order."""
 
 
 def change_points(values: Sequence[float]) -> list[ChangePoint]:

@@ -1,4 +1,5 @@
-"""Types for one comparison of an arm with the baseline: its verdict, its interval, its looks and its blocks.
+"""Types for one comparison of an arm with the baseline: its verdict, its interval, its looks (interim analyses) and its
+blocks.
 
 Differences are shares: 0.41 means 41% faster.
 """
@@ -107,8 +108,8 @@ When = Literal["before", "after"]
 the level that the trial kept after the last such change (the sustained level)."""
 
 Side = Literal["below", "above"]
-"""The load points that a claim is about, in a study over several sizes of the data. `below`: sizes up to the cliff, and
-all sizes of sweeps without a cliff. `above`: sizes beyond the cliff."""
+"""The load points that a claim is about, in a study over several sizes of the data. `below`: sizes up to the cliff, or
+all sizes if there is no cliff. `above`: sizes beyond the cliff."""
 
 SIDES: tuple[Side, ...] = get_args(Side)
 
@@ -144,7 +145,7 @@ class Claim(Record):
     family: int = Field(description="The number of claims that share the error of each look (interim analysis).")
     verdict: Word
     within_margin: bool = Field(
-        description="True if the whole interval lies within the margin, whatever the verdict is."
+        description="True if the whole interval of the difference lies within the margin, whatever the verdict is."
     )
     not_worse: bool = added(
         False, "In a one-sided study, true if a loss of the margin or more is excluded, whatever the verdict is."

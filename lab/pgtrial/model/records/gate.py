@@ -9,7 +9,8 @@ from pgtrial.model.records import Moment, Record, added
 
 
 class EarlierGate(Record):
-    """An earlier gate of the same set-ups, which ended or was stopped before this one began."""
+    """An earlier run of `pgtrial gate` with the same set-ups, which had ended or was stopped before the gate of the
+    record began."""
 
     created: Moment
     status: int = Field(ge=0, le=3, description="The exit status of the earlier gate.")

@@ -1,4 +1,4 @@
-"""The type for one line of a history, which collects the results of commits: how one commit compared with the reference
+"""The type for one line of a history, which collects the results of commits: how one commit compared with the baseline
 of its study."""
 
 from __future__ import annotations

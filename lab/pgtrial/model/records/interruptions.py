@@ -1,4 +1,4 @@
-"""Types for the record of a study's interruptions."""
+"""Types for the files interruptions/NUMBER.json, which record when and how a study was interrupted."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class PointKind:
     """True if the load repeats its transactions or statements many times a second, so that its throughput and its
     timeline are worth reporting."""
     time_is_unknown: ClassVar[bool] = False
-    """True if nobody knows how long a trial takes before its load has run once."""
+    """True if the time of a trial is not known until its load has run once."""
     has_percentiles: ClassVar[bool] = True
     """True if the report compares each percentile of the load's response times, with a claim for each."""
     knows_each_statement: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from pgtrial.model.records.trial import Amount
 
 
 class Planted(Record):
-    """An arm of a self-test that pgtrial makes slower by a known share."""
+    """An arm of a self-test that pgtrial makes slower by a known share of its throughput."""
 
     arm: str
     slower_by: float = Field(

@@ -201,7 +201,7 @@ class PlannedTrial(Record):
     load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
     seed: int = Field(
-        description="The random seed for the load engine. It is the same for all arms at this load point of this block."
+        description="The random seed for the load engine. At one load point of one block, it is the same for all arms."
     )
     place: DrawnPlace = None
     layout: DrawnLayout = None

@@ -26,7 +26,8 @@ class ReplayFiles(Record):
     sessions: int = Field(description="The number of sessions in the capture, the recording that the study replays.")
     statements: int
     recorded_s: float = Field(
-        description="The time in seconds from the start of the first recorded statement to the end of the last one."
+        description="The time in seconds from the start of the first recorded statement to the end of the last "
+        "one, in the capture (the recording)."
     )
     server_version: str | None = Field(
         None, description="The version of the server that wrote the recorded logs; None if the logs do not contain it."
@@ -116,15 +117,23 @@ class TemplateResult(Record):
         description="The text of the template's statements with `$1` in the place of values, cut after 200 characters."
     )
     statements: int
-    rows: int = Field(description="The number of rows that the statements returned or changed.")
+    rows: int = Field(description="The number of rows that the template's statements returned or changed.")
     rows_hash: str | None = added(
-        None, "A hash of the values of all returned rows, in any order; None if hashes were not asked for."
+        None,
+        "A hash of the values of all returned rows, in any order; None if the study does not "
+        "compare the values of results.",
     )
-    failures: dict[str, int] = Field({}, description="The number of errors that had not been recorded, by SQLSTATE.")
-    missing: int = Field(0, description="The number of recorded errors that did not occur in the replay.")
-    expected: dict[str, int] = added({}, "The number of errors that occurred as recorded, by SQLSTATE.")
+    failures: dict[str, int] = Field(
+        {}, description="The number of errors of the template's statements, by SQLSTATE, that had not been recorded."
+    )
+    missing: int = Field(
+        0, description="The number of the template's recorded errors that did not occur in the replay."
+    )
+    expected: dict[str, int] = added(
+        {}, "The number of errors of the template's statements, by SQLSTATE, that occurred as recorded."
+    )
     missing_failures: dict[str, int] = added(
-        {}, "The number of recorded errors that did not occur in the replay, by SQLSTATE."
+        {}, "The number of the template's recorded errors, by SQLSTATE, that did not occur in the replay."
     )
     consequences: dict[str, int] = added(
         {},
@@ -134,11 +143,13 @@ class TemplateResult(Record):
     )
     missing_consequences: dict[str, int] = added(
         {},
-        "The number of later statements, of any template, for which 25P02 was recorded but did not "
-        "occur in the replay, because an error of this template did not occur; by the SQLSTATE of that error.",
+        "Errors of this template that were recorded did not occur in the replay, so that later "
+        "statements, of any template, did not fail with 25P02 as recorded. The number of these "
+        "later statements, by the SQLSTATE of the recorded error.",
     )
     time_us: StatementTimes | None = Field(
-        description="The times of the statements without unexpected errors; None if all statements failed."
+        description="The times of the template's statements that had no unexpected errors; None if all "
+        "statements failed."
     )
 
     @property
@@ -169,13 +180,13 @@ class ReplaySummary(Record):
         "transaction, or the end of the last one)."
     )
     expected_failures: dict[str, int] = Field(
-        {}, description="The number of errors that occurred as recorded, by SQLSTATE."
+        {}, description="The number of errors of the whole replay, by SQLSTATE, that occurred as recorded."
     )
     unexpected_failures: dict[str, int] = Field(
-        {}, description="The number of errors that had not been recorded, by SQLSTATE."
+        {}, description="The number of errors of the whole replay, by SQLSTATE, that had not been recorded."
     )
     missing_failures: dict[str, int] = Field(
-        {}, description="The number of recorded errors that did not occur in the replay, by SQLSTATE."
+        {}, description="The number of recorded errors, by SQLSTATE, that did not occur in the whole replay."
     )
     templates: list[TemplateResult]
     others: int = Field(
@@ -191,7 +202,7 @@ class StatementPlan(Record):
     arm: str
     template: int
     plan: list[str] = Field(description="The lines of the plan; empty if EXPLAIN rejects the statement.")
-    refusal: str | None = added(None, "The server's error message, if EXPLAIN rejects the statement.")
+    refusal: str | None = added(None, "The server's error message, if EXPLAIN rejects the statement; empty otherwise.")
 
 
 class StatementPlans(Record):

@@ -31,15 +31,15 @@ class Level(Record):
 
     arm: str
     load_point: int
-    trials: int = Field(description="The number of trials with a result.")
+    trials: int = Field(description="The number of the arm's trials that have a result at this load point.")
     failed_trials: int
     tps: Spread | None = Field(
         description="The goodput, which is the number of committed transactions per second; for a study of "
         "capacity, the capacity."
     )
     tps_low: float | None = Field(
-        description="The lower end of the interval of the median tps, by order statistics at a level of at least "
-        "95%; None for fewer than 6 blocks."
+        description="The lower end of the interval that contains the median tps with a probability of at least "
+        "95%, by order statistics; None for fewer than 6 blocks."
     )
     tps_high: float | None
     tps_before: Spread | None = added(
@@ -51,8 +51,9 @@ class Level(Record):
         None, "The tps after the speed has changed within trials, if the trials then kept a level."
     )
     latency_us: dict[str, Spread | None] = Field(
-        description="The mean, p50, p90, p95, p99 and p99.9 of the trials. A percentile is None if a trial has "
-        "fewer than 100 transactions that are slower."
+        description="The mean, p50, p90, p95, p99 and p99.9 of the latencies, each as the median and the range "
+        "over the trials. A percentile is None if a trial has fewer than 100 transactions that are "
+        "slower."
     )
     quality: Spread | None = added(None, "The quality of the answers, such as the recall, if a pack measures one.")
 
@@ -68,16 +69,20 @@ class StatementErrors(Record):
     )
     text: str = Field(description="The text of the template's statements; empty if `template` is None.")
     sqlstate: str
-    recorded: int = Field(description="The number of errors that occurred as recorded.")
-    new: int = Field(description="The number of errors that had not been recorded.")
-    gone: int = Field(description="The number of recorded errors that did not occur in the replay.")
+    recorded: int = Field(
+        description="The number of the template's errors with this SQLSTATE that occurred as recorded."
+    )
+    new: int = Field(description="The number of the template's errors with this SQLSTATE that had not been recorded.")
+    gone: int = Field(
+        description="The number of the template's recorded errors with this SQLSTATE that did not occur in the replay."
+    )
     consequences: int = Field(
-        description="The number of later statements in the same transactions that failed with 25P02 and had not "
-        "failed when they were recorded."
+        description="The number of later statements in transactions which these errors aborted that failed with "
+        "25P02 and had not failed when they were recorded."
     )
     gone_consequences: int = Field(
-        description="The number of later statements that failed with 25P02 when they were recorded, and did not "
-        "fail now."
+        description="The number of later statements that failed with 25P02 when they were recorded and did not "
+        "fail in the replay, because the recorded error did not occur."
     )
 
 
@@ -89,8 +94,12 @@ class Failures(Record):
     failed_trials: int
     transactions: int = Field(description="The number of committed transactions.")
     failed_transactions: int
-    share: float = Field(description="The share of failures: failed / (failed + committed) transactions.")
-    by_kind: dict[str, int] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
+    share: float = Field(
+        description="The arm's share of failures: failed transactions / (failed + committed transactions)."
+    )
+    by_kind: dict[str, int] = Field(
+        description="The number of the arm's failed transactions, by SQLSTATE or kind of failure."
+    )
     aborted_clients: int
     statements: list[StatementErrors] = added(
         [], "The statements of a replay that had errors. Statements with errors that had not been recorded come first."
@@ -173,14 +182,16 @@ class Cost(Record):
     unit: str = Field(description="The unit: `us`, `bytes`, `% of updates`, or empty for a count.")
     arm: str
     load_point: int | None = Field(
-        description="The index of the load point in load_points; None for the mean of the ratios over all of them."
+        description="The index of the load point in load_points; None for the mean of the ratios over all load points."
     )
     trials: int
     median: float | None = Field(
-        description="The cost of a committed transaction in the median trial; None for the mean over load points."
+        description="The cost of a committed transaction in the median trial; None if the row is about the mean "
+        "over load points."
     )
     low: float | None = Field(
-        description="The lower end of the interval of the median, by order statistics; None for fewer than 6 trials."
+        description="The lower end of the 95% interval of the median, by order statistics; None for fewer than "
+        "6 trials."
     )
     high: float | None
     blocks: int = Field(description="The number of blocks from which the difference is computed.")
@@ -227,7 +238,7 @@ class CarryOverShift(Record):
     arm: str
     baseline: str
     load_point: int | None = Field(
-        description="The index of the load point in load_points; None for the mean over all of them."
+        description="The index of the load point in load_points; None for the mean over all load points."
     )
     blocks: int = Field(description="The number of blocks from which the shift is computed.")
     difference: Estimate | None = Field(
@@ -258,7 +269,7 @@ class Criterion(Record):
     )
     verdict: Word
     within_margin: bool = Field(
-        description="True if the whole interval lies within the margin, whatever the verdict is."
+        description="True if the whole interval of the difference lies within the margin, whatever the verdict is."
     )
     by: Literal["ratio", "difference"]
     difference: Estimate | None = Field(
@@ -294,7 +305,7 @@ class MetricClaim(Record):
     )
     verdict: Word
     within_margin: bool = Field(
-        description="True if the whole interval lies within the margin, whatever the verdict is."
+        description="True if the whole interval of the difference lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
         description="The relative difference: of speeds for the metrics tps, response and time, and of the "
@@ -337,11 +348,11 @@ class StatementClaim(Record):
         "stands for the statements that differ only in their values."
     )
     mean_us: dict[str, float] = Field(
-        description="The mean time of a statement in the median trial, in microseconds, by arm."
+        description="The mean time of one of the template's statements in the median trial, in microseconds, by arm."
     )
     verdict: Word
     within_margin: bool = Field(
-        description="True if the whole interval lies within the margin, whatever the verdict is."
+        description="True if the whole interval of the difference lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
         description="The relative difference of speed, with the interval of the study's statistical rule; None "
@@ -362,12 +373,10 @@ class FailureClaim(Record):
 
     arm: str
     baseline: str
-    shares: dict[str, float] = Field(
-        description="The failed transactions as a share of all transactions that ended, by arm."
-    )
+    shares: dict[str, float] = Field(description="The share of its ended transactions that failed, by arm.")
     verdict: Word = Field(
-        description="`worse` if the arm fails a larger share, `better` if it fails a smaller one, otherwise "
-        "`undecided`."
+        description="`worse` if the arm fails a larger share of its transactions than the baseline, `better` if "
+        "it fails a smaller one, otherwise `undecided`."
     )
     difference: Estimate | None = Field(
         description="The share of the arm's transactions that failed in a block, minus that share of the "
@@ -397,7 +406,7 @@ class QueryClaim(Record):
     failed: dict[str, int] = Field(description="The number of runs of the query that ended with an error, by arm.")
     verdict: Word
     within_margin: bool = Field(
-        description="True if the whole interval lies within the margin, whatever the verdict is."
+        description="True if the whole interval of the difference lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
         description="The relative difference of speed, with the interval of the study's statistical rule; None "
@@ -427,8 +436,13 @@ class PlannedLook(Record):
     )
     alpha: float
     reached: bool
-    primary_possible: bool = Field(description="True if this number of blocks can decide a primary claim at all.")
-    secondary_possible: bool = Field(description="True if this number of blocks can decide a claim on a load point.")
+    primary_possible: bool = Field(
+        description="True if the number of blocks at this look (interim analysis) can decide a primary claim at all."
+    )
+    secondary_possible: bool = Field(
+        description="True if the number of blocks at this look (interim analysis) can decide a claim on a "
+        "single load point."
+    )
 
 
 JUDGED_BLOCKS = {"voids", "noisy_blocks"}
@@ -499,7 +513,9 @@ class StudyResult(Record):
     )
     costs: list[Cost] = added([], "The costs of a committed transaction; empty if they are not known.")
     plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")
-    moved: list[str] = added([], "Sentences on the costs for which a difference is decided.")
+    moved: list[str] = added(
+        [], "Sentences on those costs of a transaction for which the statistical rule has decided that the arms differ."
+    )
     carry_over: list[CarryOver] = added(
         [],
         "The carry-over of each arm in a study whose trials alternate in slices: how much a slice "
@@ -510,11 +526,15 @@ class StudyResult(Record):
         "How much the carry-over between slices shifts each comparison, in a study whose trials alternate in slices.",
     )
 
-    criteria: list[Criterion] = added([], "In a study of tasks, the table of criteria.")
+    criteria: list[Criterion] = added(
+        [],
+        "In a study of tasks, the table that compares the arms by several criteria, such as "
+        "failures and the longest response time.",
+    )
     curve: list[CurvePoint] = added(
         [],
-        "The percentiles of the response time at a rate, as far as there are enough transactions. They "
-        "describe the arms and have no verdicts.",
+        "In a study at given rates, the differences between the arms in each percentile of the "
+        "response time that has enough transactions. They have no verdicts.",
     )
     metrics: list[MetricClaim] = added([], "The claims on the metrics that the study declares.")
     statements: list[StatementClaim] = added(

@@ -20,7 +20,9 @@ class TableRows(Record):
     digest: str | None = Field(
         None, description="The digest of the rows that `rows` counts, in any order; None if they were not read."
     )
-    columns: dict[str, str] = Field({}, description="The digest of each column, only if the rows of the arms differ.")
+    columns: dict[str, str] = Field(
+        {}, description="The digest of each column, by its name. It is computed only if the rows of the arms differ."
+    )
     sample: int = Field(
         0, description="The number of keys that were looked up in a large table; 0 if all rows were read."
     )

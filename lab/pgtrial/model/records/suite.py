@@ -41,7 +41,10 @@ class SuiteLoad(PointKind, Record):
     data: str | None = Field(
         description="The name of the data generator in the load engine that made the data; None for other data."
     )
-    unchecked: list[str] = Field(description="The queries whose results are not compared.")
+    unchecked: list[str] = Field(
+        description="The names of the queries whose results pgtrial does not compare, because they may differ "
+        "between arms."
+    )
 
     def __hash__(self) -> int:
         """Returns a hash, so that load points can be keys of dictionaries."""
@@ -103,13 +106,15 @@ class QueryResult(Record):
 
     query: str = Field(description="The name of the query's file, without `.sql`.")
     times_us: list[float] = Field(
-        description="The times in microseconds of the runs that had no error, from sending the query to its answer, "
-        "in the order of the runs."
+        description="The times in microseconds from sending the query to its answer, for the runs that had no "
+        "error, in the order of the runs."
     )
-    over_limit: int = added(0, "The number of runs that were cancelled at the time limit. Their time is the limit.")
+    over_limit: int = added(
+        0, "The number of runs that pgtrial cancelled at the time limit. Their time counts as the limit."
+    )
     failures: dict[str, int] = added({}, "The number of runs that ended with an error and have no time, by SQLSTATE.")
     message: str | None = added(None, "The server's message for the first error.")
-    answers: list[QueryAnswer] = Field([], description="The distinct answers that the runs returned.")
+    answers: list[QueryAnswer] = Field([], description="The different answers that the runs of the query returned.")
 
     @property
     def is_bound(self) -> bool:

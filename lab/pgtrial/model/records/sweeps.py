@@ -29,8 +29,8 @@ class Law(Record):
         "it is 0, the throughput does not fall with more clients."
     )
     peak_clients: Bounds = Field(
-        description="The number of clients with the largest throughput; `value` is None if the throughput does not "
-        "fall with more clients."
+        description="The number of clients at which the curve has the largest throughput; `value` is None if "
+        "the throughput does not fall with more clients."
     )
     highest: Bounds = Field(description="The largest tps of the curve within the tested numbers of clients.")
     tps: list[Bounds] = Field(description="The tps of the curve at each tested number of clients.")
@@ -75,8 +75,8 @@ class Scaling(Record):
     )
     difference: Estimate | None = Field(
         None,
-        description="The relative difference of the largest tps within the tested numbers of clients, by the "
-        "rule of the study.",
+        description="The relative difference of the largest tps within the tested numbers of clients, with the "
+        "interval of the study's statistical rule.",
     )
     claims: int = Field(
         description="The number of arms' largest throughputs that share the error of each look (interim analysis)."

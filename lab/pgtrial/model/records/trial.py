@@ -72,7 +72,9 @@ class Phase(Record):
         "which a client was active, without the slices of other arms.",
     )
     transactions: Count = Field(description="The number of committed transactions.")
-    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
+    failures: dict[str, Count] = Field(
+        description="The number of failed transactions in the phase, by SQLSTATE or kind of failure."
+    )
     tps: Amount = Field(description="The goodput: committed transactions per second of the phase.")
     latency_us: Latency | None = Field(
         description="The latencies of committed transactions; None if nothing was committed."
@@ -102,8 +104,13 @@ class TransactionKind(Record):
     progress at the end of the measured part."""
 
     name: str
-    transactions: Count = Field(description="The number of transactions that ended as intended.")
-    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
+    transactions: Count = Field(
+        description="The number of transactions of this kind that ended as the benchmark intends, by commit or "
+        "by an intended rollback."
+    )
+    failures: dict[str, Count] = Field(
+        description="The number of failed transactions of this kind, by SQLSTATE or kind of failure."
+    )
     latency_us: Latency | None = Field(
         description="The latencies; None if no transaction ended, or if one of several machines that made the "
         "load has no histogram."
@@ -126,7 +133,9 @@ class ClientUse(Record):
 
     cpu_user_s: Amount
     cpu_system_s: Amount
-    busiest_thread_share: float = Field(description="The CPU time of the busiest thread divided by the wall time.")
+    busiest_thread_share: float = Field(
+        description="The CPU time of the load engine's busiest thread divided by the wall time."
+    )
     cpu_per_transaction_us: float | None = Field(
         None,
         description="The CPU time of the load threads for each transaction, in microseconds; None if nothing was "
@@ -158,8 +167,8 @@ class TaskTimes(Record):
     max: float
     median: float | None = Field(
         None,
-        description="The median, which is exact for response times and has three digits otherwise; None if it is "
-        "not known.",
+        description="The median time, which is exact for response times and has three significant digits for "
+        "the other times; None if it is not known.",
     )
     p95: float | None = None
 
@@ -215,8 +224,8 @@ class JobSummary(Record):
     """What a job did to its server. The time of the job itself is the latency in the trial's measured part."""
 
     wal_bytes: Amount | None = Field(
-        description="The bytes of WAL that were written during the job; None if the role is not allowed to ask the "
-        "server for them."
+        description="The bytes of WAL that were written during the job; None if the role with which pgtrial "
+        "connects is not allowed to ask the server for them."
     )
     size_before_bytes: Amount = Field(description="The size of the database on disk before the job.")
     size_bytes: Amount | None = Field(
@@ -255,15 +264,16 @@ class Probe(Record):
     )
     failed: Count
     waiting: Count = Field(
-        description="The number of transactions whose scheduled start had passed when the probe ended, and that no "
-        "client had begun."
+        description="The number of transactions that no client had begun when the probe ended, although their "
+        "scheduled start had passed."
     )
     at_percentile_us: float | None = Field(
         description="The response time in microseconds at the percentile for which the study sets a limit; None "
         "if the transaction at this percentile has no response time."
     )
     lag_p99_us: float | None = Field(
-        description="The 99th percentile of the delay between the scheduled and the actual start, in microseconds."
+        description="The 99th percentile of the delay from the scheduled to the actual start of a transaction, "
+        "in microseconds."
     )
     kept: bool = Field(
         description="True if the load kept the promise at this rate: the percentile of the response times was "
@@ -279,7 +289,7 @@ of the node above them."""
 class LoadStatement(Record):
     """A statement that a load sends, and its plan on the arm's server after the load."""
 
-    text: str = Field(description="The text as the load sent it, with its values or with `$1`.")
+    text: str = Field(description="The text of the statement as the load sent it, with its values or with `$1`.")
     plan: list[str] = Field(
         [],
         description="The lines of EXPLAIN, without costs, for the plan that the server uses, or for the generic "
@@ -332,8 +342,8 @@ class Trial(Record):
     )
     started: Moment
     ended: Moment = Field(
-        description="The time of the end. If the clock was set during the trial, the time is by the clock as it was "
-        "at the start."
+        description="The time of the end of the trial. If the clock was set during the trial, the time is by "
+        "the clock as it was at the start."
     )
     phases_s: dict[str, float] = Field(
         description="The wall time in seconds of each step of the trial: restore, start, statistics, warm, load, "
@@ -379,7 +389,9 @@ class Trial(Record):
         "of one server. Only the trial of the arm that began first has them.",
     )
     statements: dict[str, LoadStatement] = added(
-        {}, "In the trials of the first block, the statements of the load. The keys are their texts without values."
+        {},
+        "The statements of the load with their plans, by their texts without values. Only the "
+        "trials of the first block have them.",
     )
     plan_nodes: dict[str, list[str]] = added(
         {},
@@ -421,8 +433,8 @@ class Trial(Record):
     )
     start_failures: list[str] = added(
         [],
-        "The server's messages for each attempt to start it that failed. With one entry, the second "
-        "attempt succeeded; with two, the trial has failed.",
+        "The server's messages for each failed attempt to start the server. With one entry, the "
+        "second attempt succeeded; with two, the trial has failed.",
     )
     not_permitted: list[str] = added(
         [], "The actions of pgtrial that the arm's server did not permit, and that the trial therefore left out."
@@ -434,7 +446,10 @@ class Trial(Record):
         [], "What each machine contributed to the load, if several machines (a fleet) made it together."
     )
     program: str | None = added(None, "The name and version that the arm's client program reports: `psycopg 3.2.1`.")
-    failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind of failure, in the order of time.")
+    failure_spans: list[FailureSpan] = added(
+        [],
+        "The first and the last second in which transactions failed, for each kind of failure, in the order of time.",
+    )
     server_log_tail: list[str] = added(
         [],
         "The last lines that the server logged during the load about PANIC, FATAL and processes that "

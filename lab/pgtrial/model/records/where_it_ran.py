@@ -48,8 +48,8 @@ class MachineShare(Record):
     )
     round_trip_us: float | None = added(
         None,
-        "The median of 7 TCP connects from the machine to the server, before the load; None for a Unix "
-        "socket and for older trials.",
+        "The median time of 7 TCP connects from the machine to the server before the load; None for "
+        "a Unix socket and for older trials.",
     )
     clients: int | None = None
     transactions: int | None = None
@@ -57,7 +57,8 @@ class MachineShare(Record):
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
     busiest_thread_share: float | None = Field(
-        None, description="The CPU time of the busiest thread divided by the wall time."
+        None,
+        description="The CPU time of the busiest thread of the load engine on this machine, divided by the wall time.",
     )
     lag_p99_us: float | None = Field(
         None,
@@ -66,12 +67,14 @@ class MachineShare(Record):
     )
     status: int | None = Field(None, description="The exit status of the load engine on the machine.")
     began_at: float | None = Field(
-        None, description="The time at which the first phase began, in Unix seconds of the machine's own clock."
+        None,
+        description="The time at which the first phase of the load began on the machine, in Unix seconds of its "
+        "own clock.",
     )
     clock_offset_us: float = Field(
         description="The difference of the machine's clock from that of pgtrial's machine, measured before the load."
     )
-    offset_error_us: float = Field(description="The possible error of the offset, which is half a round trip.")
+    offset_error_us: float = Field(description="The possible error of the clock offset, which is half a round trip.")
     start_skew_us: float | None = Field(
         None,
         description="The delay of the machine's start after the planned common start, by the clock of pgtrial's "
@@ -99,7 +102,7 @@ class ServerPlace(Record):
     interface: str | None = Field(description="The network device of pgtrial's machine on the route to the host.")
     mtu: int | None
     tls: str | None
-    trials: int = Field(description="The number of trials before which the round trip was measured.")
+    trials: int = Field(description="The number of trials before which pgtrial measured the round trip to the server.")
     round_trip_us: float | None = Field(
         description="The time of a SELECT 1, measured several times before a trial: the median over the trials "
         "of each trial's median."
@@ -117,8 +120,8 @@ class ServerPlace(Record):
 
 
 class MachinePart(Record):
-    """What one machine of the fleet did for the load, over all trials in which it took part. None means that a value is
-    not known."""
+    """What one of the machines that made the load together did, over all trials in which it took part. None means that
+    a value is not known."""
 
     machine: str
     address: str | None
@@ -144,7 +147,8 @@ class MachinePart(Record):
     )
     cpu_per_transaction_us: float | None
     busiest_thread_share: float | None = Field(
-        description="The CPU time of the busiest thread divided by the wall time, in the trial in which it was highest."
+        description="The CPU time of the load engine's busiest thread divided by the wall time, in the trial in "
+        "which it was highest."
     )
     lag_p99_us: float | None = Field(
         description="The 99th percentile of the delay from the scheduled to the actual start of a transaction, in "
@@ -155,7 +159,8 @@ class MachinePart(Record):
         "delay differed most from zero."
     )
     clock_offset_us: float | None = Field(
-        description="The difference of the machine's clock from that of pgtrial's machine: the median over the trials."
+        description="The difference of the machine's clock from that of pgtrial's machine: the median over the "
+        "trials in which the machine took part."
     )
     offset_error_us: float | None = Field(
         description="The largest possible error of the clock offset in all trials in which the machine took part."
@@ -163,8 +168,8 @@ class MachinePart(Record):
 
 
 class MachineWay(Record):
-    """The network path from one machine of the fleet to one arm's server. It was measured by TCP connects before the
-    trials."""
+    """The network path from one of the machines that made the load to one arm's server. pgtrial measured it by TCP
+    connects before the trials."""
 
     machine: str
     arm: str

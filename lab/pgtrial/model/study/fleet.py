@@ -26,7 +26,8 @@ def _known_address(address: str) -> str:
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""What happens when a machine of the fleet is lost: `continue`, `stop`, or `wait` and a duration."""
+"""What happens when a machine of the fleet is lost. `continue`: the study goes on with the other machines. `stop`: the
+study stops. `wait` and a duration: the study waits up to this time for a replacement."""
 
 
 class FleetSection(Record):

@@ -53,11 +53,11 @@ class Key:
     """The names of the facts that differ between two arms which have different values of the key. The audit accepts
     such differences as declared. The names may depend on the two values."""
     follows: Facts = ()
-    """Patterns of further facts that may differ as a consequence. If a fact fits the patterns of several keys, the key
-    with the longest pattern counts as the cause."""
+    """Patterns of further facts that may differ as a consequence, if two arms have different values of the key. If a
+    fact fits the patterns of several keys, the key with the longest pattern counts as the cause."""
     apart: tuple[str, ...] = ()
-    """What each arm has for itself, such as its loaded data, if arms on servers that pgtrial makes differ in the key.
-    pgtrial never swaps these between arms."""
+    """What arms on servers that pgtrial makes must not share if they differ in the key, such as the loaded data. Each
+    of the arms then has its own, and pgtrial never swaps it between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
     """The value with which arms are compared in this key if the server of an arm is of a kind that does not have the

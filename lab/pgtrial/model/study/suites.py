@@ -165,7 +165,8 @@ def queries_of(name: str, scripts: Mapping[str, str]) -> list[str]:
 
 
 def check_suite_name(name: str, source: str) -> None:
-    """Raises StudyError if a suite's folder or a query has a name that cannot be used in results."""
+    """Raises StudyError if a suite's folder or a query has a name with characters that names in the results cannot
+    have."""
     if not _NAME.fullmatch(name):
         raise StudyError(
             f"{source}: {name!r} cannot be the name of a suite or a query; use letters, digits, _, . and -"

@@ -81,7 +81,7 @@ class LoadKind(abc.ABC):
     has_price: ClassVar[bool] = True
     """True if a study with this load compares transactions per cent, provided that its arms have prices."""
     fewest_arms: ClassVar[int] = 2
-    """The fewest arms that a study with this load may have."""
+    """The smallest number of arms that a study with this load must have."""
     is_rehearsed: ClassVar[bool] = True
     """True if pgtrial runs the user's own parts of the load once on each arm before the first trial (a rehearsal), so
     that mistakes show early."""
@@ -191,7 +191,8 @@ class LoadKind(abc.ABC):
         return False
 
     def parts(self, load: LoadKeys) -> int:
-        """Returns how many parts of the load, such as queries, have a claim of their own in a comparison, at most."""
+        """Returns the largest number of parts of the load, such as queries, that can have a claim of their own in a
+        comparison."""
         return 0
 
     def restarts_server(self, load: LoadKeys) -> bool:

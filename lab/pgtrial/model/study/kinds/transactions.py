@@ -85,8 +85,9 @@ def _sizes_for(study: Asked, scripts: Iterable[str]) -> list[dict[str, Any]]:
     neither the scripts nor setup_sql name pgbench's tables, and the study does not set the scale, the load points have
     no tables.
 
-    If the study has a given server, the result is always that of `sizes`. On a given server pgtrial makes no tables
-    that are not needed, so `pgbench_names` later checks more closely which tables a script names.
+    If the server of an arm is given (somebody else runs it), the result is always that of `sizes`. On such a server
+    pgtrial makes no tables that are not needed, so `pgbench_names` later checks more closely which tables a script
+    names.
     """
     load, texts = study.load, [study.scripts[name] for name in scripts if name in study.scripts]
     if not texts or study.has_given or load.scale_is_set or load.data:
