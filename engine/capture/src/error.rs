@@ -123,7 +123,7 @@ pub struct UnknownZone(pub String);
 /// The reason for which a time in a log cannot be converted to UTC. Each message continues "the log has a time in".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unplaced {
-    #[error("another notation than those before, whose zone is {0}")]
+    #[error("another notation than earlier times, whose zone may be {0}")]
     OtherNotation(String),
     #[error("{name}, which {zone} does not have on that day")]
     NotInZone { name: String, zone: String },
@@ -131,6 +131,6 @@ pub enum Unplaced {
     InNoZone(String),
     #[error("{name}, which is {zones}")]
     Ambiguous { name: String, zones: String },
-    #[error("{0}, which is no time")]
+    #[error("{0}, which does not exist")]
     NoTime(String),
 }

@@ -135,15 +135,15 @@ impl Reason {
                 "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"
             }
             Self::Damaged => {
-                "compressed parts of a log that are cut off or damaged: their text may be wrong, and what is behind them is missing"
+                "compressed parts of a log that are cut off or damaged: their text may be wrong, and the log behind them is missing"
             }
             Self::Unreadable(Problem::Format) => "lines that do not have the log's format",
             Self::Unreadable(Problem::Encoding) => {
-                "messages that are not UTF-8: log a database of another encoding by itself"
+                "messages that are not UTF-8: log a database with another encoding on its own"
             }
             Self::Unreadable(Problem::CutShort) => "messages that are cut off at the end of a log",
             Self::UnknownDatabase => {
-                "statements whose database is not in the log: log with %d, with log_connections, or without --database"
+                "statements whose database is not in the log: log with %d or log_connections, or capture without --database"
             }
             Self::OtherDatabase => "statements in other databases",
             Self::OtherApplication => {

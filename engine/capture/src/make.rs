@@ -67,15 +67,18 @@ pub fn make(
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");
     let plain = Path::new(&plain);
-    DirBuilder::new()
-        .mode(0o700)
-        .create(plain)
-        .map_err(could_not(format_args!("make \"{}\", where the values are kept meanwhile", plain.display())))?;
+    DirBuilder::new().mode(0o700).create(plain).map_err(could_not(format_args!(
+        "make the directory \"{}\" for the values until tokens replace them",
+        plain.display()
+    )))?;
     let made = read(order, plain, progress).and_then(|_| anonymize::rewrite(plain, directory, &order.interrupt));
     // The values must not stay on disk, even after an error.
     let removed = fs::remove_dir_all(plain);
     let about = made?;
-    removed.map_err(could_not(format_args!("remove \"{}\", which has the values", plain.display())))?;
+    removed.map_err(could_not(format_args!(
+        "remove the directory \"{}\", which contains the original values",
+        plain.display()
+    )))?;
     Ok(about)
 }
 

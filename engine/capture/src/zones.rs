@@ -323,7 +323,7 @@ mod tests {
     fn times_of_other_notations_need_a_zone_that_is_certain() {
         let several = "-06 in America/Chicago, -05 in America/Havana or +08 in Asia/Shanghai";
         let (cst, utc, cet) = ("2026-01-01 12:00:00 CST", "2026-01-01 12:00:00 UTC", "2026-01-01 12:00:00 CET");
-        let beside = Err(format!("another notation than those before, whose zone is {several}"));
+        let beside = Err(format!("another notation than earlier times, whose zone may be {several}"));
         for other in [utc, cet] {
             assert_eq!(offsets(&mut Zones::default(), &[cst, other])[1], beside, "{other}");
             assert_eq!(offsets(&mut Zones::default(), &[other, cst])[1], Err(format!("CST, which is {several}")));
