@@ -75,7 +75,7 @@ study are small, and idle threads of these libraries would busy-wait on CPUs tha
 
 _SIZE = ("COLUMNS", "LINES")
 """Environment variables with the size of the terminal. Some programs that open a terminal set them to 0, and rich would
-then draw nothing."""
+then draw nothing. pgtrial removes such a variable, so that rich asks the terminal for its size."""
 
 _PATH_SHOWN = 60
 """How many characters of a path an error message shows if the path is too long for the operating system."""
@@ -109,7 +109,8 @@ def _root(
 
 
 def _listed_only() -> None:
-    """The function of every command that `--help` lists but that the user has not called."""
+    """A placeholder for the function of each command that the user has not called. `--help` needs only the names and
+    short helps of these commands, so that their modules are not imported."""
 
 
 def application(called: str | None) -> typer.Typer:

@@ -35,7 +35,7 @@ _RECORD, _LOG = "bisection.json", "bisect.log"
 
 
 class _Stopped(Exception):
-    """A signal has ended a study of the bisection; `status` is the exit status."""
+    """A signal has ended a study of the bisection. pgtrial then exits with the status `status`."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)

@@ -78,7 +78,8 @@ def _paths(model: type[BaseModel], before: str) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yields the record types that occur in a type annotation: a key with such a type is a table."""
+    """Yields the record types that occur in a type annotation. A key of the study file with such a type is a table of
+    further keys."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
@@ -90,7 +91,8 @@ class _Options(Words):
     """The options of a command, and which keys of a study file they set."""
 
     named: Mapping[str, str]
-    """The option for each key, by the path of the key. An option for a table also sets the keys below it."""
+    """The option for each key, by the path of the key. An option for a table of keys, such as `--capacity` for
+    `load.capacity`, also sets the keys in this table."""
     flags: Collection[str] = ()
     """The paths of the keys whose options take no value."""
     sets: bool = field(default=False, kw_only=True)
@@ -165,8 +167,8 @@ class _Options(Words):
         return _with_value(_SERVER, key, _listed(value, ",")) if section.startswith("server") else found[0]
 
     def _key_or_table(self, found: re.Match[str]) -> str:
-        """Returns the option for a key such as `[load] rate`, or for a table. If there is no option, returns the
-        matched text."""
+        """Returns the option for a key that a message names, such as `[load] rate`, or for a whole table of keys such
+        as `[load.capacity]`. If there is no such option, returns the text of the message unchanged."""
         section, key, value = found.groups()
         if key is not None and (option := self.of(f"{section}.{key}", value)) is not None:
             return option

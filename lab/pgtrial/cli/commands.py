@@ -28,8 +28,8 @@ _FORMER = {
     **{(command, "--jobs"): "it is called --threads" for command in ("compare", "capacity")},
     **{(command, "--pack"): "it is called --share-machines" for command in ("run", "compare", "plan")},
 }
-"""The options that earlier versions of pgtrial had, by command and option. Each has the advice that the error message
-gives."""
+"""The options that earlier versions of pgtrial had, by command and option. The value of each is the advice that the
+error message gives to a user who still writes the option."""
 
 
 class Command(TyperCommand):

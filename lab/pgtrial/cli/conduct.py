@@ -75,8 +75,12 @@ def start(
     again: Again | None = None,
     fail_on_regression: bool = False,
 ) -> int:
-    """Starts the study, or continues an unfinished study with the same content, and returns the exit status. `reword`
-    changes each sentence before it is printed; the other parameters are those of `conduct`."""
+    """Starts the study, or continues an unfinished study with the same content, and returns the exit status. With
+    `anew` it starts the study even if an unfinished one could be continued. `results` is the directory of the study; if
+    it is None, pgtrial makes one.
+
+    `reword` changes each sentence before it is printed; the other parameters are those of `conduct`.
+    """
     check_configured(Design(filled(spec, os.environ)))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:

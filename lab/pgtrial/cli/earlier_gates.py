@@ -112,7 +112,8 @@ def earlier_gates(
 
 
 def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
-    """Returns the study in the directory if it is the study of `spec` and its gate has ended; otherwise None."""
+    """Returns the study in the directory `results` if a gate has ended there that compares exactly what `spec` says;
+    otherwise None."""
     if results is None or not (results / OUTCOME).is_file():
         return None
     return same_study(spec, results)
@@ -128,7 +129,8 @@ def _was_stopped(study: StudyDirectory) -> bool:
 
 
 def _beside(results: Path | None) -> Iterator[StudyDirectory]:
-    """Yields the readable studies in results/ and in the parent directory of the given directory."""
+    """Yields the studies that can be read and that may be earlier gates: the studies in results/, and the studies next
+    to the directory `results`."""
     folders = {folder.resolve() for folder in (RESULTS, *(() if results is None else (results.absolute().parent,)))}
     for file in sorted(file for folder in folders for file in folder.glob("*/study.toml")):
         with suppress(StoreError, StudyError):

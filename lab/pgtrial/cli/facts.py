@@ -128,7 +128,8 @@ def _existing(path: Path) -> Path:
 
 
 def _show(by_arm: dict[str, Facts], audited: Audit | None) -> None:
-    """Prints a table with a row for each fact and a column for each arm. Rows in which the arms differ are bold."""
+    """Prints a table with a row for each fact (such as the processor or a setting of the server) and a column for each
+    arm. Rows in which the arms differ are bold."""
     rows = []
     for group in next(iter(by_arm.values())).facts:
         if group in _NOT_SHOWN:

@@ -261,7 +261,8 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
 
 @dataclass
 class _Gate:
-    """One run of a gate, from its study to its files and its exit status."""
+    """One run of the command `pgtrial gate`, from its study to its files and its exit status. A gate decides whether a
+    change passes in continuous integration."""
 
     rules: Rules
     files: Files

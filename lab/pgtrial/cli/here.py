@@ -1,5 +1,6 @@
-"""The commands `pgtrial list` and `pgtrial cleanup`: what is on this machine (servers, workloads, bundled studies,
-templates, builds), and how to remove what interrupted studies have left behind."""
+"""The commands `pgtrial list` and `pgtrial cleanup`. They show what is on this machine: servers, workloads, bundled
+studies, templates (loaded data that are kept for later studies) and builds from source. They also remove what
+interrupted studies have left behind."""
 
 from __future__ import annotations
 
@@ -166,7 +167,8 @@ def _time(study: str, profile: str | None) -> str:
 
 
 def _fate(*, in_use: bool) -> str:
-    """Returns how `--dry-run` describes what a cleanup would do with a template or build."""
+    """Returns the words by which `--dry-run` says what a cleanup would do with a template (kept data) or a build.
+    `in_use` is true if a running study uses it, so that a cleanup would keep it."""
     return "would keep, since it is in use," if in_use else "would remove"
 
 

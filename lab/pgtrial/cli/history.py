@@ -1,5 +1,5 @@
-"""`pgtrial history`: keeps the results of many commits in comparison with one reference. Each study has its own
-history, in a file."""
+"""`pgtrial history`: keeps the results of many commits, each in comparison with the same reference. There is a history
+for each study (the same load, data, server and reference), in a file of its own."""
 
 from __future__ import annotations
 
@@ -282,8 +282,8 @@ def _show(known: dict[str, list[Series]]) -> None:
 
 
 def _told(series: Series) -> Iterator[str]:
-    """Yields a line for each change of a series. If there is a change, a further line says how often a change is found
-    by chance and how the user can confirm it."""
+    """Yields a line for each change of speed in a series of commits. If there is a change, a further line says how
+    often a change is found by chance and how the user can confirm it."""
     for change in series.changes:
         yield f"{change.at[:10]}: {change.sentence}"
     if series.changes:

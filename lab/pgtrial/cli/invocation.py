@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 class Invocation:
-    """The arguments of this process: `words` are the arguments after `pgtrial` without --debug, and `tracebacks` is
-    true if --debug was among them."""
+    """The arguments of this process. `words` are the arguments after `pgtrial`, without --debug. `tracebacks` is true
+    if --debug was among the arguments."""
 
     words: Sequence[str] = ()
     tracebacks = False

@@ -70,7 +70,7 @@ class LiveDisplay:
         self._since = time.monotonic()
 
     def hear(self, event: ProgressEvent) -> None:
-        """Stores an event, which the display shows from its next drawing on."""
+        """Takes an event of the study. The display shows the event when it is drawn the next time."""
         with self._lock:
             line = self._taken(event)
         if line is not None:

@@ -60,7 +60,7 @@ def discard(stream: TextIO) -> None:
 
 
 def warn(text: str) -> None:
-    """Prints a warning, which is one sentence, on the standard error."""
+    """Prints a warning, which is one sentence, on the standard error. The word `warning:` is put before it."""
     say(f"warning: {text}")
 
 

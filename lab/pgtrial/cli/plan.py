@@ -117,10 +117,10 @@ def plan_command(
 
 
 def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
-    """Returns the plan of a study that would start now. Raises StudyError.
+    """Returns the plan that a study would have if it started now. Raises StudyError.
 
-    If the budget is too short for a verdict, the error is raised only after the rehearsal (if `rehearse` is true),
-    since the rehearsal may find graver errors.
+    If `rehearse` is true, the load is run once on each arm (the rehearsal). If the budget is too short for a verdict,
+    the error is raised only after the rehearsal, since the rehearsal may find graver errors.
     """
     try:
         return plan_now(spec)
@@ -198,8 +198,8 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _curves(plan: Plan) -> Iterator[str]:
-    """Yields the curves that the study will fit, one sentence each: scalability laws over numbers of clients, and
-    cliffs over sizes of the data."""
+    """Yields one sentence for each curve that the study will fit: the universal scalability law for the throughput over
+    the number of clients, or a broken line over the size of the data, with cliffs where the throughput falls."""
     for sweep in sweeps(plan, "clients"):
         law = f"a scalability law of each arm over {len(sweep.numbers)} numbers of clients"
         yield f"{law}, from block {FEWEST_BLOCKS} on ({plan.load_points[sweep.points[0]].load})"

@@ -71,7 +71,8 @@ class _Guard:
         self._fault: Exception | None = None
 
     def try_first(self, live: Live, *listeners: Callable[[ProgressEvent], object]) -> None:
-        """Passes events to a live display and to the other listeners until one of them fails."""
+        """Passes the events of a study to a live display and to the other listeners, until the live display or a
+        listener fails. From then on the display is not used any more."""
         self._live, self._to_live = live, listeners
         try:
             live.start()
@@ -142,8 +143,8 @@ class _Lines:
             self._print_line(line)
 
     def line_of(self, event: ProgressEvent) -> str | None:
-        """Returns the line for an event, or None if the event has no line. Keeps the numbers of trials and blocks,
-        which the lines of later events contain."""
+        """Returns the line for an event, or None if the event has no line. The method also counts the trials and blocks
+        that have ended, because the lines of later events contain their numbers."""
         match event:
             case Preparing(text):
                 return text

@@ -1,4 +1,5 @@
-"""Prints how the plans of the load's statements compare between the arms, after a rehearsal."""
+"""Prints whether PostgreSQL plans the statements of the load in the same way on all arms, after a rehearsal, in which
+the load runs once on each arm."""
 
 from __future__ import annotations
 

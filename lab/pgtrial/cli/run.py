@@ -117,8 +117,9 @@ def _more(text: str | None) -> More | None:
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:
-    """Returns the spec of a study that goes on. If `fleet` is given, it is the current address of the study's Ray
-    cluster, which may differ from the address at the beginning. Raises StudyError."""
+    """Returns the study file of a study that is continued, as an object. `fleet` is the present address of the Ray
+    cluster whose machines make the load, which may differ from the address at the beginning; None leaves the address
+    unchanged. Raises StudyError."""
     if changed or (fleet is not None and study.spec.fleet is None):
         raise StudyError(
             f"the machines that make the load of {study.path} are fixed; leave out --machines and --share-machines, "

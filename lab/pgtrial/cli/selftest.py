@@ -161,8 +161,8 @@ def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
 
 
 def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
-    """Finds an amount of extra work that costs the server a well-measured share of its throughput. Repeats the
-    measurement with more or less work until the cost is known precisely enough."""
+    """Finds an amount of extra work that costs a server a certain share of its throughput, which the self-test then
+    builds into an arm. Repeats the measurement with more or less work until the cost is known precisely enough."""
     work, attempt = FIRST_WORK, 1
     while True:
         say(f"calibrating: measuring what it costs the server to count {work:,} rows in each transaction")

@@ -107,7 +107,8 @@ def _make_tables(
 
 
 def _first_line(error: Exception) -> str:
-    """Returns DuckDB's error message on one line, with its proposal for a correction if there is one."""
+    """Returns DuckDB's error message on one line. If DuckDB proposes a correction of the query, the line contains
+    it."""
     return re.sub(r"\s*\n\s*", " ", str(error).split("\n\n")[0]).strip()
 
 

@@ -26,7 +26,7 @@ VERDICT_STYLES: dict[Word | None, str] = {
 """The colour of each verdict in the terminal."""
 
 _NOT_WRAPPED = 16
-"""If no cell of a column has more characters than this, the terminal does not wrap the column."""
+"""A column is not wrapped in the terminal if none of its cells has more characters than this."""
 
 
 class Terminal(Console):

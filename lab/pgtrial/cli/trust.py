@@ -93,8 +93,8 @@ def _cut(text: str) -> list[str]:
 
 
 def warn_of_cut_values(spec: StudySpec) -> None:
-    """Warns the user who makes a bundle which values were replaced by marks, because they may be secrets, and which
-    possible secrets the bundle still contains."""
+    """Warns the user who makes a bundle. The warning names the values that were replaced by placeholders because they
+    may be secrets, and the possible secrets that are still in the bundle."""
     if variables := cut(spec)[1]:
         found = "; ".join(f"{', '.join(where)} ({name})" for name, where in variables.items())
         warn(

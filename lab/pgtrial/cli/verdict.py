@@ -205,8 +205,8 @@ def _with_name(row: MetricClaim, arm: str, rate: str) -> str:
 
 
 def _fleet(where: WhereItRan) -> Table[MachinePart]:
-    """Returns a table of the first machines that made the load, with their round-trip times to the servers. The other
-    machines are only in the report."""
+    """Returns a table of the machines that made the load, with their round-trip times to the servers. It shows only the
+    first of them; all machines are in the report."""
     ways = {(way.machine, way.arm): way.round_trip_us for way in where.ways}
 
     def way_to(arm: str) -> Callable[[MachinePart], float | None]:

@@ -1,4 +1,4 @@
-"""The result of a study in a few short lines. The terminal prints them, and the report begins with them."""
+"""The result of a study in a few short lines, as the terminal prints it and as the report begins."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Headline:
     text: str
     lines: list[Line]
     not_worse: bool = False
-    """True if the study only asks whether the arm is worse and has excluded this. The study is then done, although
-    there is no verdict in the usual sense."""
+    """True if the study only asks whether the arm is worse than the baseline, and has excluded that it is. The study is
+    then done, although there is no verdict such as better or equivalent."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Brief:
     missing: str | None
     """A sentence about the arms of which no trial completed, with the reasons; None if each arm was measured."""
     errors: str | None
-    """The statements of a replay that failed on an arm but did not fail in the recording, and the number of errors that
-    the recording has too. None if no statement failed."""
+    """The statements of a replay that failed on an arm although they did not fail when the sessions were recorded, and
+    the number of failures that also occurred in the recording. None if no statement failed."""
     watched: list[str]
     """Warnings that a reader must know before using the verdict. The most important one comes first."""
     then: str | None
@@ -240,8 +240,8 @@ def _queries(result: StudyResult, claim: Claim) -> str:
 
 
 def _plans(result: StudyResult, claim: Claim) -> str:
-    """Returns the differing plans as text, such as `the plan of SELECT a FROM t ... differs: Seq Scan on t in off,
-    Index Scan using t_a on t in on`. The text is empty if no plans differ."""
+    """Returns the plans that differ between the two arms as text, such as `the plan of SELECT a FROM t ... differs: Seq
+    Scan on t in off, Index Scan using t_a on t in on`. The text is empty if no plans differ."""
     of_arm = [plan for plan in result.plans if plan.arm == claim.arm]
     named = [
         f"the plan of {shortened(plan.statement, NAMED_LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} "
@@ -377,11 +377,11 @@ def _choices(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
-    """Yields the steps that lead to a verdict, first for comparisons whose verdict is withheld, then for undecided
-    comparisons.
+    """Yields the steps that lead to a verdict, first for comparisons whose verdict is withheld (because the comparison
+    is not fair), then for undecided comparisons.
 
-    Steps that follow from the trials come before the number of further blocks that a forecast gives. More blocks do not
-    help if the load never uses the difference between the arms, or if trials fail.
+    Advice that follows from the trials comes first, and the forecast of how many further blocks are needed comes after
+    it. More blocks do not help if the load never uses the difference between the arms, or if trials fail.
     """
     for claim in result.primary:
         if claim.verdict == "withheld":
@@ -425,8 +425,8 @@ def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
 
 
 def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[str]:
-    """Yields advice for trials of undecided comparisons that failed. Such failures, and not noise, make the interval
-    wide."""
+    """Yields advice for undecided comparisons in which trials failed. A failed trial counts as the worst result, so
+    that the failures, and not the noise, make the interval wide."""
     for of_arm in result.failures:
         if of_arm.failed_trials and of_arm.arm in arms:
             each = "a failed trial counts as the worst result, and that makes the interval wide"
@@ -447,10 +447,11 @@ def _how_far(result: StudyResult, plan: Plan) -> str:
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
-    """Returns text such as `12 measures 12 more blocks in about 5min and can decide 20 of 22 undecided queries`.
+    """Returns a text such as `12 measures 12 more blocks in about 5min and can decide 20 of 22 undecided queries`,
+    which continues the line `pgtrial run DIRECTORY --more`.
 
-    The number of blocks in the text is the smallest number that decides one more query, but at least the number that
-    the undecided primary claims need.
+    The number of blocks in the text is the smallest number with which one more query gets a verdict, but at least the
+    number that the overall verdicts still need.
     """
     blocks = max(min(for_queries), *(claim.more_blocks or 0 for claim in known), 0)
     time = f" in about {format_duration(60 * max(1, round(blocks * result.block_s / 60)))}" if result.block_s else ""

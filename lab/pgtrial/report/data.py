@@ -55,7 +55,8 @@ class StudyData:
     """The metrics of the cloud provider for the trials for which they were imported, by the index of the trial, with
     the columns of PROVIDER_SCHEMA."""
     slices: dict[int, list[SliceRow]] = field(default_factory=dict)
-    """The slices of the interleaved trials, by the index of the trial, in the order of time."""
+    """The slices of the trials in which arms take turns in slices of time, by the index of the trial, in the order of
+    time."""
 
     statement_plans: StatementPlans | None = None
     """The plans of those statements of a replay that became slower."""
@@ -65,7 +66,8 @@ class StudyData:
     difference the machine can show. For a self-test it is the certificate of the self-test itself."""
 
     every_second: bool = False
-    """True if charts over the seconds of a trial show each second, however many there are."""
+    """True if charts over the seconds of a trial show each second, even in a long trial. Otherwise long trials are
+    averaged over several seconds."""
 
     @cached_property
     def labels(self) -> list[str]:
@@ -122,13 +124,13 @@ class StudyData:
 
     @property
     def observed_s(self) -> float:
-        """The time in seconds from the start to the end of the measured part. For interleaved trials it includes the
-        slices of the other arms."""
+        """The time in seconds from the start to the end of the measured part. If arms take turns in slices, it includes
+        the slices of the other arms."""
         return self.measured_s * (len(self.plan.arms) if self.plan.interleaving is not None else 1)
 
 
 _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
-"""The sources in observed.parquet that the report shows. They are a small part of the file."""
+"""The sources of measurements in observed.parquet that the report shows. They make up a small part of the file."""
 
 
 def read_data(directory: StudyDirectory) -> StudyData:

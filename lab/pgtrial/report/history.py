@@ -218,7 +218,8 @@ def _commit_of(spec: StudySpec, arm: str) -> str:
 
 
 def _without_places(value: Any) -> Any:
-    """Returns a set-up in which each source, which is a repository with a commit, is replaced by the commit alone."""
+    """Returns a set-up in which each source (a Git repository with a commit) is replaced by the commit alone, without
+    the path of the repository."""
     match value:
         case dict():
             return {key: _without_places(part) for key, part in value.items()}

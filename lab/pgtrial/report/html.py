@@ -29,7 +29,8 @@ from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
 _MOST_ROWS = 500
-"""A folded table with at most this number of rows is in the page as plain HTML; a longer table is stored compressed."""
+"""A table that is hidden until the reader opens it is in the page as plain HTML if it has at most this number of rows.
+A longer table is stored compressed."""
 
 _LONG = 2**18
 """If the charts take more than this number of bytes, the page stores them compressed."""
@@ -62,7 +63,7 @@ def _page() -> Template:
 
 
 def templates(*folders: str) -> Environment:
-    """Returns the environment for the templates in these folders of the report."""
+    """Returns the Jinja environment that loads the templates in these folders of the report."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
@@ -102,7 +103,8 @@ def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
 
 
 def lines_below(short: Brief) -> list[Line]:
-    """Returns the lines below the cards. For a study with a single arm, its capacities come first."""
+    """Returns the short lines of text below the cards, which show the verdicts. For a study with a single arm the list
+    begins with the highest rates (capacities) that the arm keeps."""
     alone = [headline for headline in short.headlines if headline.verdict is None]
     capacities = [line for headline in alone for line in (Line("capacity", headline.text), *headline.lines)]
     return [*capacities, *short.lines()]

@@ -1,5 +1,5 @@
-"""Compares ratios of pairs of arms in a published study with the ratios of the same pairs in this study. Results of two
-machines can be compared by ratios only."""
+"""Compares the ratios of arms in a published study with the ratios of the same arms in this study. The absolute speeds
+were measured on different machines, and cannot be compared."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class Contrast(Record):
 
 
 class Beside(Record):
-    """The content of published.json: a published study, and its contrasts with this study."""
+    """The content of published.json: a published study, and its pairs of arms with the ratios of the same pairs in this
+    study."""
 
     name: str
     published: Published
@@ -70,7 +71,8 @@ class Beside(Record):
 
 
 def beside(data: StudyData) -> Beside | None:
-    """Returns the published study that this study names, with all contrasts; None if this study names none."""
+    """Returns the published study that this study names in its study file, with the ratios of both. Returns None if
+    this study names none."""
     name = data.spec.study.published
     if name is None:
         return None
@@ -142,7 +144,8 @@ def _at(figure: Figure, point: Point) -> str:
 
 
 def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
-    """Returns the load points of this study that match a published point. An entry None stands for the mean over all
+    """Returns the load points of this study that match a point of a published figure. `over` is the axis of the figure,
+    such as the number of clients, and `at` the position of the point on it. An entry None stands for the mean over all
     load points.
 
     A load point matches if it has the same workload, and the number of clients or the scale that is nearest to the

@@ -142,8 +142,8 @@ def _pairs(then: StudyData, now: StudyData) -> Iterator[Pair]:
 
 
 def _with_failures(pair: Pair, then: StudyData, now: StudyData) -> Pair:
-    """Returns the pair. If the arm fails a larger share of its transactions than the baseline in only one of the two
-    runs, the pair is changed to disagree."""
+    """Returns the pair with its agreement corrected for failures. If the arm fails a larger share of its transactions
+    than the baseline in only one of the two runs, the two runs disagree, whatever the speeds say."""
     words = {
         any(claim.arm == pair.arm and claim.verdict == "worse" for claim in run.result.failure_claims)
         for run in (then, now)

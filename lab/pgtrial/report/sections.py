@@ -284,7 +284,7 @@ _TOPICS = (
 
 
 def draw(key: str, data: StudyData) -> list[Figure]:
-    """Returns all charts of the section with this key."""
+    """Returns all charts of the section whose topic has this key, such as `latency`."""
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 

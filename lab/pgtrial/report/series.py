@@ -39,8 +39,10 @@ def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: 
 
 
 def _means(observed: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: str) -> pl.DataFrame:
-    """Returns a frame with the columns second, name and value: the sums over the rows of `kept`, divided by the number
-    of seconds in `observed`."""
+    """Returns the mean of a value in each second. `observed` has a row for each second in which pgtrial took
+    measurements, and `kept` has the measurements that count. The result has the columns second, name and value: the
+    sums over the rows of `kept`, divided by the number of seconds in `observed`. `step` seconds are joined into one
+    row."""
     first = pl.col("second").floordiv(step) * step
     seconds = observed.select("trial", "second", bin=first).unique().group_by("bin").len("seconds")
     sums = kept.group_by(name, bin=first).agg(pl.col(value).sum()).join(seconds, on="bin")

@@ -11,7 +11,8 @@ from pgtrial.model.records.results import Failures, StatementErrors
 from pgtrial.model.units import plural, shortened
 
 NAMED_STATEMENTS = 2
-"""How many statements of each kind are named for an arm."""
+"""How many statements a text about an arm names, such as statements with new errors. It gives the number of the
+others."""
 NAMED_LENGTH = 40
 """How many characters of a statement are shown."""
 

@@ -44,8 +44,8 @@ signed = change
 
 
 def is_wide(difference: Estimate) -> bool:
-    """True if the bounds are further apart than a factor of ten, so that the interval says nothing, such as `-4.4%
-    (-99.9..+99900%)`."""
+    """True if the bounds of an interval are further apart than a factor of ten. Such an interval, for example `-4.4%
+    (-99.9..+99900%)`, says nothing."""
     low, high = difference.low, difference.high
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
@@ -261,8 +261,8 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 
 
 def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
-    """Returns the interval of a claim as text. The text begins with the estimate if the headline of the claim does not
-    contain it."""
+    """Returns the interval of the difference as text. The text begins with the estimate if the headline of the
+    comparison does not contain it."""
     value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
     if not value and takes_times_as_long(plan.primary_metric, difference.value):
         return f"{interval_name(plan)} {bounds_beside(plan.primary_metric, difference)}"

@@ -38,12 +38,13 @@ class Speeds:
     """The logarithms of an arm's speeds in one trial. A speed is a number of transactions divided by seconds."""
 
     alone: float
-    """The speed that the arm would have if no other arm's slices came between its own. It is extrapolated from runs of
-    one slice and of two slices."""
+    """The speed that the arm would have if its slices were never preceded by a slice of another arm. It is extrapolated
+    from runs of one slice and runs of two slices (a run is the arm's slices between two slices of other arms)."""
     whole: float
-    """The speed over all runs of the arm."""
+    """The speed over all runs of the arm in the trial. A run is the arm's slices between two slices of other arms."""
     after: dict[str, float]
-    """The speed over the arm's runs of one slice, by the arm to which the preceding slice belonged."""
+    """The speed over the arm's single slices between slices of other arms, separately for each arm whose slice came
+    before."""
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]
@@ -52,7 +53,8 @@ the arm of the trial."""
 
 
 def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
-    """Returns by how much each arm's speed after a slice of each other arm differs from its speed among its own slices.
+    """Returns by how much each arm's speed just after a slice of another arm differs from the speed that it would have
+    if only its own slices came before. There is an entry for each other arm.
 
     There is one entry for each pair of arms and load point, and none if the study is not interleaved.
     """
@@ -94,8 +96,8 @@ def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) 
 
 
 def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
-    """Returns the speeds of the trials that alternated in slices. Failed trials, and trials that lack runs of one slice
-    or runs of two slices, are left out."""
+    """Returns the speeds of the trials in which arms took turns in slices. A trial is left out if it failed, or if it
+    has no run of one slice or no run of two slices (a run is the arm's slices between two slices of other arms)."""
     if grid.plan.interleaving is None:
         return {}
     speeds: dict[tuple[int, int, str], Speeds] = {}
@@ -108,8 +110,8 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
 
 
 def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: bool = False) -> dict[str, Speeds]:
-    """Returns the speeds of trials that alternated in slices, by arm. An arm that lacks runs of one slice or runs of
-    two slices is left out.
+    """Returns the speeds, by arm, of trials in which arms took turns in slices. An arm is left out if it has no run of
+    one slice or no run of two slices (a run is the arm's slices between two slices of other arms).
 
     `paced` is true for a load at a given rate, in which the arms differ in response times and not in numbers of
     transactions.
@@ -121,7 +123,7 @@ def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: 
 
 @dataclass(frozen=True)
 class _Run:
-    """Consecutive slices of one arm. `after` is the arm whose slice came before them."""
+    """A run: consecutive slices of one arm. `after` is the arm whose slice came before the run."""
 
     after: str
     rows: Sequence[SliceRow]
@@ -133,8 +135,8 @@ def _slot(row: SliceRow, slice_s: float) -> int:
 
 
 def _runs(slices: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
-    """Yields the runs of slices within the measured part. A run is left out if it is not known which arm's slice came
-    before it."""
+    """Yields the runs (consecutive slices of the arm) within the measured part. A run is left out if it is not known
+    which arm's slice came before it."""
     ordered = sorted(slices, key=lambda row: row.planned_begin_s)
     for _, group in groupby(enumerate(ordered), lambda numbered: _slot(numbered[1], slice_s) - numbered[0]):
         rows = [row for _, row in group]

@@ -48,7 +48,7 @@ class Series:
 
     @property
     def spread(self) -> float:
-        """Returns the robust standard deviation of a log-ratio."""
+        """Returns the robust standard deviation of the log-ratios of single blocks."""
         return spread(self.log_ratios)
 
     @property

@@ -43,8 +43,8 @@ do not differ, the sign of each block's log-ratio is then still as random as a c
 WHEN: tuple[When, ...] = ("before", "after")
 
 _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
-"""The shapes of trials that end at another speed than they began with. A cyclic trial is not among them: it returns to
-its first speed, so that its mean describes it."""
+"""The shapes of trials that end at another speed than they began with. The shape `cyclic` is not among them: the speed
+of such a trial comes back to its first value, so that the mean describes the trial."""
 
 _NEGLIGIBLE = 0.01
 """A change of the throughput within a trial up to this share does not count as a trend."""
@@ -80,7 +80,8 @@ def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
 
 
 def regimes_of(trials: Iterable[Trial], seconds: Seconds) -> dict[int, Regime]:
-    """Returns the regimes of all trials for which `seconds` has data, by the index of the trial."""
+    """Returns the regimes (the speeds that a trial goes through) of all trials for which `seconds` has data, by the
+    index of the trial."""
     known = {trial.index: regime_of(trial, seconds[trial.index]) for trial in trials if trial.index in seconds}
     return {index: regime for index, regime in known.items() if regime is not None}
 
@@ -205,8 +206,8 @@ class Changes:
         return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
 
     def _steadiness(self, arm: str) -> Steadiness:
-        """Tests whether the throughput within trials rises, or falls, by over 1% in more than half of the blocks. It is
-        a two-sided sign test with an error of 5%."""
+        """Tests whether the throughput within an arm's trials rises, or falls, by over 1% in more than half of the
+        blocks. It is a two-sided sign test, which finds a trend by mistake in at most 5% of cases."""
         trends = []
         for block in self._grid.counted:
             unchanged = [trial for trial in self._grid.in_block(arm, block) if not self.changes(trial)]

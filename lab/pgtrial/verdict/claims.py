@@ -72,8 +72,8 @@ def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, 
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
-    """Joins the parts of a claim into one: the claims before and after a change of regime, or on the two sides of a
-    cliff.
+    """Joins the parts of a claim into one: the comparisons before and after a lasting change of speed, or on the two
+    sides of a cliff (a size of the data above which the throughput falls).
 
     The joint claim has no difference of its own, because an average across the change would describe neither side.
     """

@@ -87,7 +87,7 @@ class _Objections:
     """The findings that are not limited to single load points. They apply to all comparisons of the arms that they
     name."""
     cells: set[tuple[str, int]]
-    """The arms and load points at which a rule forbids a comparison."""
+    """The arms and load points (by their index) at which a rule of the audit forbids a verdict."""
 
     def forbid(self, about: Subject) -> bool:
         """True if a finding forbids a verdict on the arm of this subject, at the subject's load point or, if the

@@ -116,10 +116,11 @@ class Grid:
         return self._goodput[trial.index]
 
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
-        """Returns the gain of `arm` over the baseline in every stored block, as the mean over these load points.
+        """Returns the gain of `arm` over the baseline in every stored block, as the mean over these load points. The
+        gain is by how much the arm is better, such as the log-ratio of the speeds.
 
-        Without `metric`, the gain is measured by the metric of the primary claims. A block whose gain is not known is
-        in the result without a log-ratio. The gain of a complete block is computed once for each metric.
+        Without `metric`, the gain is measured by the metric that decides the verdicts. A block whose gain is not known
+        is in the result without a log-ratio. The gain of a complete block is computed once for each metric.
         """
         key = arm, tuple(points), metric or self.primary
         known, counted = self._ratios[key], set(self.counted)

@@ -50,10 +50,10 @@ def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
 
 
 def slower(name: str, measured: Phase) -> float:
-    """Returns how many transactions of a trial lie beyond a percentile."""
+    """Returns how many transactions of a trial took longer than a percentile: about 1% of them for p99."""
     return (1 - PERCENTILES[name]) * (measured.transactions + sum(measured.failures.values()))
 
 
 def stands(name: str, measured: Phase) -> bool:
-    """True if enough transactions of a trial lie beyond the percentile, so that its value is reliable."""
+    """True if enough transactions of a trial took longer than the percentile, so that its value is reliable."""
     return slower(name, measured) >= FEWEST_SLOWER - 1e-6

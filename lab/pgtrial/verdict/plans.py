@@ -142,8 +142,8 @@ def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[di
 
 
 def _is_luck(base: Set[_Nodes], other: Set[_Nodes]) -> bool:
-    """True if the two arms had a plan in common, but some trials had another plan. Then the random sample of ANALYZE
-    decides between the plans, and not the arm."""
+    """True if the two arms had some plan in common, but other trials had another plan. It then depends on the random
+    sample of ANALYZE which plan a trial gets, and not on the arm."""
     return len(base | other) > 1 and bool(base & other)
 
 

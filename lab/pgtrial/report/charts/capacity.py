@@ -13,8 +13,8 @@ from pgtrial.report.data import StudyData
 
 
 def capacity_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart for each load point at which a capacity was searched. The result is empty if there is no such
-    load point."""
+    """Returns one chart for each load point at which the study searched for a capacity, which is the highest rate at
+    which the response time keeps a limit. The result is empty if there is no such load point."""
     points = enumerate(data.plan.load_points)
     figures = (_of_point(data, place, point.capacity) for place, point in points if point.capacity is not None)
     return [figure for figure in figures if figure is not None]

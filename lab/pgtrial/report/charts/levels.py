@@ -277,7 +277,8 @@ def _words(megabytes: int) -> str:
 
 
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
-    """Returns the size of shared_buffers in megabytes; None if it is unknown or not the same on all arms."""
+    """Returns the row of the chart that marks the size of shared_buffers in megabytes; None if the size is unknown or
+    not the same on all arms."""
     sizes = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
     size = setting_bytes(sizes.pop()) if len(sizes) == 1 and len(data.facts) == len(data.plan.arms) else None
     if size is None:

@@ -29,8 +29,8 @@ the ticks are 1, 2, 5, 10 and so on."""
 
 
 def published_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart with all ratios, and charts of throughput for each published figure over numbers of clients,
-    one for each scale of its workload."""
+    """Returns one chart with all ratios, and charts of the throughput over the number of clients for each published
+    figure that has this axis. There is one such chart for each scale of the figure's workload."""
     both = beside(data)
     if both is None:
         return []
@@ -80,8 +80,8 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
-    """Returns the rows of the chart. For each published pair of arms there is a row with the published ratio, followed
-    by the ratios that this study measured for the same pair."""
+    """Returns the rows of the chart. Each published pair of arms has a row with its published ratio, followed by rows
+    with the ratios that this study measured for the same pair."""
     rows: dict[str, dict[str, Any]] = {}
     for contrast in contrasts:
         where = ", ".join(part for part in (contrast.figure, contrast.at) if part)

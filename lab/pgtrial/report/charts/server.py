@@ -102,8 +102,8 @@ _CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPU
 def _stacks(
     look: _Stack, point: LoadPoint, arms: Mapping[str, pl.DataFrame], colours: Mapping[str, str]
 ) -> list[Figure]:
-    """Returns a chart for each arm that was observed, all with the same axes. The frames have the columns second, part
-    and value.
+    """Returns a stacked chart for each arm for which there are observations, all with the same axes. `arms` has a frame
+    for each arm, with the columns second, part and value.
 
     The parts are stacked in the order of `colours`. Parts that are not in `colours` are not drawn.
     """
@@ -165,8 +165,8 @@ _QUANTITIES = (
     ("Some process waited for I/O", "% of the time", "pressure", "io_some_s", 100.0, 5.0),
     ("Some process waited for memory", "% of the time", "pressure", "memory_some_s", 100.0, 1.0),
 )
-"""For each quantity: its title, unit, source and name, the factor that converts it to the unit, and the value from
-which on it is drawn."""
+"""The quantities of the host's activity that are drawn. Each has a title, a unit, the source and the name of its
+counter, the factor that converts the counter to the unit, and the smallest value that is worth a chart."""
 
 
 def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
@@ -182,8 +182,8 @@ def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 
 _MOST_CHARTS = 16
-"""The largest number of charts over all load points together, except that each load point has at least two. The table
-has all metrics."""
+"""The largest number of charts over all load points together. Each load point has at least two charts even so. The
+metrics without a chart are in the table, which has all of them."""
 
 
 def provider_charts(data: StudyData) -> list[Figure]:
@@ -205,14 +205,15 @@ def provider_charts(data: StudyData) -> list[Figure]:
 
 
 def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
-    """Returns the values of a metric as the points of a line. The last value is repeated at the end of its time
-    span."""
+    """Returns the values of a metric as the points of a line. A value of a cloud provider holds for a span of time, so
+    that the last value is repeated at the end of its span."""
     line = list(series.filter(pl.col("name") == metric).select("second", "value").iter_rows())
     return [*line, *((second + step, value) for second, value in line[-1:])]
 
 
 def _bin_width(data: StudyData, multiple_of: int = 1) -> int:
-    """Returns the width in seconds of a bin in charts over the seconds of a trial."""
+    """Returns the length in seconds of the time spans (bins) over which charts average. It is a multiple of
+    `multiple_of`."""
     if data.every_second:
         return multiple_of
     return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)

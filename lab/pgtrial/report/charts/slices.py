@@ -15,8 +15,8 @@ from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
 from pgtrial.statistics.precision import half_width
 
 _MOST_SLICES = 120
-"""A chart shows at most this number of slices, from the start of the measured part. More slices would be too narrow to
-see."""
+"""A chart shows at most this number of slices (turns of the arms), from the start of the measured part. More slices
+would be too narrow to see."""
 
 
 def slice_charts(data: StudyData) -> list[Figure]:
@@ -30,8 +30,9 @@ def slice_charts(data: StudyData) -> list[Figure]:
 
 
 def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
-    """Returns a chart of the throughput in each slice or, for a load at a given rate, of its mean response time. Each
-    bar is as wide as the slice really was, and dotted lines are the planned borders."""
+    """Returns a chart of the throughput in each slice (the time in which an arm has its turn) or, for a load at a given
+    rate, of its mean response time. Each bar is as wide as the slice really was, and dotted lines are the planned
+    borders."""
     arms = data.plan.arms
     paced = point.rate is not None
     what, digits = ("mean response time, ms", ",.3f") if paced else (rate_unit(data.plan.load_points), ",.0f")

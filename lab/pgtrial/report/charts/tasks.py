@@ -13,7 +13,8 @@ from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 _STEP = 0.005
-"""The curve is drawn only at steps of at least this share, which keeps the page small."""
+"""A point of the curve is drawn only if the share of tasks has grown by at least this much since the point before it.
+This keeps the page small."""
 
 _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times in seconds, which the chart marks."""
@@ -29,8 +30,8 @@ def task_charts(data: StudyData) -> list[Figure]:
 
 
 def _distribution(data: StudyData) -> Figure | None:
-    """Returns a chart of the distribution of task times, over all trials of an arm. Failed tasks are never done, so
-    that a curve may end below 100%."""
+    """Returns a chart of the share of tasks that were done within a time, over all trials of an arm. A failed task is
+    never done, so that a curve may end below 100%."""
     curves = {arm: _curve(data, arm) for arm in data.plan.arms}
     rows = [{"arm": arm, "s": at, "share": share} for arm, curve in curves.items() for at, share in curve]
     times = [at for curve in curves.values() for at, _ in curve]

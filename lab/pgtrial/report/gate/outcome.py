@@ -31,7 +31,8 @@ class Outcome:
     reason: str
     """The reason in one sentence, without the full stop."""
     decided: bool = False
-    """True if the outcome follows from a verdict on the arms, so that the same set-ups need not be measured again."""
+    """True if the outcome follows from a verdict on the arms. A later gate of the same set-ups then repeats it and need
+    not measure again."""
 
     @property
     def word(self) -> str:
@@ -79,7 +80,8 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
 
 
 def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome if BASE differs from itself, so that a difference of HEAD has no meaning; otherwise None."""
+    """Returns the outcome for a study that runs BASE twice, as two arms, if these two arms differ. A difference of HEAD
+    then has no meaning. Returns None if they do not differ."""
     unequal = [
         part
         for claim in result.primary
@@ -124,7 +126,7 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 
 
 def _passed(claim: Claim, plan: Plan) -> str:
-    """Returns the reason for which a gate passes. It mentions if HEAD is slower by less than the margin."""
+    """Returns the reason for which a gate passes. If HEAD is slower by less than the margin, the reason says so."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "undecided":
         known = (difference for part in claim.read if (difference := established(part, plan)) is not None)

@@ -15,15 +15,17 @@ from pgtrial.report.gate.outcome import WORDS
 
 @dataclass(frozen=True)
 class Tries:
-    """The gates of the same set-ups up to the present one."""
+    """The gates of the same set-ups, from the first one to the present one. A gate decides whether a change passes;
+    each of its runs is a try."""
 
     earlier: Sequence[EarlierGate] = ()
     """The known gates before the present one, the oldest first."""
     stands: str | None = None
-    """The time in ISO 8601 at which the study of this gate began, if its verdict is repeated and nothing was measured;
-    otherwise None."""
+    """The time in ISO 8601 at which an earlier study began, if this gate only repeats the verdict of that study; None
+    if this gate has measured."""
     attempt: int = 1
-    """The number of the attempt of this job in continuous integration, as the runner reports it."""
+    """The number of the attempt of this job in continuous integration, as the runner reports it, counted from 1.
+    Somebody who runs a job again gets a second attempt."""
 
     @property
     def number(self) -> int:

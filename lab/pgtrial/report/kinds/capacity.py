@@ -1,4 +1,5 @@
-"""Describes the search for a capacity in plans and reports."""
+"""Describes the search for a capacity in plans and reports. A capacity is the highest rate at which the response time
+keeps a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pgtrial.statistics import capacity
 
 
 class CapacityWords(KindWords):
-    """Describes trials that search for the highest rate."""
+    """Describes trials that search for the highest rate at which the response time keeps a limit."""
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         lengths = f"{format_duration(plan.warmup_s)} of warm-up in a closed loop, then probes at chosen rates"

@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class ProgramsWords(KindWords):
-    """Describes trials in which the client program of an arm runs."""
+    """Describes trials in which a client program of the user runs, in place of the clients of the load engine."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
         commands = {arm: spec.resolved(arm).command for arm in plan.arms}

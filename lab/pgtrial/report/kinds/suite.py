@@ -9,7 +9,7 @@ from pgtrial.report.kinds.kind import KindWords
 
 
 class SuiteWords(KindWords):
-    """Describes trials that run the queries of a suite."""
+    """Describes trials that run the queries of a suite, a set of query files."""
 
     def load(self, spec: StudySpec, plan: Plan) -> str:
         point = plan.load_points[0]

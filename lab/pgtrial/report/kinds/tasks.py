@@ -1,4 +1,5 @@
-"""Describes the tasks of an application (the workload app-tasks) in plans and reports."""
+"""Describes the tasks of an application (the workload app-tasks) in plans and reports. A task is a transaction that
+first waits for a connection of the application's pool."""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ class Site:
     # ---- a running study
 
     async def live(self, request: Request) -> Response:
-        """Streams the changes of a running study as server-sent events: the parts of its page, and `changed` when the
-        study starts or ends."""
+        """Streams the changes of a running study as server-sent events: those parts of its page that have changed, and
+        the event `changed` when the study starts or ends."""
         study = await run_in_threadpool(self._asked, request.path_params["key"])
         was_running = request.query_params.get("running") == "1"
         return StreamingResponse(self._events(request, study, was_running), media_type="text/event-stream")

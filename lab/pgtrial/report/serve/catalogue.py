@@ -86,7 +86,7 @@ class Glance:
 
     @property
     def verdicts(self) -> list[tuple[str, str, Bar | None]]:
-        """The word, the headline (without this word at its beginning) and the interval of each comparison."""
+        """The verdict word, the headline (without this word at its beginning) and the interval of each comparison."""
         rows = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
         return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 

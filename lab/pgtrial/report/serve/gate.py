@@ -44,8 +44,8 @@ class Gate:
     requests are answered with status 403.
 
     A page of another site can make the browser send a request, but it does not know the token and has another origin.
-    If the name of such a site resolves to this machine (DNS rebinding), the request names a host that is not one of
-    ours.
+    If the name of such a site resolves to this machine (DNS rebinding), the request still names the host of that site
+    and not an address of this server.
     """
 
     def __init__(self, app: ASGIApp, token: str, port: int):

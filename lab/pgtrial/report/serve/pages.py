@@ -154,8 +154,8 @@ def _live_values(look: Look) -> dict[str, Any]:
 
 
 def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
-    """Returns two sentences about a comparison: the difference that the complete blocks show, and the evidence for
-    it."""
+    """Returns two sentences about a comparison: the difference that the complete blocks show, and how certain it is,
+    such as its interval or after how many blocks it was decided."""
     claim, difference = comparison.claim, comparison.estimate
     if claim.verdict not in ("undecided", "withheld"):
         return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."

@@ -16,7 +16,8 @@ from pgtrial.report.table import Table, by_place
 from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
-"""The largest share of studies of two equal arms (A/A studies) that may get a verdict."""
+"""The share of A/A studies (studies of two equal arms) that get a verdict by mistake if the method works: at most
+5%."""
 _IMPROBABLE = 0.03
 """A number of false verdicts causes a warning if its probability is below this. For example, 10 false verdicts in 100
 studies have a probability of 2.8%."""

@@ -48,7 +48,8 @@ class _Row:
         return f"{median(known) / _MB:,.1f}" if known else None
 
     def milliseconds(self, name: Literal["p50", "p99", "max"]) -> str | None:
-        """Returns the median over the trials of a response time of the load that runs at the same time as the job."""
+        """Returns the median over the trials of a response time: a percentile or the longest one, of the transactions
+        that run at the same time as the job."""
         phases = [trial.job.beside for trial in self._completed if trial.job is not None]
         known = [getattr(phase.latency_us, name) for phase in phases if phase is not None and phase.latency_us]
         return milliseconds(median(known)) if known else None

@@ -109,7 +109,7 @@ _COMPARED: dict[str, str] = {
 
 def verdict_text(claim: Claim | StatementClaim | QueryClaim | MetricClaim) -> str:
     """Returns the verdict as text, such as `better, within the margin`. If the study only asks whether the arm is worse
-    and has excluded this, returns `not worse`."""
+    and has excluded that it is, returns `not worse`."""
     if isinstance(claim, Claim) and claim.not_worse and claim.verdict == "undecided":
         return "not worse"
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")

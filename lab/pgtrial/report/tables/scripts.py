@@ -56,8 +56,9 @@ def lead_of_scripts(data: StudyData) -> str:
 
 
 def _answer(data: StudyData, arm: str) -> str | None:
-    """Returns a sentence that compares the rows of an arm with the rows of the baseline before the first trial. Returns
-    None if one of their scripts returns no rows, or if the study does not compare them."""
+    """Returns a sentence that says whether an arm and the baseline return the same rows, as pgtrial has compared
+    them before the first trial. Returns None if one of their scripts returns no rows, or if the study does not
+    compare them."""
     facts = data.facts[arm].facts.get("answers") if arm in data.facts else None
     if facts is None:
         return None

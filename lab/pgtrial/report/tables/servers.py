@@ -76,7 +76,8 @@ def wait_table(data: StudyData) -> Table[Load]:
 
 
 def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
-    """Returns the table of the CPU time and the time that observing the server took, by arm."""
+    """Returns the table of the cost of observing, by arm: the shares of one CPU that pgtrial and its session on the
+    server used while they took measurements, and the share of the time in which the statements of this session ran."""
     sampled = [
         (arm, [t for t in data.trials if t.arm == arm and "sampler" in t.server_deltas]) for arm in data.plan.arms
     ]
@@ -158,7 +159,8 @@ class Statement:
     counters: dict[str, float]
     """The columns of pg_stat_statements, summed over the trials."""
     all_ms: float
-    """The time in milliseconds that all statements of the arm took at this load point."""
+    """The time in milliseconds that all statements of the arm together took at this load point, of which this statement
+    took a share."""
 
     def each(self, name: str) -> float | None:
         """Returns the value of a counter per call; None if the server does not have the counter."""

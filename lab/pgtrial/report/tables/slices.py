@@ -27,8 +27,8 @@ def slice_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRow]]:
-    """Returns the slices in the measured part of one block, with their trials, in the order of time. The block is the
-    one in the middle of the stored blocks."""
+    """Returns the slices (turns of the arms) in the measured part of one block, with their trials, in the order of
+    time. The block is the one in the middle of the stored blocks."""
     known = [trial for trial in data.trials if trial.load_point == point and trial.index in data.slices]
     blocks = sorted({trial.block for trial in known})
     shown = [trial for trial in known if trial.block == blocks[len(blocks) // 2]] if blocks else []

@@ -164,8 +164,8 @@ _BY_KIND = (
 
 
 def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns one table with the numbers and response times of each kind of transaction, for each load point whose
-    trials distinguish kinds."""
+    """Returns one table for each load point whose trials have several kinds of transactions, such as those of order
+    entry. A row has the numbers and response times of one kind."""
     heads = [
         f"{arm}: {figure}" for arm in data.plan.arms for figure in ("per minute", "mean, ms", "p90, ms", "p99, ms")
     ]

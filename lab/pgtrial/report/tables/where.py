@@ -19,8 +19,8 @@ _Facts = Mapping[str, Mapping[str, Any]]
 """The facts by group and name."""
 
 _NOT_COMPARED = ("probes", "sources", "answers")
-"""Groups of facts that are not compared: those that differ each time they are collected, and those that describe an arm
-relative to the baseline, which `scripts.py` shows."""
+"""Groups of facts that are not compared here. Some of them differ each time they are collected. The others describe an
+arm relative to the baseline, and `scripts.py` shows them."""
 
 _MOST_UNFOLDED = 20
 

@@ -53,7 +53,8 @@ class Kind:
 
     @property
     def metric(self) -> Metric:
-        """Returns the metric by which arms are compared on this criterion. A failed trial gets the worst rank."""
+        """Returns the metric by which arms are compared on this criterion. A failed trial counts as the worst result of
+        all."""
         if self.unit == "s":
             return Metric(self.name, "s", self.value, self.better, RATIO, missing="worst")
         return Metric(self.name, "share", self.share, self.better, DIFFERENCE, missing="worst")

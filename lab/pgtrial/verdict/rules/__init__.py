@@ -1,4 +1,5 @@
-"""The audit of a study's fairness: all rules, in a module for each topic, and the findings of these rules.
+"""The audit, which checks whether the comparison of a study is fair: all its rules, in a module for each topic, and the
+findings of these rules.
 
 Some rules read only facts, which describe the arms; they are evaluated once, before most trials have run. Rules over
 trials read what happened in the trials, and may read the facts too; they are evaluated again from the stored files
@@ -69,7 +70,8 @@ RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstanc
 _TITLES = {rule.name: rule.title for rule in RULES}
 
 GRAVITY = ("withhold", "warning", "info")
-"""The severities of findings, beginning with the gravest."""
+"""The severities of findings, beginning with the gravest. `withhold` forbids a verdict, `warning` asks the reader for
+caution, and `info` has no consequence."""
 
 
 def audit(

@@ -16,7 +16,8 @@ from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, comp
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
-"""For each fact that a key of the study file sets: the patterns of other facts that may change as a consequence."""
+"""For each property (fact) that a key of the study file sets: patterns for the names of other facts that may change as
+a consequence."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset(
     {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}
@@ -30,8 +31,8 @@ def _keys(differences: Sequence[Difference]) -> str:
 
 @rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
-    """Finds differences that the study does not declare and that do not follow from a declared difference. There is one
-    concern for each fact."""
+    """Finds differences between the arms that the study does not declare and that do not follow from a declared
+    difference. It yields one concern (problem) for each property (fact) that differs."""
     undeclared = (difference for difference in _without_own_rule(case) if _origin(case, difference) is None)
     for key, of_key in grouped((difference.key, difference) for difference in undeclared).items():
         values = {case.baseline: of_key[0].baseline_value} | {one.arm: one.value for one in of_key}
@@ -45,8 +46,8 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 
 @rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
-    """Finds differences that follow from a difference that the study declares. There is one concern for each declared
-    difference."""
+    """Finds differences between the arms that follow from a difference that the study declares. It yields one concern
+    (problem) for each declared difference."""
     origins = [(difference, _origin(case, difference)) for difference in _without_own_rule(case)]
     following = (
         ((difference.arm, origin), difference) for difference, origin in origins if origin not in (None, difference.key)

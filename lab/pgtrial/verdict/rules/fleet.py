@@ -11,7 +11,7 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.verdict.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01
-"""The starts of the machines may lie apart by this share of the measured part."""
+"""The machines may start at different times up to this share of the length of the measured part."""
 
 
 @rule("slow_machine", "a machine of the fleet is slow", over_trials=True)
@@ -55,8 +55,8 @@ def far_machine(case: Case) -> Iterator[Concern]:
 
 @rule("lost_machine", "a machine of the fleet was lost", over_trials=True)
 def lost_machine(case: Case) -> Iterator[Concern]:
-    """Finds machines that were lost during a trial. Such a trial counts as failed and gets the worst rank, although the
-    arm is not to blame."""
+    """Finds machines that were lost during a trial. Such a trial counts as failed, which is the worst result of all,
+    although the arm is not to blame."""
     lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
     if not lost:
         return

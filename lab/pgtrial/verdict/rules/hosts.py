@@ -176,8 +176,8 @@ counts as noisy, the words of the finding, and its cure."""
 
 @rule("noisy_host", "other work used the host", over_trials=True)
 def noisy_host(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each kind of noise from other work on a host. The random order of the trials spreads such
-    noise over the arms, and it makes the intervals wider."""
+    """Yields one concern (problem) for each kind of noise from other work on a host. The random order of the trials
+    spreads such noise over the arms, so that it does not favour one of them, but it makes the intervals wider."""
     for kind, (limit, words, cure) in _NOISE.items():
         known = [(trial.arm, share) for trial in case.completed() if (share := _shares(trial).get(kind)) is not None]
         noisy = [(arm, share) for arm, share in known if share > limit]

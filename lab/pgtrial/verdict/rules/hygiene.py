@@ -141,7 +141,7 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
 @rule("not_permitted", "the server did not permit some steps", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
     """Finds steps that pgtrial could not execute because a server did not permit them, such as a checkpoint before the
-    measured part. There is one concern for each step, with all arms whose trials ran without it."""
+    measured part. It yields one concern (problem) for each step, with all arms whose trials ran without it."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):
         arms = [arm for arm in case.plan.arms if any(thing in trial.not_permitted for trial in case.completed(arm))]
         if arms:
@@ -164,8 +164,8 @@ def is_debugging(name: str, value: Any) -> bool:
 
 @rule("debug_setting", "a debug setting is on")
 def debug_settings(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each debugging setting that is on. If the study declares the setting, it is what the study
-    compares, and there is no concern."""
+    """Yields one concern (problem) for each debugging setting that is on. A setting that the study declares as its
+    difference is what the study compares, and causes no concern."""
     for name in KNOWN.costly:
         values = case.known("settings", name)
         arms = [arm for arm, value in values.items() if is_debugging(name, value)]

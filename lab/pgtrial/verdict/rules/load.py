@@ -67,8 +67,8 @@ def schedule_lag(case: Case) -> Iterator[Concern]:
 
 @rule("rate_not_kept", "the rate was not kept", over_trials=True)
 def rate_not_kept(case: Case) -> Iterator[Concern]:
-    """Finds trials in which the rate was not kept. If the rate is above the capacity of an arm, its queue grows as long
-    as the trial lasts, so that response times mean nothing."""
+    """Finds trials in which the load did not keep the rate that the study sets. If the rate is above the highest rate
+    that an arm can serve, its queue grows as long as the trial lasts, so that response times mean nothing."""
     yield from _spoilt(
         case,
         _behind,
@@ -170,8 +170,8 @@ def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
 
 
 def _lateness_of_other(plan: Plan, metric: str, trial: Trial) -> str | None:
-    """Returns the load engine's warning about late transactions if it matters for this metric and not for the primary
-    metric; otherwise None."""
+    """Returns the load engine's warning that it began transactions late, if the delay matters for the given metric but
+    not for the metric that decides the verdict; otherwise None."""
     concerns_all = _lateness(plan, trial, plan.primary_metric) is not None
     return None if concerns_all else _lateness(plan, trial, metric)
 

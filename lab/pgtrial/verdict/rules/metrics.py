@@ -1,5 +1,5 @@
-"""Rules on the metrics that a study declares: whether claims on the primary metric are reliable, and which metrics only
-repeat the throughput."""
+"""Rules on the metrics that a study declares: whether a verdict by the first metric, which decides the study, is
+reliable, and which metrics only repeat the throughput."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("metric_does_not_stand", "the primary metric does not stand", over_trials=True)
 def metric_does_not_stand(case: Case) -> Iterator[Concern]:
-    """Finds primary metrics on which a claim is not reliable, such as a percentile with too few slower transactions."""
+    """Finds studies whose first metric, which decides the verdict, is not reliable, such as a percentile with too few
+    slower transactions."""
     plan, grid = case.plan, case.grid
     if not plan.metrics:
         return

@@ -14,8 +14,8 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("planned_each_time", "one arm makes a plan for each execution", over_trials=True)
 def planned_each_time(case: Case) -> Iterator[Concern]:
-    """Yields a concern for each arm that makes a plan for each execution while the other arm of the comparison does
-    not. The time for planning is then a part of the comparison."""
+    """Yields a concern (problem) for each arm that makes a plan for each execution while the other arm of the
+    comparison does not. The time for planning is then a part of the comparison."""
     for arm in case.others:
         base, other = (load_statements(case.completed(name)) for name in (case.baseline, arm))
         pairs = {text: pair for text, pair in plan_pairs(base, other).items() if pair.kinds_differ}
@@ -69,8 +69,8 @@ def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> 
 
 @rule("plans_vary", "plans depend on the sample of ANALYZE", over_trials=True)
 def plans_vary(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm whose plans depend on the random sample of ANALYZE. This randomness is included
-    in the arm's trials, and therefore in the interval of the verdict."""
+    """Yields one concern (problem) for each arm whose plans depend on the random sample of ANALYZE. This randomness is
+    included in the arm's trials, and therefore in the interval of the verdict."""
     for arm in case.plan.arms:
         named = [
             f"{shortened(text, _NAMED)}: {listed(_share(text, plan) for plan in plans)}"

@@ -1,5 +1,5 @@
-"""Rules on the quality of the answers, if a pack measures it (such as the recall of a search): whether it is good
-enough, and whether it is equal on all arms."""
+"""Rules on the quality of the answers, such as the recall of a search, if the pack (the workload) of a study measures
+it. They check whether the quality is good enough, and whether it is equal on all arms."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
 
 
 def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:
-    """Returns a concern that withholds the verdicts on an arm at the load points of `odd`. Its message names the first
-    of these load points."""
+    """Returns a concern (problem) that withholds the verdicts on an arm at the load points of `odd`. Its message names
+    the first of these load points."""
     place = case.plan.load_points[odd[0].point].label
     place += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
     cells = [(arm, cell.point) for cell in odd]

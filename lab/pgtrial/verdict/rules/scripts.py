@@ -16,8 +16,8 @@ _CURE = (
 
 @rule("other_answers", "the arms do not find the same rows")
 def other_answers(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm whose statements found other rows than those of the baseline when they were tried
-    before the first trial."""
+    """Yields one concern (problem) for each arm whose statements found other rows than those of the baseline when
+    pgtrial tried them before the first trial."""
     has_scripts = bool(case.plan.load_points[0].of_arms)
     for arm in case.arms:
         facts = case.facts[arm].facts.get("answers")

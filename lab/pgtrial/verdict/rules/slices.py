@@ -11,8 +11,8 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("carry_over", "slices disturb those after them", over_trials=True)
 def carry_over(case: Case) -> Iterator[Concern]:
-    """Yields one warning for each comparison that carry-over changes by more than the margin, if the interval of this
-    change excludes 0."""
+    """Yields one concern (problem) for each comparison that carry-over (the effect of one arm's slice on the speed of
+    the next arm) changes by more than the margin, if the interval of this change excludes 0."""
     for shift in case.shifts:
         moved = shift.difference
         if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= case.plan.margin:

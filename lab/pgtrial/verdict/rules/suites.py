@@ -94,8 +94,8 @@ def unsteady_results(case: Case) -> Iterator[Concern]:
 
 @rule("failed_queries", "queries fail", over_trials=True)
 def failed_queries(case: Case) -> Iterator[Concern]:
-    """Finds queries that end with an error on an arm. There is one concern for each arm, about the query that fails
-    most often."""
+    """Finds queries that end with an error on an arm. It yields one concern (problem) for each arm, about the query
+    that fails most often."""
     for arm in [case.baseline, *case.others]:
         failed = {
             query: failing

@@ -102,8 +102,8 @@ def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float
 
 @rule("data_larger_than_cache", "the data fit the cache of some arms only", over_trials=True)
 def data_larger_than_cache(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm and cache if the data fits into the cache of one arm only. The concern is about
-    the first load point at which this is so."""
+    """Finds load points at which the data fits into the cache of one arm only. It yields one concern (problem) for each
+    arm and cache, about the first such load point."""
     for arm in case.others:
         for cache, (name, declaring) in _CACHES.items():
             sizes = next(filter(None, (_against(case, arm, point, cache) for point in case.plan.load_points)), None)
@@ -207,8 +207,8 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
 
 
 def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
-    """Yields one concern for each arm in which the counters of many pairs of trials differ. The concern is about the
-    load point with the largest share of such pairs."""
+    """Yields one concern (problem) for each arm in which the counters differ from the baseline's in many pairs of
+    trials. The concern is about the load point with the largest share of such pairs."""
     for arm in case.others:
         points = []
         for point in case.plan.load_points:

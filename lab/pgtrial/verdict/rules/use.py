@@ -137,8 +137,8 @@ def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[
 
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
 def other_defaults(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm, about settings whose defaults differ, which nobody has set, and which do not
-    follow from another setting."""
+    """Yields one concern (problem) for each arm, about settings whose defaults differ, which nobody has set, and which
+    do not follow from another setting."""
     defaults = [
         (difference.arm, difference)
         for difference in case.differences
