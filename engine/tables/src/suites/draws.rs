@@ -54,8 +54,8 @@ impl RowDraws {
     }
 
     /// Returns a random rank from 1 to `count` that follows roughly Zipf's law: each octave of ranks (1, 2 to 3, 4 to
-    /// 7, ...) has the same probability, and within an octave each rank has. The octave is drawn with number `column`,
-    /// and the rank with `column + 1`.
+    /// 7, ...) has the same probability, and within an octave all ranks have the same probability. Draw number `column`
+    /// chooses the octave, and draw number `column + 1` the rank.
     pub fn zipf(self, column: u64, count: i64) -> i64 {
         let octave = self.below(column, 64 - i64::from(count.leading_zeros()));
         self.in_octave(column + 1, octave, count)

@@ -13,8 +13,8 @@ use wire::value::Value;
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
-/// Codes in `lengths` that are not lengths: the value is a number, or (`NULL`) it is NULL. Any other negative number
-/// means that the text did not fit on the slate.
+/// Codes in `lengths` that are not lengths. `NUMBER` says that the value is a number, and `NULL` that it is NULL. Any
+/// other negative number means that the text did not fit on the slate.
 const NUMBER: i32 = -1;
 const NULL: i32 = -2;
 
