@@ -97,7 +97,8 @@ class Series:
 
     @property
     def within_margin(self) -> bool:
-        """True if the whole interval lies within the margin, whatever the verdict is."""
+        """True if the whole interval lies within the margin, whatever the verdict is. The difference is then too small
+        to matter, even if it is certain."""
         if self.shown is None or any(unit in self.asked.cut for unit in self.used):
             return False
         return self.shown.between(self.asked.limits)

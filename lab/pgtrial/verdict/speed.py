@@ -22,7 +22,8 @@ def goodput_of(plan: Plan) -> Metric:
 
 
 def response_of(plan: Plan) -> Metric:
-    """Returns the inverse of the mean response time as a metric."""
+    """Returns the metric for the response time. Its value is the inverse of the mean response time, so that a larger
+    value is better, as for a speed."""
     alone = partial(_speed, plan)
     if plan.spending is None:
         return Metric("speed of a transaction", "1/s", alone)

@@ -1,8 +1,8 @@
 """Sweeps: groups of load points that differ only in the number of clients, or only in the size of the data.
 
 Each block has one curve for each arm: the natural logarithm of the throughput at the load points of the sweep. A block
-is used only if none of the arm's trials at these load points failed. Failed trials are considered by the claims, which
-give them the worst rank.
+is used only if none of the arm's trials at these load points failed. The comparisons of the arms at the single load
+points do count failed trials, as the worst result of all.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float 
 
 
 def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
-    """Returns the number of complete blocks in which a trial of the arm at these load points failed or committed
-    nothing."""
+    """Returns the number of complete blocks that the curve of the arm leaves out, because a trial at a load point of
+    the sweep failed or committed nothing."""
     in_blocks = ([grid.trial(block, point, arm) for point in sweep.points] for block in grid.counted)
     return sum(any(trial is not None and not grid.goodput(trial) for trial in trials) for trials in in_blocks)
 

@@ -21,8 +21,8 @@ class Kind:
     unit: str
     of: Callable[[Trial], float | None]
     negligible: float
-    """A cost per transaction up to this value does not matter. If the median of no arm is above it at a load point, the
-    cost is not shown there."""
+    """A cost per transaction up to this value does not matter. The cost is not shown at a load point if its median is
+    not above this value in any arm."""
 
 
 def _by_engine(trial: Trial) -> float:
@@ -59,8 +59,9 @@ def _client_cpu(trial: Trial) -> float | None:
 
 
 def _growth(*sizes: str) -> Callable[[Trial], float | None]:
-    """Returns a function that computes by how many bytes per transaction these sizes of the tables grew, over the
-    warm-up and the measured part. Its value is 0 if they did not grow."""
+    """Returns a function that computes how many bytes the tables or indexes of a trial grew per transaction, over the
+    warm-up and the measured part. `sizes` are the names of the sizes that are added up. The value is 0 if they did not
+    grow."""
 
     def of(trial: Trial) -> float | None:
         phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
@@ -77,8 +78,8 @@ def _growth(*sizes: str) -> Callable[[Trial], float | None]:
 
 
 def _with_rows(of: Callable[[Trial], float | None]) -> Callable[[Trial], float | None]:
-    """Returns a cost that is known only for trials with counters of rows. Older trials do not have these counters, and
-    their stored verdicts must stay the same."""
+    """Returns a function that computes a cost only for trials with counters of rows, and None for other trials. Trials
+    of older versions do not have these counters, and their stored verdicts must stay the same."""
     return lambda trial: of(trial) if "tables" in trial.server_deltas else None
 
 

@@ -111,8 +111,8 @@ def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWa
 
 
 def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
-    """Returns the machines that are much further away from the arm's server than the other machines. Each has the
-    median round trip of the other machines, in microseconds."""
+    """Returns the machines of the fleet that are much further away from the arm's server than the other machines. The
+    value of each is the median round trip of the other machines, in microseconds."""
     times = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
     further = {}
     for machine, time in times.items():
@@ -146,8 +146,8 @@ def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
 
 
 def lost_machines(trial: Trial) -> list[str]:
-    """Returns the machines of a trial that were lost before their load engine ended. The result is empty if no engine
-    ended."""
+    """Returns the machines of a trial that were lost before their load engine ended. If no engine ended, the trial was
+    stopped for another reason, no machine counts as lost, and the result is empty."""
     gone = [share.machine for share in trial.machines if share.status is None]
     return gone if len(gone) < len(trial.machines) else []
 

@@ -44,8 +44,8 @@ def _named(queries: Sequence[str]) -> str:
 
 @rule("unequal_results", "queries do not return the same rows", over_trials=True)
 def unequal_results(case: Case) -> Iterator[Concern]:
-    """Finds queries that return other rows than on the baseline, although each arm by itself always returns the same
-    rows."""
+    """Finds queries that return other rows than on the baseline, although each of the two arms always returns the same
+    rows. The difference then comes from the arm and not from chance."""
     unchecked = {name for point in case.plan.load_points if point.suite is not None for name in point.suite.unchecked}
     base = _results(case, case.baseline)
     for arm in case.others:

@@ -31,7 +31,8 @@ class Evidence(Record):
     or object in which arms may differ). The load has used the fact if all conditions hold."""
 
     absent: str
-    """The reason that a message states if the conditions do not hold. It is the end of a sentence."""
+    """The end of a sentence in a message. It says what was missing if the conditions do not hold, so that the load
+    counts as one that has not used the fact."""
     counters: Sequence[str] = ()
     per_transaction: float = 0.0
     per_trial: float = 0.0
@@ -46,7 +47,7 @@ class Evidence(Record):
 
 
 class _Uses(Record):
-    """The content of use.toml."""
+    """The content of use.toml, which lists how one sees that a load uses a setting or object."""
 
     evidence: dict[str, Evidence]
     uses: dict[str, list[str]]
@@ -103,7 +104,7 @@ verdicts of such trials must be reproduced word for word."""
 
 def _has_counters_of_rows(case: Case) -> bool:
     """True if the trials were run by a version of pgtrial that counts rows and records plans for known parameter
-    values."""
+    values. With older trials less is known about what the load used."""
     return any("tables" in deltas for trial in case.trials for deltas in (trial.server_deltas, trial.shared_deltas))
 
 
@@ -211,8 +212,9 @@ def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
 
 
 _FEWEST_SESSIONS = 60
-"""If a session was sampled at least this often, a statement that was not seen counts as not sent. A statement that
-takes 5% of the time is missed in only 5% of cases with so many samples."""
+"""If pgtrial has looked at the active sessions of the load at least this often, in all trials together, it assumes that
+it has seen every statement that matters. A statement that takes 5% of the time is missed in only 5% of cases with so
+many samples."""
 
 _OPAQUE = re.compile("Result|Function Scan|Call")
 """Matches the first node of plans that call a function, so that the plan does not show what the function does."""
@@ -250,7 +252,8 @@ def _are_all_seen(trials: Sequence[Trial]) -> bool:
 
 @dataclass(frozen=True)
 class LoadUse:
-    """The evidence of a load on the baseline and on another arm: its statements, plans, counters and facts."""
+    """The evidence that the baseline and another arm give of what the load used: its statements, plans, counters and
+    facts."""
 
     base: Mapping[str, LoadStatement]
     """The statements of the load on the baseline with their plans, by the text of the statement without values."""
@@ -259,7 +262,8 @@ class LoadUse:
     """True if all statements that take a notable part of the time are in `base` and `other`."""
     trials: int = 0
     counted: Sequence[tuple[Mapping[str, Mapping[str, float]], Phase | None]] = ()
-    """The counters of the servers, by view and counter, each with the phase of the trial that they cover."""
+    """The counters of the servers in each trial, by statistics view and counter. Each comes with the phase of the trial
+    during which it counted."""
     tables: Sequence[Mapping[str, Mapping[str, float]]] = ()
     """The counters of the tables in each trial, by table and counter."""
     facts: Callable[[str, str], tuple[Any, Any]] | None = None
@@ -317,8 +321,9 @@ class LoadUse:
         return [*self.base.values(), *self.other.values()]
 
     def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
-        """Returns True if `shows` is true, that is, if some statement meets a condition. Otherwise returns False if all
-        statements (and with `plans` also their plans) are known.
+        """Returns True if `shows` is true, which means that some statement of the load meets a condition. If no
+        statement meets it, returns False only if nothing is unknown: all statements of the load were seen and, with
+        `plans`, their plans are known.
 
         Otherwise returns None, because a statement that was not seen, or whose plan is not known, may meet the
         condition.
