@@ -160,7 +160,7 @@ fn open_sessions(
 ) -> Result<Vec<Session>, LoadError> {
     let processors = thread::available_parallelism().map_or(1, |count| count.get());
     let wanted = jobs.unwrap_or(processors.min(CONNECTIONS)).min(tables);
-    // With several hosts, another connection might reach another server.
+    // If the connection string has several hosts, another connection might reach another server.
     let params = &target.params;
     let is_alone = params.endpoints.len() > 1 || params.load_balance_random;
     let mut sessions = vec![session];

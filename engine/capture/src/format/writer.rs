@@ -254,7 +254,7 @@ fn make_room(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the first 16 bytes of the SHA-256 of a template's protocol and text.
+/// Returns the first 16 bytes of the SHA-256 of a template: of its protocol, its parameters and its text.
 fn digest_of(shape: &TemplateShape<'_>) -> [u8; 16] {
     let mut digest = Sha256::new();
     digest.update([shape.protocol as u8]);

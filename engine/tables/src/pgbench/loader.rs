@@ -48,12 +48,12 @@ impl<'a> Loader<'a> {
         Self { target, session, options, backends, has_warned: false }
     }
 
-    /// Opens connections for work on `items` tables in parallel. Returns no connections if parallel work would not be
-    /// faster than the loader's own session. Returns none either if further connections are not safe (see
+    /// Opens connections for work on `items` tables in parallel. Returns no connections if fewer than two are wanted,
+    /// or if the connection string has several hosts. Returns none either if further connections are not safe (see
     /// [`Self::obstacle`]), and then warns the user once. The session must be in no transaction.
     pub fn open_helpers(&mut self, items: usize) -> Result<Vec<Session>, LoadError> {
         let count = self.options.connections().min(items);
-        // With several hosts, another connection might reach another server.
+        // If the connection string has several hosts, another connection might reach another server.
         let params = &self.target.params;
         if count < 2 || params.endpoints.len() > 1 || params.load_balance_random {
             return Ok(Vec::new());
