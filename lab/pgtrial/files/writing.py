@@ -20,7 +20,8 @@ from typing import BinaryIO
 from pgtrial.files.trust import check_exchangeable
 
 _LONGEST = 200
-"""The number of characters of a file's name that its temporary name repeats. File systems allow names of 255 bytes."""
+"""How many characters of a file's name are part of its temporary name, which stays so below the 255 bytes that file
+systems allow."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from pgtrial.verdict.metric import RATIO, REDUCTION, Scale
 from pgtrial.verdict.series import as_difference, read_values
 
 _TOO_REGULAR = 0.01
-"""If randomly drawn orders would follow a rule with a probability below this value, pgtrial does not believe that the
-order was drawn."""
+"""If randomly drawn orders would follow a rule, such as `in turn`, with a probability below this value, and the runs do
+follow it, pgtrial does not believe that their order was drawn."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ _MANY_RUNS = 200
 not for runs."""
 
 _RARE = 0.1
-"""If randomly drawn orders would follow a rule with a probability below this value, the result has a warning about the
-order."""
+"""If randomly drawn orders would follow a rule, such as `in turn`, with a probability below this value, and the runs do
+follow it, the result has a warning about the order."""
 
 
 def not_drawn(names: Sequence[str], order: Sequence[str], pattern: Pattern) -> str:

@@ -224,8 +224,9 @@ _LONGEST_S = 86_400.0
 
 
 def policy(value: Any, others: Sequence[str], example: str) -> str:
-    """Returns a policy of the study file in its normal form: one of the words in `others`, or `wait 60s` with the
-    duration in seconds. Raises ValueError, whose message shows the `example`."""
+    """Returns a policy, which says in the study file what happens after the loss of a server or a machine, in its
+    normal form: one of the words in `others`, or `wait 60s` with the duration in seconds. Raises ValueError, whose
+    message shows the `example`."""
     words = value.split(maxsplit=1) if isinstance(value, str) else []
     if len(words) == 1 and words[0] in others:
         return str(words[0])
@@ -239,12 +240,14 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
 
 
 def patience_s(chosen: str) -> float | None:
-    """Returns how many seconds a policy such as `wait 60s` waits; None for a policy that does not wait."""
+    """Returns how many seconds a policy such as `wait 60s` (what happens after the loss of a server or a machine)
+    waits; None for a policy that does not wait."""
     return parse_duration(chosen.removeprefix("wait ")) if chosen.startswith("wait ") else None
 
 
 ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
-"""What happens to a trial that loses its server: `fail`, or `wait` and a duration."""
+"""What happens to a trial that loses its server. `fail`: the trial has failed. `wait` and a duration: the clients try
+to connect again for up to this time."""
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:

@@ -1,5 +1,5 @@
-"""The rule P8: at planned looks, it computes an exact signed-rank interval of the block log-ratios. All looks of a
-study together are wrong with a probability of at most 5%.
+"""The rule P8: at planned looks (interim analyses), it computes an exact signed-rank interval of the block log-ratios.
+All looks of a study together are wrong with a probability of at most 5%.
 
 Why it is exact: pgtrial decides the order of the arms within a block by a fair coin. If the arms do not differ, each
 block's log-ratio therefore has a random sign, whatever the noise is: it may drift, be autocorrelated or have heavy
@@ -171,7 +171,7 @@ def open_ended_looks() -> Iterator[Look]:
 
 def first_look(claims: int = 1) -> int:
     """Returns the smallest number of blocks at which a claim can be decided if `claims` claims share the error of the
-    first look: 8 blocks for one claim, 9 for two."""
+    first look (interim analysis): 8 blocks for one claim, 9 for two."""
     return next(blocks for blocks in count(LOOKS[0]) if can_decide(Look(blocks, ALPHAS[0]), claims))
 
 
@@ -191,8 +191,8 @@ def looks(max_blocks: int, claims: int = 1) -> list[int]:
 
 
 def schedule(planned: Sequence[int]) -> list[Look]:
-    """Returns the planned looks with their errors. The first look spends the first error of the table, the second look
-    the second one, and so on."""
+    """Returns the planned looks (interim analyses) with their errors. The first look spends the first error of the
+    table, the second look the second one, and so on."""
     return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
 
 
@@ -298,8 +298,8 @@ class Present:
         return max(abs(self.estimate), min(high - self.estimate, self.estimate - low))
 
     def chance(self, units: int, quantile: float) -> float:
-        """Returns the probability that a look after `units` values decides the claim, if the true difference is the
-        estimated one.
+        """Returns the probability that a look (interim analysis) after `units` values decides the claim, if the true
+        difference is the estimated one.
 
         The estimate at that look includes the present values. It is therefore normally distributed about the present
         estimate, with a spread that comes only from the values still to be measured. The half-width of the interval at

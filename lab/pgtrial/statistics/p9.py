@@ -1,5 +1,5 @@
-"""The rule P9: at planned looks, it computes sequential intervals of the log-ratios by flipping signs. All looks of a
-study together are wrong with a probability of at most 5%.
+"""The rule P9: at planned looks (interim analyses), it computes sequential intervals of the log-ratios by flipping
+signs. All looks of a study together are wrong with a probability of at most 5%.
 
 The statistic is the signed-rank sum (Wilcoxon 1945), as for P8, and the reasoning is the same: pgtrial's coin gives
 each unit's log-ratio a random sign if the arms do not differ. P9 differs in how the looks share the error. P8 adds up
@@ -16,7 +16,7 @@ are therefore nested: a later interval never contradicts an earlier one, and in 
 contain the true log-ratio.
 
 docs/method.md has the proof and measured error rates. Values are log-ratios as in `p8`; a unit is a block, or a pair of
-deployments.
+deployments (servers of one product).
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ _GROWTH = 1.2
 8, 10, 12, 15, 18, 22, 27, 33, 40, ... units."""
 
 _SHAPE = 1.5
-"""The exponent of the function by which the error is spent over the plan. Early looks get little of it (Kim and DeMets
-1987)."""
+"""The exponent of the function by which the error is spent over the looks (interim analyses) of a plan. Early looks get
+little of the error (Kim and DeMets 1987)."""
 
 _EARLY, _EARLY_ERROR = 8, 2.0**-7
-"""The error that a plan of any length may spend from `_EARLY` units on. It lets the look at 8 units decide if all 8
-signs are equal: large differences are common, and they should not take longer to measure because the plan is long."""
+"""The error that a plan of any length may spend as soon as it has `_EARLY` units (such as blocks). With this error, the
+look (interim analysis) at 8 units can decide if all 8 log-ratios have the same sign: large differences are common, and
+they should not take longer to measure because the plan is long."""
 
 _TAIL = 1.5
 """The number of standard deviations beyond which a sum counts as part of the tail. The search for the bound sorts the
@@ -195,8 +196,8 @@ def estimate(values: Sequence[float]) -> float:
 
 @lru_cache(maxsize=4096)
 def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
-    """Returns one bound of the interval after the last of these looks: the lower bound for side 1, the upper bound for
-    side -1.
+    """Returns one bound of the interval after the last of these looks (interim analyses): the lower bound for side 1,
+    the upper bound for side -1.
 
     `share` is the part of the error on this side; it is a half if the interval holds equally on both sides. The bound
     is one of the Walsh averages, because the ranks and signs of the values minus theta change only there. Which flips
@@ -215,8 +216,8 @@ def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
 
 
 def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int, share: float) -> int:
-    """Returns the first cell, from `low` on, in which the last look does not reject theta. Cells are the gaps between
-    neighbouring Walsh averages.
+    """Returns the first cell, from `low` on, in which the last look (interim analysis) does not reject the log-ratio
+    theta. Cells are the gaps between neighbouring Walsh averages.
 
     The sum of signed ranks in a cell is the number of averages minus twice the number of the cell. From the bound in
     one cell it follows which cell should be the first that is not rejected. The search tries that cell and its
@@ -245,8 +246,9 @@ def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int
 
 
 def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, share: float) -> tuple[bool, int]:
-    """Returns whether the last look rejects theta in a cell, and the first cell that would not be rejected if the bound
-    of this cell applied to all cells. Cell i is between the Walsh averages i - 1 and i."""
+    """Returns whether the last look (interim analysis) rejects the log-ratios theta of a cell, and the first cell that
+    would not be rejected if the bound of this cell applied to all cells. Cell i is between the Walsh averages i - 1 and
+    i."""
     above = float(averages[cell])
     below = float(averages[cell - 1]) if cell else above - 1.0
     *_, (seen, bound) = _readings(steps, side * (below + above) / 2, side, share)
@@ -255,8 +257,8 @@ def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, sh
 
 
 def rejects(steps: tuple[Step, ...], theta: float, side: int, share: float = 0.5) -> bool:
-    """True if the last of these looks rejects that the log-ratio is `theta`, in favour of a larger log-ratio (side 1)
-    or a smaller one (side -1). `share` is the part of the error on this side."""
+    """True if the last of these looks (interim analyses) rejects that the log-ratio is `theta`, in favour of a larger
+    log-ratio (side 1) or a smaller one (side -1). `share` is the part of the error on this side."""
     *_, last = rejections(steps, theta, side, share)
     return last
 

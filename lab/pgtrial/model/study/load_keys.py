@@ -200,7 +200,8 @@ class LoadKeys(Record):
 
     @property
     def is_mixed(self) -> bool:
-        """True if the scripts in `workload` have weights. They then run together as one load."""
+        """True if the scripts in `workload` have weights, so that they run together as one load. Otherwise the
+        workloads are measured one by one."""
         return any(weight_of(workload)[1] is not None for workload in self.workload)
 
     @property

@@ -50,8 +50,8 @@ class LoadSection(LoadKeys):
 
     @property
     def chooses_lengths(self) -> bool:
-        """True if pgtrial chooses the length of the warm-up or of the measured part, by means of a preliminary
-        block."""
+        """True if pgtrial chooses the length of the warm-up or of the measured part, by means of a preliminary block
+        that runs before the first one."""
         return self.capacity is None and None in self.given_s
 
     def timed(self, warmup_s: float, duration_s: float) -> LoadSection:

@@ -41,7 +41,7 @@ is shown by a fact with the parameter's own name."""
 
 
 def differing(values: dict[str, str], base: dict[str, str]) -> list[str]:
-    """Returns the sorted names that have different values in the two tables, or that only one of the tables has."""
+    """Returns the sorted names that have different values in `values` and `base`, or that only one of the two has."""
     return [name for name in sorted(values.keys() | base.keys()) if values.get(name) != base.get(name)]
 
 
@@ -61,8 +61,8 @@ def _facts_of_parameters(values: dict[str, str], base: dict[str, str]) -> Facts:
 
 
 class MachineKeys(Record):
-    """The keys of the machine. Each is in force during the arm's trials; pgtrial restores the former state after each
-    trial."""
+    """The keys that change the machine on which the server runs. What a key sets is in force during the arm's trials;
+    pgtrial restores the former state after each trial."""
 
     huge_pages: Annotated[
         Literal["off", "2MB", "1GB"] | None,

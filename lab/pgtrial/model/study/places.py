@@ -15,8 +15,8 @@ from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
-"""The spawn key of the random stream. The order of the trials is drawn from another stream, so that it is the same with
-and without places."""
+"""The spawn key of the random stream. The order of the trials is drawn from another stream, so that it is the same
+whether or not arms share places for their data."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
 
 
 def draw_places(shared: Sequence[Shared], trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
-    """Returns the planned trials with their places. At each load point of each block, the places are a new random
-    permutation.
+    """Returns the planned trials with the places of their data. At each load point of each block, the places are a new
+    random permutation.
 
-    Arms that share places get different ones as long as there are enough places, and take turns on them otherwise. Any
-    two of these arms are equally likely to have their places the other way round, so that the sign of a block's
-    log-ratio stays a fair coin.
+    Arms that share places get different ones as long as there are enough places, and use them alternately otherwise.
+    For any two of these arms, a draw is as likely as the same draw with the places of the two arms exchanged, so that
+    the sign of a block's log-ratio stays a fair coin.
     """
     if not shared:
         return list(trials)

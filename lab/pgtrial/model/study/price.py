@@ -25,7 +25,7 @@ def price_of(text: str) -> Price:
     match = _PRICE.fullmatch(text)
     if match is None or match[3] not in _HOURS or not float(match[1]):
         raise ValueError(
-            f"{text!r} is not a price; write an amount, a currency and a time, such as 0.42 USD/h (d, month)"
+            f"{text!r} is not a price; write an amount, a currency and a time (h, d, month or year), such as 0.42 USD/h"
         )
     return Price(100 * float(match[1]) / _HOURS[match[3]], match[2])
 

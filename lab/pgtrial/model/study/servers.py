@@ -46,13 +46,13 @@ class Server(Record):
 
 
 class Given(Server):
-    """A given server, which somebody else runs. The arm may name several servers of one product, which are its
+    """A server that somebody else runs (a given server). The arm may name several servers of one product, which are its
     deployments."""
 
     dsn: list[str]
     ssh: str | None
-    """The login for the host of the given server; None if pgtrial must not look at the host. pgtrial changes nothing
-    there."""
+    """The login for the host of a server that somebody else runs; None if pgtrial must not look at the host. pgtrial
+    changes nothing there."""
     sudo: bool
     storage_limit: int | None
     monitoring: ProviderMetrics | None
@@ -66,7 +66,8 @@ class Given(Server):
 
     @property
     def deployments(self) -> list[Given]:
-        """Returns the deployments of the arm, each as a given server with a single connection string."""
+        """Returns the deployments of the arm (the servers of one product that it names), each as a given server with a
+        single connection string."""
         return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 

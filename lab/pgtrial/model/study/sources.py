@@ -1,7 +1,8 @@
 """The sources of a server or an extension, as a study file writes them: `git:PATH@REF`, `git:URL@REF`,
 `source:DIRECTORY`.
 
-A frozen study names a commit in place of a branch or tag, and adds a digest of the files to a directory.
+When pgtrial stores (freezes) a study, it writes a commit in place of a branch or tag. For a directory, it adds a digest
+of the files.
 """
 
 from __future__ import annotations

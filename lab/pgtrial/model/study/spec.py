@@ -224,4 +224,4 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
 
 
 _NAMED = 3
-"""The largest number of names of data that the label of a load point lists."""
+"""The largest number of data sets whose names the label of a load point lists."""

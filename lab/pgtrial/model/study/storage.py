@@ -48,14 +48,14 @@ class Volume(Record):
 
     @property
     def device(self) -> Path | None:
-        """Returns the device on which pgtrial makes the volume; of a list, the first one. None if the volume is not on
-        a device."""
+        """Returns the device on which pgtrial makes the volume, or the first one if the key `on` has a list of devices.
+        None if the volume is not on a device."""
         return Path(self.on[0]) if self.on[0].startswith("/dev/") else None
 
     @property
     def directory(self) -> Path | None:
-        """Returns the existing directory that holds the data; of a list, the first one. None if the volume is not a
-        directory."""
+        """Returns the existing directory that holds the data, or the first one if the key `on` has a list of
+        directories. None if the data are on a volume that pgtrial makes."""
         return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
 
     def at(self, place: int | None) -> Self:

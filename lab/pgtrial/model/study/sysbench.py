@@ -55,7 +55,8 @@ def is_sysbench(workload: str) -> bool:
 
 
 def plain(option: str) -> str:
-    """Returns the name of an option with underscores in place of dashes, which sysbench treats alike."""
+    """Returns the name of an option with underscores in place of dashes, because sysbench does not distinguish
+    the two."""
     return option.replace("-", "_")
 
 
