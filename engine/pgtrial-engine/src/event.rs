@@ -1,5 +1,5 @@
-//! Writes the events of a run (JSON Lines, option `--events`). Converts the reports and counters of the event loop to
-//! the types of the crate `events`.
+//! Writes the events of a run as JSON Lines (option `--events`): what happens in each second, and the totals at the
+//! end. Converts the reports and counters of the event loop to the types of the crate `events`.
 
 mod counts;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use ground::output::{CouldNot, OutputFile};
 use ground::shard::ClientShare;
 pub use replay::{ReplayDescription, TemplateName};
 
-/// The destination of the events, as the option `--events` names it.
+/// The destination of the events, which the option `--events` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Events {
     Stdout,

@@ -10,8 +10,8 @@ use events::{
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
     pub plan: ReplayPlanRecord,
-    /// Sentences about statements of the logs that the capture left out, added, or could not read with certainty. Each
-    /// has the number of these statements.
+    /// The reasons for which the capture left out statements of the logs, added statements, or is not sure about them.
+    /// Each text begins with the number of the statements that it is about.
     pub doubts: Vec<String>,
     /// The templates whose statements are counted separately, in the same order as [`ReplayTotals::accounts`].
     pub templates: Vec<TemplateName>,

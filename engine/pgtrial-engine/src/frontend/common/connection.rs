@@ -26,8 +26,8 @@ pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>
     }
 }
 
-/// Returns the address of the server, from the options and libpq's environment variables. `application` is used as
-/// application_name if neither of them sets that name.
+/// Returns the address of the server, from the options and libpq's environment variables. If neither the options nor
+/// the environment set an application_name, `application` is used.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
     Target::of(&given, USER).map_err(|error| no_connection(error, purpose))

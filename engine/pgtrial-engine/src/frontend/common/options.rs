@@ -39,7 +39,8 @@ pub struct LoadOptions {
     pub slices: Option<Slices>,
 }
 
-/// The share of this engine in the whole run, which several engines may share.
+/// The share of the run that this engine (this process of pgtrial-engine) makes. Several engines, on one or more
+/// machines, may share a run.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineShare {
     /// The clients of the whole run that belong to this engine. If there are connection pools, each connection of a

@@ -7,7 +7,8 @@ pub use events::Warning;
 /// The fraction of the time above which a thread counts as busy: it may then limit the load.
 const BUSY: f64 = 0.8;
 
-/// The fraction of the median latency above which late starts that the load generator itself caused are reported.
+/// The delay of the start of transactions, as a fraction of the median latency, above which a warning is given. Only
+/// delays count that the load generator itself caused.
 const LAG: f64 = 0.1;
 
 /// Returns the warnings about the measured part. `threads` is the name of the option that sets the number of threads,

@@ -81,7 +81,7 @@ fn part(text: &str, option: &'static str, explained: &'static str) -> Result<Sha
 }
 
 /// Checks that each engine gets at least one of the `total` clients, threads or tasks that are shared out among all
-/// engines. `what` is the plural noun for them in the error message.
+/// engines. `what` is the word for the clients, threads or tasks in the error message.
 pub fn check_enough(shard: Shard, total: usize, what: &'static str) -> Result<(), SharingError> {
     if total >= shard.of { Ok(()) } else { Err(SharingError::TooFew { shard, total, what }) }
 }

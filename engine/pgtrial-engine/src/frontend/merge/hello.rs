@@ -8,8 +8,8 @@ use events::{Hello, PROTOCOL, ShardRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The keys of the plan whose values are added up, and those of the plan's part `pools`. All other keys must have the
-/// same value on all machines.
+/// The keys of the plan whose values are added up over the machines. `SUMMED_OF_POOLS` has such keys of the object
+/// `pools` in the plan. All other keys must have the same value on all machines.
 const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
 const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 

@@ -16,7 +16,8 @@ const UNPACKED: usize = 32;
 /// One second of the run, or the beginning of a phase, merged over the machines that have reported it so far.
 #[derive(Default)]
 pub struct Merged {
-    /// The latest time at which a machine reported it, in seconds since the load began on that machine.
+    /// The latest time at which a machine reported this second or phase, in seconds since the load began on that
+    /// machine.
     pub since: f64,
     /// The earliest time at which the phase began on a machine, in Unix seconds. `None` for a second.
     pub at: Option<f64>,

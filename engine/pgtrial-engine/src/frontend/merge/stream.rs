@@ -75,7 +75,7 @@ pub struct FailedTask {
 pub struct MachineStream {
     pub name: String,
     pub state: StreamState,
-    /// The position (phase and second) that the machine's events reach next.
+    /// The next position (phase and second) for which the machine has not sent an event yet.
     pub next: Position,
     pub lines: u64,
     pub hello: Option<(f64, Hello)>,

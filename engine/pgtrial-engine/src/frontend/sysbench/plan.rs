@@ -134,8 +134,9 @@ pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShar
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// Returns the function that makes executors for those statements of a script that no client sends: statements at its
-/// top level, in `init`, in `done`, and in its functions for reports.
+/// Returns a function that makes executors. An executor connects to the server and sends those statements of a script
+/// that no client sends: statements at the top level of the script, in `init`, in `done`, and in its functions for
+/// reports.
 pub fn executors(settings: &Arc<Settings>) -> Executors {
     let settings = Arc::clone(settings);
     Box::new(move || {

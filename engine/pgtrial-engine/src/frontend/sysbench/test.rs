@@ -143,7 +143,8 @@ enum Found {
     Nothing,
 }
 
-/// The files and environment variables on which the search for a test depends. Tests of this module replace them.
+/// The files and environment variables on which the search for a test depends. Unit tests use invented files and
+/// variables.
 struct Machine<'a> {
     is_file: &'a dyn Fn(&Path) -> bool,
     /// The values of the environment variables `HOME` and, in the next field, `LUA_PATH`.

@@ -22,8 +22,8 @@ use wire::params::Given;
 const PUBLISHED: PoolArguments =
     PoolArguments { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
-/// The greatest number of rows for each thread_id in the table, and the greatest number of different values of
-/// thread_id.
+/// The limits for the size of the table: `MAX_ROWS` is the greatest number of rows for each value of thread_id, and
+/// `MAX_THREADS` the greatest number of different values of thread_id.
 const MAX_ROWS: u32 = 100_000_000;
 const MAX_THREADS: u32 = 10_000;
 

@@ -21,7 +21,7 @@ fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[test]
 fn a_lost_machine_is_reported_and_its_seconds_count() {
     let whole = engine(&some(), 2, 1.0, false);
-    // hello, connected, phase, 4 ticks, phase, 2 ticks
+    // The first ten events are hello, connected, phase, 4 ticks, phase, and 2 ticks.
     let lost = whole[..10].to_vec();
     let (events, status) = in_turns(&[whole, lost]).unwrap();
     assert_eq!(status, 2);
@@ -136,7 +136,7 @@ fn scripts_tasks_warnings_and_statuses_of_all_machines_are_in_the_last_event() {
     let tasks = &done["tasks"];
     assert_eq!((&tasks["planned"], &tasks["completed"], &tasks["unfinished"]), (&json!(44), &json!(40), &json!(2)));
     assert_eq!((&tasks["failures"], &tasks["classes"]["longer"]), (&json!({ "pool-timeout": 2 }), &json!(8)));
-    // The mean is exact; the median is that of the histogram of all responses.
+    // The mean is exact. The median comes from the histogram of all response times.
     assert_eq!(tasks["response_us"], json!({ "mean": 125.0, "min": 100.0, "max": 200.0, "median": 1900.543 }));
     assert_eq!(tasks["timeout_waited_us"], json!({ "mean": 150.0, "min": 100.0, "max": 200.0 }));
     let messages: Vec<_> =

@@ -26,8 +26,8 @@ pub struct Arguments {
     /// True with `--time-after-connecting`: the time limit begins when all clients are connected. If false, it begins
     /// before they connect, as in pgbench.
     pub time_after_connecting: bool,
-    /// True if the command line has an option that pgtrial adds to pgbench. Only then warnings about the load generator
-    /// are printed, since PostgreSQL's pgbench does not print them.
+    /// True if the command line has an option that pgtrial adds to pgbench. Warnings about the load generator are
+    /// printed only in this case, since PostgreSQL's pgbench does not print such warnings.
     pub uses_additions: bool,
 }
 
@@ -70,8 +70,8 @@ pub struct Benchmark {
     pub scale: Option<u32>,
     pub no_vacuum: bool,
     pub vacuum_all: bool,
-    /// True if the command line has an option that pgtrial adds to pgbench. Only then warnings about the load generator
-    /// are printed, since PostgreSQL's pgbench does not print them.
+    /// True if the command line has an option that pgtrial adds to pgbench. Warnings about the load generator are
+    /// printed only in this case, since PostgreSQL's pgbench does not print such warnings.
     pub uses_additions: bool,
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::status::OVERDUE;
 
-/// The time for which the stopped run may take to end by itself. After this time the process exits. It is long enough
-/// to end all threads and to write the last events even on a busy machine.
+/// The time that a stopped run may take to end by itself. After this time the process exits. The time is long enough to
+/// end all threads and to write the last events even on a busy machine.
 const EXIT_AFTER: Duration = Duration::from_secs(10);
 
 /// The time limit for all clients to be ready. Dropping this value ends its thread.

@@ -198,7 +198,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// Stops the run by force if its planned end is past by the grace period of `--forced-shutdown`.
+    /// Stops the run by force if the grace period of `--forced-shutdown`, which begins at the planned end of the run,
+    /// is over.
     fn force_end(&mut self) {
         if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
             self.was_forced.store(true, Ordering::Relaxed);

@@ -24,8 +24,8 @@ pub struct ReportOptions {
     /// The time that clients may take to be ready (`--thread-init-timeout`). `None` without a limit.
     pub init_timeout: Option<u64>,
     pub events: Option<Events>,
-    /// True if the command line has options that only pgtrial has. Only then warnings about the load generator are
-    /// printed, since sysbench does not print them.
+    /// True if the command line has options that only pgtrial has. Warnings about the load generator are printed only
+    /// in this case, since sysbench does not print such warnings.
     pub uses_additions: bool,
 }
 

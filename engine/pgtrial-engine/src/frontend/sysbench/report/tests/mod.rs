@@ -16,7 +16,8 @@ fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
     String::from_utf8(log.written()).unwrap()
 }
 
-/// Returns the tally of two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
+/// Returns the measurements of two clients. The first client ran three transactions of 1, 2 and 3 ms, and the second
+/// client ran one transaction of 10 ms.
 fn tally() -> Tally {
     let (mut tally, mut clients) = (Tally::default(), PerClient::new(0, 2));
     for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {

@@ -164,7 +164,7 @@ fn with_slices_intervals_are_of_the_clock_and_rates_of_the_time_of_the_threads()
         for round in 0..2 {
             let mut tick =
                 Tick { seconds: 0.75, slice: Some(slices.slice(round.into())), ..tick(Phase::Measure, round) };
-            // Two threads, each for half a second.
+            // Two threads took part in the slice, each for half a second.
             tick.tally.turn = Some(Turn { client_ns: SECOND, span: None });
             observer.tick(&tick);
         }
