@@ -41,7 +41,7 @@ pub enum MergeError {
     Line { machine: String, line: u64, error: LineError },
     #[error("no machine sent any event; the machines are {}", .0.join(", "))]
     NoRun(Vec<String>),
-    #[error("the machines' events ended before the run did")]
+    #[error("the input ended before all machines had sent their last event, \"done\"")]
     NoEnd,
     #[error(
         "machine {second} did not take part in the run of machine {first}: \"{key}\" is {theirs} on {first} and {mine} \

@@ -117,8 +117,8 @@ const CONNECTION: &str = "Connection:";
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
     Row::switch("--as-fast-as-possible", SESSIONS,
-        "send each statement when the one before it in its session has\n\
-         ended, without the recorded pauses",
+        "send each statement as soon as the statement before it in the\n\
+         session has ended, without the recorded pauses",
         |o| &mut o.is_back_to_back),
     Row::value("--copies=NUM", SESSIONS, "replay each session NUM times at the same time (default: 1)",
         |o, v| set(&mut o.copies, count_to(v, MOST_COPIES))),

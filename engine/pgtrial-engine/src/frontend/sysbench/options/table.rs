@@ -148,7 +148,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
             is_valid.then_some(()).ok_or_else(|| SysbenchError::fatal("--rand-zipfian-exp must be >= 0"))
         }),
     option(Later, "thread-init-timeout", Int, Some("30"), "number of seconds to wait for all threads to connect and initialize", NOT_NEGATIVE),
-    option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with statistics kept apart", NOT_NEGATIVE),
+    option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with separate statistics", NOT_NEGATIVE),
 
     option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose default values are used {1.0.20, master}. With master, the default of --rand-type is uniform",
         |checks, option| {
