@@ -81,8 +81,8 @@ _PATH_SHOWN = 60
 """How many characters of a path an error message shows if the path is too long for the operating system."""
 
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
-"""The commands that the load engine carries out. For these, pgtrial replaces its own process by the engine and passes
-the arguments on unchanged."""
+"""The commands that the load engine carries out, such as `pgbench`. For these, pgtrial replaces its own process by the
+engine and passes the arguments on unchanged."""
 
 
 def _show_version(asked: bool) -> None:

@@ -16,10 +16,10 @@ def described(error: BaseException) -> str:
 
 
 def how_to_report(what: str) -> str:
-    """Returns the end of a sentence that says how and where to report a fault of pgtrial. `what` names what the user
-    runs again for the traceback, such as `the same command`.
+    """Returns the end of a sentence that says how and where the user can report a fault of pgtrial. The report should
+    contain the traceback, which `what` (such as `the same command`) prints if the user runs it again with --debug.
 
-    With --debug the traceback is printed before the sentence, and the sentence refers to it.
+    If the user has already given --debug, the traceback is printed above the sentence, and the sentence refers to it.
     """
     traceback = "the traceback above" if Invocation.tracebacks else f"what {what} prints with --debug at its end"
     return (
@@ -30,6 +30,6 @@ def how_to_report(what: str) -> str:
 
 
 def show_traceback(error: BaseException) -> None:
-    """Prints the traceback of an error, if the user has given --debug."""
+    """Prints the traceback of an error if the user has given --debug, and otherwise nothing."""
     if Invocation.tracebacks:
         print_traceback(error)

@@ -71,8 +71,8 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print the progress as J
 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
-    """Returns the spec of a study file or of a bundled study (`@name`). If the study has profiles and the user has not
-    chosen one, prints which profile is used."""
+    """Returns the content of a study file or of a bundled study (`@name`). If the study has profiles and the user has
+    not chosen one, prints which profile is used."""
     if not study.startswith("@"):
         _refuse_frozen(Path(study))
     names = profiles_of(study)

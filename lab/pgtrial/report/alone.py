@@ -12,7 +12,8 @@ from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 
 def capacity_text(level: Level, plan: Plan) -> str:
-    """Returns text such as `default serves 1,006 transactions per second with p99 within 20ms`."""
+    """Returns the highest rate that an arm serves within the limit of the response time, as text: `default serves 1,006
+    transactions per second with p99 within 20ms`."""
     promise = plan.load_points[level.load_point].capacity
     label = promise.label if promise is not None else ""
     if level.tps is None:
@@ -24,7 +25,8 @@ def capacity_text(level: Level, plan: Plan) -> str:
 
 
 def interval_text(level: Level) -> str:
-    """Returns text such as `991 to 1,020 (95% interval of the median, 8 blocks)`."""
+    """Returns the interval of an arm's capacity, the highest rate within the limit of the response time, as text: `991
+    to 1,020 (95% interval of the median, 8 blocks)`. If there are too few blocks for an interval, the text says so."""
     if level.tps_low is None or level.tps_high is None:
         return f"takes {FEWEST_FOR_MEDIAN} blocks without a failed trial, and there are {level.trials}"
     blocks = plural(level.trials, "block")
@@ -40,7 +42,8 @@ _WHOLE = 100
 
 
 def alone_measured(result: StudyResult, plan: Plan) -> str:
-    """Returns text such as `capacity by probes of 5s; 8 blocks in 6min; this host`."""
+    """Returns how the highest rate of an arm was measured, as text: `capacity by probes of 5s; 8 blocks in 6min; this
+    host`. A probe is a run at one rate."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
     blocks = plural(result.blocks_complete, "block")

@@ -44,13 +44,14 @@ class StudyData:
     """The timelines of the trials, by the index of the trial, with the columns of records.TimelineRow. Only the charts
     and tables of the report use them. They do not affect the result."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """The wait events of the trials that were observed, by the index of the trial, with the columns of WAITS_SCHEMA."""
+    """The samples of the active sessions and their wait events, for the trials in which pgtrial took such samples, by
+    the index of the trial. The columns are those of WAITS_SCHEMA."""
     histograms: dict[int, Latencies] = field(default_factory=dict)
-    """The response times of the trials that have tasks, by the index of the trial. The files store them as HdrHistogram
-    V2 in base64."""
+    """The response times of the tasks in each trial, by the index of the trial; empty for loads without tasks. The
+    files store them as HdrHistogram V2 in base64."""
     observed: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """What the host and the statements did in the trials that were observed, by the index of the trial, with the
-    columns of OBSERVED_SCHEMA."""
+    """The activity of the host and the statistics of the statements, for the trials in which pgtrial recorded them, by
+    the index of the trial. The columns are those of OBSERVED_SCHEMA."""
     provider: dict[int, pl.DataFrame] = field(default_factory=dict)
     """The metrics of the cloud provider for the trials for which they were imported, by the index of the trial, with
     the columns of PROVIDER_SCHEMA."""
@@ -59,7 +60,7 @@ class StudyData:
     time."""
 
     statement_plans: StatementPlans | None = None
-    """The plans of those statements of a replay that became slower."""
+    """The plans of those statements of a replay that became slower, for both arms."""
 
     certificate: Certificate | None = None
     """The certificate that this machine had before the study: the result of a self-test, which says how small a
@@ -89,17 +90,17 @@ class StudyData:
 
     @cached_property
     def waits_by_cell(self) -> Cells:
-        """The rows of `waits`, by load point and arm."""
+        """The rows of `waits` (samples of the active sessions) of all trials, by load point and arm."""
         return self._by_cell(self.waits)
 
     @cached_property
     def observed_by_cell(self) -> Cells:
-        """The rows of `observed`, by load point and arm."""
+        """The rows of `observed` (the activity of the host and the statements) of all trials, by load point and arm."""
         return self._by_cell(self.observed)
 
     @cached_property
     def provider_by_cell(self) -> Cells:
-        """The rows of `provider`, by load point and arm."""
+        """The rows of `provider` (the metrics of the cloud provider) of all trials, by load point and arm."""
         return self._by_cell(self.provider)
 
     def _by_cell(self, frames: Mapping[int, pl.DataFrame]) -> Cells:

@@ -47,7 +47,7 @@ other frames treat fields in the same way."""
 
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:
-    """Returns one row, with the question and the plan of the study."""
+    """Returns a frame with a single row, which has the question and the plan of the study."""
     plan = study.plan
     row = {
         "name": plan.name,
@@ -154,6 +154,7 @@ FRAMES: dict[str, Callable[[StudyDirectory], pl.DataFrame]] = {
 
 
 def frame_of(table: str, studies: Iterable[tuple[str, StudyDirectory]]) -> pl.DataFrame:
-    """Returns a table of FRAMES over several studies. The first column, `study`, has the name of the study."""
+    """Returns one of the tables in FRAMES, such as `trials`, for several studies together. The first column, `study`,
+    has the name of the study."""
     parts = [FRAMES[table](study).select(pl.lit(name).alias("study"), pl.all()) for name, study in studies]
     return pl.concat(parts)

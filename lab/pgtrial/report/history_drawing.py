@@ -57,8 +57,8 @@ class DrawnSeries:
 
 
 def drawn(series: Series, addresses: Mapping[str, str] | None = None) -> DrawnSeries:
-    """Returns the drawing and the table of a series. `addresses` has the addresses of the studies' pages, by the
-    identity of the study."""
+    """Returns the drawing and the table of a series. The keys of `addresses` are the identities of the studies, and its
+    values the addresses of their pages."""
     pages = addresses or {}
     table = replace(entry_table(series.entries, series.changes, pages), caption=_CAPTION)
     return DrawnSeries(series, drawing_of(series, pages), table)

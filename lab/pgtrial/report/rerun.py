@@ -35,7 +35,7 @@ STATUSES: Mapping[Agreement, int] = {"agrees": 0, "disagrees": 1, "cannot say": 
 """The exit status of `pgtrial rerun` for each agreement."""
 
 _MACHINE = ("cpu.model", "cpu.logical", "memory.total_mb", "os.kernel", "storage.filesystem", "server.version")
-"""The facts that are shown if they differ between the two runs."""
+"""The facts that the comparison shows if they differ between the first study and the rerun."""
 
 
 class Pair(Record):
@@ -73,7 +73,8 @@ class Pair(Record):
 
 
 class FactOfBoth(Record):
-    """A fact of an arm that differs between the first study (`then`) and the rerun (`now`)."""
+    """A fact of an arm, such as the processor or the version of the server, that differs between the first study
+    (`then`) and the rerun (`now`)."""
 
     arm: str
     key: str
@@ -256,8 +257,8 @@ def _interval(claim: Claim) -> Interval | None:
 
 
 def _facts(then: Mapping[str, Facts], now: Mapping[str, Facts]) -> Iterator[FactOfBoth]:
-    """Yields the facts that differ between the two runs. Each fact is reported only for the first arm in which it
-    differs."""
+    """Yields the properties of the machine and server (facts) that differ between the two runs. Each of them is
+    reported only for the first arm in which it differs."""
     told: set[str] = set()
     for arm in (arm for arm in then if arm in now):
         for key in _MACHINE:

@@ -29,8 +29,9 @@ _SERIES = {"second": pl.Int64(), "name": pl.String(), "value": pl.Float64()}
 
 
 def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: int) -> pl.DataFrame:
-    """Returns the activity of the host as a frame with the columns second, name and value: the mean over all seconds
-    that were observed. `step` seconds are joined into one row, and `second` is the first of them.
+    """Returns the activity of the host as a frame with the columns second, name and value: the mean over the trials and
+    over all seconds in which pgtrial took measurements. `step` seconds are joined into one row, and `second` is the
+    first of them.
 
     A counter that never moved in a trial has no row there, and counts as zero.
     """
@@ -119,8 +120,8 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
-    """Returns the mean number of active sessions in the measured part for each event; None if sessions were not
-    observed."""
+    """Returns the mean number of active sessions in the measured part, by wait event; None if pgtrial took no samples
+    of the sessions."""
     span = max(1, math.ceil(data.observed_s))
     if not (_of(data.waits_by_cell, point, arm)["second"] >= 0).any():
         return None

@@ -33,8 +33,9 @@ class _Errors:
 
 
 def errors_text(failures: Failures) -> str:
-    """Returns text such as `b: 5 new (SELECT * FROM t with 42P01, 2 times and 3 later in the same transactions), 13 as
-    recorded`."""
+    """Returns one line about the errors of an arm's statements in a replay, such as `b: 5 new (SELECT * FROM t with
+    42P01, 2 times and 3 later in the same transactions), 13 as recorded`. Errors are new if they did not occur when the
+    sessions were recorded."""
     of_arm = failures.statements
     new, recorded, gone = (sum(getattr(errors, kind) for errors in of_arm) for kind in ("new", "recorded", "gone"))
     parts = [f"{new:,} new{_named(_new(of_arm))}"] if new else []

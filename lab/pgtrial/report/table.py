@@ -28,7 +28,7 @@ def written(value: Any, form: Form) -> str:
 
 
 def range_text(low: float | None, high: float | None, form: Form = ",.0f") -> str | None:
-    """Returns text such as `1,070 to 1,250`; None if one of the two values is unknown."""
+    """Returns a range of two numbers as text, such as `1,070 to 1,250`; None if one of the two is unknown."""
     return f"{written(low, form)} to {written(high, form)}" if low is not None and high is not None else None
 
 

@@ -326,14 +326,17 @@ def _length(plan: Plan) -> str:
 
 
 def times_as_long(difference: Estimate) -> str:
-    """Returns a difference of speed as a ratio of times, such as `3.1 times as long`."""
+    """Returns how many times as long the arm took as the baseline, as text: `3.1 times as long`. `difference` is the
+    difference of their speeds."""
     return f"{times(1 / (1 + difference.value))} times as long"
 
 
 def query_times_as_long(claim: QueryClaim) -> str:
-    """Returns text such as `3.1 times as long`. If runs of the query on the arm were cancelled at the time limit, its
-    true time is longer, and the text begins with `at least`. If runs on the baseline were cancelled, it begins with `at
-    most`."""
+    """Returns how many times as long a query took on the arm as on the baseline, as text: `3.1 times as long`.
+
+    If runs of the query on the arm were cancelled at the time limit, its true time is longer, and the text begins with
+    `at least`. If runs on the baseline were cancelled, it begins with `at most`.
+    """
     if claim.difference is None:
         return ""
     bound = "at least " if claim.over_limit.get(claim.arm) else ""
@@ -398,7 +401,8 @@ def transaction(points: list[LoadPoint]) -> str:
 
 
 def failures_text(counts: Failures, plan: Plan) -> str:
-    """Returns text such as `off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
+    """Returns how many transactions and trials of an arm failed, as text: `off: 0`, `off: 12 of 3,400 transactions
+    (0.35%)`, `off: 2 of 8 trials`."""
     parts = []
     if counts.failed_trials:
         parts.append(f"{counts.failed_trials} of {plural(counts.trials, 'trial')}")

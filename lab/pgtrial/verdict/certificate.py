@@ -44,7 +44,8 @@ class Series:
 
     log_ratios: list[float]
     seconds: list[float]
-    """The wall time of each block in seconds, as if the block had only two arms."""
+    """The wall time of each block in seconds. If the self-test has more than two arms, it is computed as if the block
+    had only two."""
 
     @property
     def spread(self) -> float:
@@ -53,7 +54,7 @@ class Series:
 
     @property
     def block_s(self) -> float:
-        """Returns the mean wall time in seconds of a block with two arms."""
+        """Returns the mean wall time of a block in seconds, if the block had only two arms."""
         return math.fsum(self.seconds) / len(self.seconds)
 
 

@@ -63,8 +63,9 @@ def _key(template: TemplateResult, sqlstate: str) -> tuple[int | None, str]:
 
 
 def _rank(errors: StatementErrors) -> tuple[bool, int, int, int, int, str]:
-    """Returns the key by which errors are sorted: causes come before the errors that follow from them, and then the
-    numbers of new, missing and recorded errors decide."""
+    """Returns the key by which errors are sorted. Errors come before the errors that follow from them in the same
+    transaction; among them, the numbers of new errors, of errors that no longer occur, and of recorded errors
+    decide."""
     is_cause = errors.template is not None
     number = errors.template if errors.template is not None else -1
     return (not is_cause, -errors.new, -errors.gone, -errors.recorded, number, errors.sqlstate)

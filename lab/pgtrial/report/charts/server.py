@@ -37,7 +37,8 @@ Line = Sequence[tuple[int, float]]
 
 
 def wait_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the active sessions, as the mean over an arm's trials. The warm-up is left of zero."""
+    """Returns charts of the active sessions by wait event, over the seconds of a trial, as the mean over an arm's
+    trials. The warm-up is left of zero."""
     events = events_shown(data)
     names = {CPU: "--wait-cpu", OTHER: "--wait-other"}
     colours = {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
@@ -53,8 +54,8 @@ def wait_charts(data: StudyData) -> list[Figure]:
 
 
 def work_charts(data: StudyData) -> list[Figure]:
-    """Returns charts of the host's activity, as the mean over an arm's trials. The result is empty if the host was not
-    observed."""
+    """Returns charts of the host's activity, such as CPU time and device reads, as the mean over an arm's trials. The
+    result is empty if pgtrial did not record the activity of the host."""
     if not data.observed:
         return []
     step = _bin_width(data)

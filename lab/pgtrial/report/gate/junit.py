@@ -26,8 +26,9 @@ def junit(
     details: str = "",
     tries: Tries | None = None,
 ) -> str:
-    """Returns the content of the JUnit file. `created` is a time in ISO 8601, `seconds` is the time that the gate took,
-    and `details` is plain text."""
+    """Returns the content of the JUnit file. `base` and `head` are the names of the two arms, `created` is a time in
+    ISO 8601, `seconds` is the time that the gate took, and `details` is plain text with the results, which becomes the
+    output of the test case."""
     failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
     suites = Element("testsuites")
     suite = SubElement(

@@ -77,7 +77,7 @@ class Glance:
     bars: list[Bar | None] = field(default_factory=list)
     """The interval of each comparison. It is None if the interval has no bounds or if the verdict is withheld."""
     identity: str = ""
-    """The identity of the study, by which histories name it; empty if it is unknown."""
+    """The identity of the study, a text by which histories refer to it; empty if it is unknown."""
 
     @property
     def is_bundle(self) -> bool:

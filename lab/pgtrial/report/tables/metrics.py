@@ -85,8 +85,8 @@ def _value_of(arm: str, rate: str) -> Callable[[MetricClaim], str | None]:
 
 
 def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
-    """Returns the value of a metric as text, such as `8.12 ms` or `1,234 bytes`; None if it is not known. `rate` is the
-    unit of the load's throughput."""
+    """Returns the value of a metric in an arm as text, such as `8.12 ms` or `1,234 bytes`; None if it is not known.
+    `rate` is the unit in which the throughput is shown, such as `tps`."""
     value = row.values.get(arm)
     if value is None:
         return None
@@ -97,7 +97,8 @@ def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
 
 
 def metric_text(row: MetricClaim, rate: str) -> str:
-    """Returns text such as `9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
+    """Returns the comparison of two arms by a metric as text: the value of the arm, the value of the baseline, the
+    difference with its interval, and the verdict. An example is `9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
     if row.withheld is not None:
         return f"no verdict: {row.withheld}"
     pair = [metric_value(row, name, rate) for name in (row.arm, row.baseline)]

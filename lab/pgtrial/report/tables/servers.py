@@ -45,8 +45,8 @@ _digits = partial(digits, most=4)
 
 
 def server_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the tables of sessions, of the cost of observing, of the host, and of statements. Tables about what was
-    not observed are left out."""
+    """Returns the tables of sessions, of the cost of taking measurements on the servers, of the host, and of
+    statements. A table is left out if the study did not record its values."""
     waits: list[Table[Any]] = [wait_table(data), sampler_table(data)]
     host: list[Table[Any]] = [host_table(data), statement_table(data)]
     return [*(waits if data.waits else []), *(host if data.observed else [])]
@@ -106,8 +106,8 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
 
 
 Host = tuple[LoadPoint, str, dict[str, dict[str, float]]]
-"""A load point, an arm, and the activity of the host: the mean over the measured part, by source and name. A source
-that was not observed is empty."""
+"""A load point, an arm, and the activity of the host: the mean over the measured part, by source (such as the device)
+and name. A source that pgtrial did not record is empty."""
 
 
 def host_table(data: StudyData) -> Table[Host]:

@@ -16,7 +16,7 @@ from pgtrial.report.table import NONE, Column, Table, by_place, number, range_te
 from pgtrial.verdict.where_it_ran import further_machines
 
 _Facts = Mapping[str, Mapping[str, Any]]
-"""The facts by group and name."""
+"""The facts of an arm (its settings and other properties), by group and name."""
 
 _NOT_COMPARED = ("probes", "sources", "answers")
 """Groups of facts that are not compared here. Some of them differ each time they are collected. The others describe an
@@ -26,8 +26,8 @@ _MOST_UNFOLDED = 20
 
 
 def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns first a table of the facts in which the arms differ, side by side, and then, for each group, the facts
-    that are the same in all arms."""
+    """Returns first a table of the facts (settings and other properties) in which the arms differ, side by side, and
+    then, for each group, the facts that are the same in all arms."""
     known = {arm: data.facts[arm].facts for arm in data.plan.arms if arm in data.facts}
     declared = {key for keys in data.plan.declared.values() for key in keys}
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
@@ -67,8 +67,8 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 
 def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str]]:
-    """Returns a table of the facts in which the baselines of two studies differ. It has no rows if one of the studies
-    has no facts."""
+    """Returns a table of the facts (settings and other properties) in which the baselines of two studies differ. It has
+    no rows if the facts of one of the studies are not known."""
     known = [facts.facts for data in (one, other) if (facts := data.facts.get(data.plan.baseline)) and facts.facts]
     rows: list[Sequence[str]] = [
         [f"{group}.{name}", *values]
@@ -81,14 +81,16 @@ def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Ta
 
 
 def _side_by_side(known: Sequence[_Facts]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yields the group, the name and the values (as text) of every fact that is compared."""
+    """Yields the group, the name and the values (as text) of every fact, such as a setting or the processor, that is
+    compared between arms."""
     for group in dict.fromkeys(group for facts in known for group in facts if group not in _NOT_COMPARED):
         for name in dict.fromkeys(name for facts in known for name in facts.get(group, {})):
             yield group, name, [_fact_text(facts, group, name) for facts in known]
 
 
 def _fact_text(facts: _Facts, group: str, name: str) -> str:
-    """Returns a fact of an arm as text. For a setting that is set in another arm only, returns the default value."""
+    """Returns a fact of an arm, such as the value of a setting, as text. For a setting that is set in another arm only,
+    it returns the default value."""
     known = facts.get(group, {})
     if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
         return f"{_fact(defaults[name])} (default)"

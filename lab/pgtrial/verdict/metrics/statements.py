@@ -24,12 +24,13 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Question, follow
 
 FEWEST_STATEMENTS = 10
-"""A template is compared only if each completed trial has at least this number of timed statements of the template."""
+"""A template (statements that differ only in values) is compared only if each completed trial has at least this number
+of its statements with a time."""
 
 LEAST_SHARE = 0.01
-"""A template is compared only if it takes at least this share of the time of all statements. In each block the larger
-share of the two trials counts, and of these the median over the blocks. If more than MOST_STATEMENTS templates have
-such a share, those with the largest shares are compared."""
+"""A template (statements that differ only in values) is compared only if it takes at least this share of the time of
+all statements. In each block the larger share of the two trials counts, and of these the median over the blocks. If
+more than MOST_STATEMENTS templates have such a share, those with the largest shares are compared."""
 
 
 def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
@@ -59,18 +60,19 @@ class _Statements:
         self.enough = {result.template for result in templates if result.timed >= FEWEST_STATEMENTS}
 
     def share(self, number: int) -> float:
-        """Returns the share of the time of all statements that the statements of a template took."""
+        """Returns the share of the time of all statements that one template took. A template stands for all statements
+        that differ only in values."""
         return self.results[number].total_us / self._total_us if self._total_us and number in self.results else 0.0
 
     def mean_us(self, number: int) -> float | None:
-        """Returns the mean time of a template's statements in microseconds; None if none of these statements has a
-        time."""
+        """Returns the mean time in microseconds of the statements of one template (statements that differ only in
+        values); None if none of them has a time."""
         result = self.results.get(number)
         return result.time_us.mean if result is not None and result.time_us is not None else None
 
 
 class _Comparison:
-    """The comparison of an arm's statements with those of the baseline."""
+    """The comparison of an arm's statements in a replay with those of the baseline, template by template."""
 
     def __init__(self, grid: Grid, arm: str, trials: dict[int, _Statements]):
         self._grid, self._arm, self._trials = grid, arm, trials
@@ -131,8 +133,9 @@ class _Comparison:
         return self._grid.pair(block, 0, self._arm)
 
     def _of_units(self, number: int) -> dict[int, float]:
-        """Returns by how much a template's statements are faster on the arm, for each block or, with several
-        deployments, for each pair of deployments. The result is computed once for each template."""
+        """Returns by how much the statements of one template (statements that differ only in values) are faster on the
+        arm, for each block or, with several deployments, for each pair of deployments. The result is computed once for
+        each template."""
         if number not in self._values:
             # a failed trial gets the worst rank; a pair in which both trials failed does not count
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")

@@ -156,8 +156,8 @@ def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]
 
 
 def _consequences(trials: Iterable[Trial]) -> Counter[tuple[int, str]]:
-    """Counts the statements that failed because an earlier error had already aborted their transaction, by the template
-    and SQLSTATE of that earlier error."""
+    """Counts the statements that failed because an earlier error had already aborted their transaction. The key is the
+    template (statements that differ only in values) and the SQLSTATE of that earlier error."""
     later: Counter[tuple[int, str]] = Counter()
     for trial in trials:
         for number, result in _templates(trial).items():
@@ -176,7 +176,8 @@ def _missing_there(sqlstate: str) -> str:
 
 @dataclass(frozen=True)
 class _Failing:
-    """An SQLSTATE with which statements of a template fail on one arm more often than on the other."""
+    """An SQLSTATE with which the statements of one template (statements that differ only in values) fail on one arm
+    more often than on the other."""
 
     arm: str
     other: str

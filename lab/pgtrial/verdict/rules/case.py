@@ -86,7 +86,8 @@ def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Calla
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that differs between an arm and the baseline, with both values, which are known."""
+    """A fact (a setting or other property) that differs between an arm and the baseline, with both values. Both values
+    are known."""
 
     arm: str
     group: str
@@ -103,7 +104,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Case:
-    """All that is known of a study: its facts, and its stored trials with their measurements."""
+    """The input of the rules of the audit: the facts of a study, which describe its arms, and its stored trials with
+    their measurements."""
 
     plan: Plan
     facts: Mapping[str, Facts]
@@ -178,8 +180,8 @@ class Case:
         return [(base[trial.block], trial) for trial in self.completed(arm, point) if trial.block in base]
 
     def value(self, arm: str, group: str, name: str) -> Any:
-        """Returns the value of a fact in an arm; None if it is unknown. Settings that have their default value are
-        included."""
+        """Returns the value of a fact, such as a setting, in an arm; None if it is unknown. It also knows settings that
+        have their default value."""
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
     def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
@@ -227,7 +229,8 @@ class Case:
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
-    """Returns the value of a fact; None if it is unknown. Settings that have their default value are included."""
+    """Returns the value of a fact, such as a setting; None if it is unknown. It also knows settings that have their
+    default value."""
     groups = facts.facts
     if group == "settings" and name not in groups.get("settings", {}):
         return groups.get("defaults", {}).get(name)
