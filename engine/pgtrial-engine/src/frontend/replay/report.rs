@@ -130,12 +130,16 @@ impl Report<'_> {
         writeln!(out, "transactions: {}", totals.transactions)?;
         writeln!(out, "rows returned or changed: {rows}")?;
         if totals.other_rows() > 0 {
-            writeln!(out, "  {} statements had another number of rows than recorded", totals.other_rows())?;
+            writeln!(
+                out,
+                "  {} statements returned or changed a different number of rows than recorded",
+                totals.other_rows()
+            )?;
         }
         for (failures, what) in [
             (&totals.expected, "errors as recorded"),
             (&totals.unexpected, "errors that were not recorded"),
-            (&totals.missing, "recorded errors that did not come"),
+            (&totals.missing, "recorded errors that did not occur"),
         ] {
             writeln!(out, "{what}: {}{}", failures.values().sum::<u64>(), kinds(failures))?;
         }
