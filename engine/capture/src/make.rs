@@ -40,7 +40,7 @@ pub struct CaptureOrder {
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// How much of the logs has been read.
+/// The progress of reading the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadProgress {
     pub read: u64,

@@ -10,7 +10,7 @@ use crate::error::{UnknownZone, Unplaced};
 use crate::log::Record;
 use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
-/// What is known about the time zone of the logs.
+/// The knowledge about the time zone of the logs.
 ///
 /// Several time zones may have the abbreviations of a log. If the offsets in these zones differ from each other by a
 /// constant, the intervals between the log's times are still known, and captures need no more than that.

@@ -48,7 +48,7 @@ impl Shape {
 const MADE: &str = "pgtrial tasks: ";
 const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
 
-/// What the catalog says about the table of this name.
+/// The state of the table of this name, according to the catalog.
 #[derive(PartialEq, Eq)]
 enum Present {
     No,

@@ -1,6 +1,6 @@
-//! What the clients of a load do next, as implementations of [`Program`]: pgbench's scripts, sysbench's own tests, Lua
-//! scripts, order entry, and recorded sessions. All of them send statements to a server, except sysbench's tests of the
-//! machine, which only compute.
+//! The programs of a load's clients, as implementations of [`Program`]: pgbench's scripts, sysbench's own tests, Lua
+//! scripts, order entry, and recorded sessions. A program decides what its client does next. All programs send
+//! statements to a server, except sysbench's tests of the machine, which only compute.
 //!
 //! This crate uses no sockets and no clocks, and counts no transactions. A program returns an [`Action`], and the event
 //! loop (crate `drive`) carries it out.

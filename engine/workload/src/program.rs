@@ -81,7 +81,7 @@ pub trait Actions: Debug + Copy + 'static {
     }
 }
 
-/// What a client does next. `command` is the index of the command in its script.
+/// The next action of a client. `command` is the index of the command in its script.
 #[derive(Debug, Clone, Copy)]
 pub enum Action<'a, A: Actions = ScriptActions> {
     /// Send `statement` with the values of its parameters and wait for the reply; within a pipeline, do not wait. If
@@ -267,7 +267,7 @@ impl Fatal {
     }
 }
 
-/// What the clients of a run do. The workload makes the program of each client, and describes its scripts.
+/// The work of the clients of a run: makes the program of each client, and describes the scripts.
 pub trait Workload<A: Actions = ScriptActions>: Send + Sync {
     /// Returns the descriptions of the scripts, in the order of their indexes.
     fn scripts(&self) -> Vec<ScriptInfo>;

@@ -14,7 +14,7 @@ pub struct Scheduled {
     pub statement: Option<Expected>,
 }
 
-/// How a statement ended when it was recorded. The end in the replay is compared with it.
+/// The end of a statement when it was recorded, with which its end in the replay is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The number of the account (the set of counters) that counts the statement.

@@ -33,7 +33,7 @@ impl Statistics {
     }
 }
 
-/// What a test prints about itself before its threads start, as lines of sysbench's log.
+/// The lines that a test prints about itself before its threads start, as lines of sysbench's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Introduction {
     /// The lines that are printed first, but only if sysbench's verbosity is higher than its default.

@@ -51,7 +51,7 @@ pub struct Source {
     pub name: String,
     /// The format of the log: `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
-    /// How the file is compressed, such as `gzip` or `zstd in 3 parts`; `None` if it is not compressed.
+    /// The compression of the file, such as `gzip` or `zstd in 3 parts`; `None` if it is not compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<String>,
     /// The log_line_prefix with which the lines were read, if the format has prefixes.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The greatest number of parameters of a statement. The protocol's Bind message has two bytes for the number.
 const MOST_PARAMETERS: u32 = u16::MAX as u32;
 
-/// How a client sent the statements of a template.
+/// The protocol with which a client sent the statements of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {

@@ -38,8 +38,8 @@ pub struct Origin {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Writes a capture. Its memory grows with the number of sessions that are open at the same time, by 24 bytes for each
-/// session, and by about 50 bytes for each template.
+/// Writes a capture. In memory it keeps the pending statements of the sessions that are open at the same time, 24 bytes
+/// for each session, and about 50 bytes for each template.
 pub struct Writer {
     directory: PathBuf,
     chunks: ChunkWriter,

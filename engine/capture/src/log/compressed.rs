@@ -18,7 +18,7 @@ const MEMORY_MIB: u32 = 130;
 /// line, and the incomplete line before it, as unreadable.
 const MARK: &[u8] = b"\0\n";
 
-/// How far a log has been read, and what was found while it was decompressed.
+/// Counts that show how far a log has been read, and the damage that was found while it was decompressed.
 #[derive(Debug, Default)]
 pub struct ReadCounts {
     /// The number of bytes that were read from the file, which may be compressed.

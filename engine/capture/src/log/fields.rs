@@ -56,8 +56,8 @@ pub struct Fields<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub application: &'a str,
-    /// True if a space follows the application's name in the prefix. It cannot be told from a space within the name, so
-    /// the name may have swallowed another field.
+    /// True if a space follows the application's name in the prefix. Such a space cannot be told from a space within
+    /// the name, so the name may have swallowed another field.
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,

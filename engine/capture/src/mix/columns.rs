@@ -148,8 +148,8 @@ impl Column {
         })
     }
 
-    /// Returns a value as an SQL literal. Literals of numeric columns have no quotes. All others have, because SQL
-    /// rejects `text = 5`.
+    /// Returns a value as an SQL literal. The literal has no quotes only if the column is numeric and the value
+    /// consists of digits. All other literals have quotes, because SQL rejects `text = 5`.
     fn literal(&self, value: &str) -> String {
         let is_number = matches!(self.kind, TokenKind::Integer | TokenKind::Decimal);
         let is_bare = is_number && !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());

@@ -6,7 +6,7 @@ use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 /// The text with which PostgreSQL 18's pg_stat_statements replaces all but the first value of a list.
 const REST_OF_LIST: &str = "/*, ... */";
 
-/// What a parameter stands for. Columns are indexes into [`Columns`].
+/// The meaning of a parameter in its statement. Columns are indexes into [`Columns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// A value of the column.
@@ -87,7 +87,7 @@ fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     }
 }
 
-/// On which side of the parameter the selected values of the column are: above it for `column > $1`.
+/// The side of a parameter on which the values that a comparison selects lie: above the parameter for `column > $1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Above,

@@ -3,7 +3,7 @@
 
 use ground::sql;
 
-/// What a statement does to the transaction block of its session.
+/// The effect of a statement on the transaction block of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockStep {
     /// The statement begins a block, such as BEGIN.

@@ -140,7 +140,7 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     }
 }
 
-/// What was read before the current token, as far as it decides whether the token is a literal.
+/// The tokens before the current one, as far as they decide whether the current token is a literal.
 #[derive(Default)]
 struct Scope<'a> {
     depth: u32,

@@ -32,7 +32,7 @@ impl From<QueryKind> for Counter {
     }
 }
 
-/// What a client has counted since it began. The index is the counter's number.
+/// The counts of a client since it began. The index of a count is the counter's number in sysbench.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters([u64; 6]);
 
@@ -69,7 +69,7 @@ impl Counters {
     }
 }
 
-/// What the states of the main thread have counted and no client has reported to the event loop yet.
+/// The counts of the main thread's states that no client has reported to the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,

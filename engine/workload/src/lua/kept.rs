@@ -1,5 +1,5 @@
-//! What is kept for the client of a script: its prepared statements, and the server's answers from which the script
-//! fetches rows.
+//! Keeps the data of a script's client: its prepared statements, and the server's answers from which the script fetches
+//! rows.
 
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
 const ENDS_ITSELF: &str = "the text commits by itself, so pgtrial cannot mark the objects that it makes, and will never \
                            drop them; send BEGIN and COMMIT as statements of their own";
 
-/// What is sent next, while a statement is marked.
+/// The text that is sent next while a statement is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No statement is being marked.

@@ -7,7 +7,7 @@ use ground::trust::{check_exchangeable, read_file};
 
 use crate::program::Fatal;
 
-/// Where a script comes from: a file or standard input.
+/// The source of a script: a file or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptOrigin {
     Path(PathBuf),

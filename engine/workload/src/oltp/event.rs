@@ -20,7 +20,7 @@ pub struct EventPart {
     pub is_per_table: bool,
 }
 
-/// Which values are drawn for each execution of a statement.
+/// The values that are drawn for each execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementDraw {
     Nothing,

@@ -24,7 +24,7 @@ pub struct Step {
     pub operation: Operation,
 }
 
-/// What a step does. The enum's tag has a byte of its own, so that one instruction can read it.
+/// The operation that a step does. The enum's tag has a byte of its own, so that one instruction can read it.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Operation {

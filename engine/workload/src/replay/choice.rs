@@ -8,7 +8,7 @@ use crate::recorded::Micros;
 use capture::format::{Error, RecordedSession, Sessions};
 use ground::random::splitmix64_at;
 
-/// Which sessions of a capture are replayed, and in how many copies.
+/// The choice of the sessions of a capture that are replayed, and of the number of their copies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
     /// The share of the sessions that is replayed: more than 0 and at most 1. Whole sessions are drawn at random.

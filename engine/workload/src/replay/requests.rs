@@ -7,7 +7,7 @@ use capture::sql::commands::{BlockStep, block_step, discards};
 use capture::sql::settings::SettingChange;
 use wire::statement::{QueryMode, Statement};
 
-/// How the statements of a template are sent.
+/// The way in which the statements of a template are sent.
 pub struct TemplateRequest {
     pub kind: SendKind,
     /// The number of parameters of each statement.

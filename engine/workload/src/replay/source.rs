@@ -19,7 +19,7 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<ChosenSessions>,
-    /// Whether the rows of results are only counted, or also hashed.
+    /// The treatment of the rows of results: they are only counted, or also hashed.
     pub(super) rows: Rows,
 }
 

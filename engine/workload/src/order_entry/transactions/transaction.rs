@@ -51,7 +51,7 @@ impl Unexpected {
 pub struct StatementRequest {
     /// The index of the statement among the statements of the run.
     pub statement: usize,
-    /// What the client does with the rows of the result.
+    /// The treatment of the result's rows: the client keeps them for [`ClientTransaction::store`], or drops them.
     pub rows: Rows,
     pub last: bool,
 }

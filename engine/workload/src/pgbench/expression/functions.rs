@@ -10,7 +10,8 @@ use wire::value::{Value, fixed, write_double};
 /// The greatest number of arguments of a call. A call with more arguments fails.
 pub const MAX_ARGUMENTS: usize = 16;
 
-/// What the evaluation of an expression uses: the values of variables, the random generator, and the current command.
+/// The data that the evaluation of an expression uses: the values of variables, the random generator, and the current
+/// command.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub values: &'a [Value],
