@@ -81,7 +81,9 @@ class Judgement(Record):
         "the difference is smaller than the margin, the number of blocks that would establish the margin. None if "
         "the number is not known, or is larger than anybody can run."
     )
-    sentences: list[str] = Field([], description="The result in words.")
+    sentences: list[str] = Field(
+        [], description="The result in words: a text for each comparison, or one for a single arm."
+    )
 
     @property
     def exit_status(self) -> int:

@@ -29,7 +29,7 @@ class Entry(Record):
         description="The machine, described by its CPU, number of CPUs and memory. Only results from equal "
         "machines make a series."
     )
-    pgtrial: str = Field(description="The version of pgtrial.")
+    pgtrial: str = Field(description="The version of pgtrial that planned the study.")
     measure: str
     load: str
     blocks: int

@@ -14,7 +14,7 @@ class InterruptedTrial(Record):
     index: int
     block: int
     arm: str
-    load_point: int = Field(description="The index of the load point in Plan.load_points.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points, counted from 0.")
     under_way_s: float | None = Field(
         None,
         description="The time from the start of the trial to the interruption, in seconds; None if pgtrial was killed.",

@@ -111,7 +111,7 @@ class Certificate(Record):
         description="The hosts of the servers, sorted; empty if all servers ran on the machine of pgtrial."
     )
     postgres: str | None = Field(description="The version of the servers; None if it is not known.")
-    load: str = Field(description="The load point.")
+    load: str = Field(description="The workload, data, clients and rate of the load point.")
     slice_s: float | None = Field(
         description="The length in seconds of the slices in which trials alternated; None if there were no slices."
     )

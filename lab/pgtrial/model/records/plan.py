@@ -31,8 +31,9 @@ DrawnLayout = Annotated[
     int | None,
     Field(
         exclude_if=lambda layout: layout is None,
-        description="The number of the memory layout of the server's code that was drawn for this trial, counted from "
-        "1; None if the server has only the layout in which it was built.",
+        description="The server's code can be linked in several orders in memory, called layouts. The number of "
+        "the layout that was drawn for this trial, counted from 1; None if the server has only one "
+        "layout.",
     ),
 ]
 
@@ -65,7 +66,7 @@ class WarmUpShape(Record):
     """The speed of one arm from the start of its load on, as the preliminary block measured it. That block runs before
     the first block, so that pgtrial can choose the lengths of trials."""
 
-    load_point: int = Field(description="The index of the load point in Plan.load_points.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points, counted from 0.")
     arm: str
     step_s: float = Field(description="The length in seconds of the period over which each speed is measured.")
     speeds: list[float] = Field(
@@ -152,7 +153,8 @@ class Drawn:
     """The number, counted from 0, of the storage place or the kept copy that holds the trial's data, or of the server
     (deployment) that the trial uses."""
     layout: int | None = None
-    """The number of the memory layout of the server's code, counted from 1."""
+    """The number of the layout (the order of the server's code in memory) that was drawn for the trial, counted
+    from 1."""
 
 
 AS_IT_IS = Drawn()
@@ -198,7 +200,7 @@ class PlannedTrial(Record):
 
     index: int
     block: int
-    load_point: int = Field(description="The index of the load point in Plan.load_points.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points, counted from 0.")
     arm: str
     seed: int = Field(
         description="The random seed for the load engine. At one load point of one block, it is the same for all arms."

@@ -49,7 +49,7 @@ class ReplayLoad(PointKind, Record):
     knows_each_statement: ClassVar[bool] = True
 
     capture: str = Field(description="The name of the directory of the capture, which has the recorded sessions.")
-    data: str = Field(description="The name of the dump.")
+    data: str = Field(description="The name of the dump that has the data of the replay.")
     capture_sha256: str
     data_sha256: str
     sessions: int = Field(description="The number of sessions in the capture, the recording that is replayed.")

@@ -92,7 +92,7 @@ class Failures(Record):
     arm: str
     trials: int
     failed_trials: int
-    transactions: int = Field(description="The number of committed transactions.")
+    transactions: int = Field(description="The number of the arm's committed transactions.")
     failed_transactions: int
     share: float = Field(
         description="The arm's share of failures: failed transactions / (failed + committed transactions)."
@@ -288,7 +288,7 @@ class Criterion(Record):
 
 
 class MetricClaim(Record):
-    """A claim on a metric that the study declares."""
+    """A claim on a metric that the study declares: the comparison of an arm with the baseline in this metric."""
 
     metric: str = Field(description="The name of the metric in the study file, such as `p99`.")
     unit: str = Field(
@@ -322,7 +322,7 @@ class CurvePoint(Record):
     percentile: str
     arm: str
     baseline: str
-    load_point: int = Field(description="The index of the load point in load_points.")
+    load_point: int = Field(description="The index of the load point in load_points, counted from 0.")
     difference: Estimate | None = Field(
         description="The relative difference of the values, with the interval of the study's statistical rule, "
         "at the last look (interim analysis); None before the first look."

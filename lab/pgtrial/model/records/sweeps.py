@@ -79,7 +79,8 @@ class Scaling(Record):
         "interval of the study's statistical rule.",
     )
     claims: int = Field(
-        description="The number of arms' largest throughputs that share the error of each look (interim analysis)."
+        description="The number of comparisons of largest throughputs that share the error of each look "
+        "(interim analysis)."
     )
 
 
@@ -128,4 +129,6 @@ class SizeCurve(Record):
         description="The relative difference of the size at which the throughput falls most, with the interval "
         "of the study's statistical rule.",
     )
-    claims: int = Field(description="The number of cliffs that share the error of each look (interim analysis).")
+    claims: int = Field(
+        description="The number of comparisons of cliffs that share the error of each look (interim analysis)."
+    )

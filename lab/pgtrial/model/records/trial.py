@@ -71,7 +71,7 @@ class Phase(Record):
         description="The length of the phase in seconds. If trials alternate in slices, it is the mean time for "
         "which a client was active, without the slices of other arms.",
     )
-    transactions: Count = Field(description="The number of committed transactions.")
+    transactions: Count = Field(description="The number of committed transactions in the phase.")
     failures: dict[str, Count] = Field(
         description="The number of failed transactions in the phase, by SQLSTATE or kind of failure."
     )

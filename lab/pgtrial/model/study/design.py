@@ -164,7 +164,8 @@ class Design:
 
     @cached_property
     def layouts(self) -> dict[str, int]:
-        """For each arm whose server is linked in several memory layouts, the number of these layouts."""
+        """For each arm whose server is linked several times, each time with its code in another order in memory (a
+        layout), the number of these layouts."""
         return {arm: server.layouts for arm, server in self.made.items() if server.layouts}
 
     @property

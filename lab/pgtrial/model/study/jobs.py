@@ -52,7 +52,7 @@ class JobSection(Record):
         3600.0,
         gt=0,
         le=2_000_000,
-        description="The time in seconds after which pgtrial ends the job. The trial of the job has then failed.",
+        description="The time in seconds after which pgtrial ends the job. The trial then counts as failed.",
     )
     command: str | None = Field(
         None,
@@ -106,7 +106,7 @@ class JobSection(Record):
 
     @property
     def expected_s(self) -> float:
-        """Returns 0, which means unknown: how long the job takes is not known before it has run."""
+        """Returns 0, which stands for an unknown time: how long the job takes is not known before it has run."""
         return 0.0
 
     @property

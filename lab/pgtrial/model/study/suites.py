@@ -104,7 +104,7 @@ class SuiteSection(Record):
 
     @property
     def expected_s(self) -> float:
-        """Returns 0, which means unknown: how long a trial takes is not known before it has run."""
+        """Returns 0, which stands for an unknown time: how long a trial takes is not known before it has run."""
         return 0.0
 
     @property
