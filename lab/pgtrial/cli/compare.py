@@ -20,8 +20,8 @@ from pgtrial.store.comparison import comparison, parse_setup
 from pgtrial.store.set_keys import with_keys
 
 _ARM_IS_JOB = re.compile(r"(^|=)\s*job:")
-"""Matches the set-up of an arm that only runs a job of its own, such as `job:new.sql`. A job is a file of statements
-that end by themselves, such as CREATE INDEX, and whose time is measured."""
+"""Matches the set-up of an arm that has a job of its own as its load, such as `job:new.sql`. A job is a file of
+statements that end by themselves, such as CREATE INDEX, and whose time is measured."""
 
 _OF_SUITES = ("runs", "cache", "unchecked")
 """The options that apply only to suites of queries."""

@@ -227,8 +227,8 @@ def cleanup_command(
     """Remove what interrupted studies have left: stop their servers and Ray clusters, remove their directories, undo
     their changes of hosts and of servers that studies named, and drop the tables that pgtrial has made on such servers.
 
-    Templates and builds that a running study uses are kept, and so are tables on a server on which a study runs. The
-    exit status is 3 if something could not be removed or undone.
+    Templates (loaded data that are kept for later studies) and builds that a running study uses are kept, and so are
+    tables on a server on which a study runs. The exit status is 3 if something could not be removed or undone.
     """
     store, made = templates_of(state_root()), builds_of(state_root())
     chosen = _chosen("template", store.kept(), template or [], unused, all_of_them=templates)
@@ -271,9 +271,9 @@ def cleanup_command(
 
 
 def _consent(*, yes: bool) -> Consent | None:
-    """Returns the function that decides whether pgtrial runs the SQL that undoes an interrupted job. The function asks
-    the user, or always agrees if `yes` is true. Returns None if `yes` is false and there is no terminal at which the
-    user could be asked."""
+    """Returns the function that decides whether pgtrial runs the SQL that undoes an interrupted job (SQL such as CREATE
+    INDEX, whose time a study measures). The function asks the user, or always agrees if `yes` is true. Returns None if
+    `yes` is false and there is no terminal at which the user could be asked."""
     if yes:
         return lambda question: True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -284,8 +284,8 @@ def _consent(*, yes: bool) -> Consent | None:
 def _removed(
     templates: Templates, chosen: Sequence[KeptTemplate], builds: Builds, chosen_builds: Sequence[KeptBuild]
 ) -> Iterator[str | None]:
-    """Removes templates and builds. Yields a sentence for each one that was removed, and None, after a warning, for
-    each one that could not be removed."""
+    """Removes templates (loaded data that are kept for later studies) and builds. Yields a sentence for each one that
+    was removed, and None, after a warning, for each one that could not be removed."""
     kept: list[tuple[Templates | Builds, str, KeptTemplate | KeptBuild]] = [
         *((templates, "template", one) for one in chosen),
         *((builds, "build", one) for one in chosen_builds),
@@ -303,7 +303,8 @@ def _removed(
 def _chosen(
     noun: str, kept: Sequence[_Kept], names: Sequence[str], unused: str | None, *, all_of_them: bool
 ) -> list[_Kept]:
-    """Returns the templates or builds that the options choose for removal. Raises StudyError if a name is unknown."""
+    """Returns the templates (loaded data that are kept for later studies) or builds that the options choose for
+    removal. Raises StudyError if a name is unknown."""
     known = {one.name for one in kept}
     for name in names:
         if name not in known:

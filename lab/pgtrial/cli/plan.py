@@ -71,8 +71,8 @@ def plan_command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the complete plan as JSON.")] = False,
 ) -> int:
-    """Show what a study would do: load points, blocks, looks, time, disk space, the server of each arm, and the order
-    of the first blocks.
+    """Show what a study would do: load points, blocks, looks (interim analyses), time, disk space, the server of each
+    arm, and the order of the first blocks.
 
     Without --rehearse pgtrial connects to no server and no machine, so that they need not exist yet. With --rehearse
     they must exist. Servers that pgtrial starts itself then run the load on a copy of the data. A server that you name

@@ -61,8 +61,9 @@ def run_command(
     study of the same content, and runs the trials that are missing there. --new starts another study instead. If the
     argument is the directory of a study, pgtrial continues this study, even if the study file was changed since.
 
-    --more extends a study that has ended. The further looks use the part of the allowed error that the plan has
-    reserved for them, so that all looks together still give a wrong verdict in at most 5% of studies.
+    --more extends a study that has ended. Each look (interim analysis) may give a wrong verdict with a small
+    probability. The plan has reserved a part of the allowed 5% for further looks, so that all looks together still give
+    a wrong verdict in at most 5% of studies.
 
     A study file that you name counts as yours, and pgtrial runs it without asking. The directory of a study that was
     not made by this account on this machine, such as an unpacked bundle, counts as somebody else's. pgtrial first shows

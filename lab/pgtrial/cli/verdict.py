@@ -111,8 +111,8 @@ class _Row:
     @property
     def difference(self) -> str | None:
         """Returns the estimated difference from the baseline as text; None if it is not known. The text is empty for
-        the baseline, and for a claim that is divided into parts (such as before and after a change of speed), because
-        each part has its own row and estimate."""
+        the baseline, and for a claim (comparison) that is divided into parts (such as before and after a change of
+        speed), because each part has its own row and estimate."""
         return estimate_text(self.claim, "so far") if self.claim and not self.claim.parts else ""
 
     @property

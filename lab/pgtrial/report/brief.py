@@ -175,7 +175,7 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
     """Returns the throughput of each arm as text, from its median trial. If the study compares times, it is the mean
-    response time or the time of the job instead."""
+    response time or the time of the job (such as CREATE INDEX) instead."""
     measure = measure_of(result.load_points)
     if measure == "goodput":
         unit = rate_unit(result.load_points)

@@ -83,8 +83,8 @@ class StudyData:
 
     @cached_property
     def reached(self) -> list[tuple[Claim, Reached]]:
-        """The primary claims, which decide the verdict. Each has a list of the intervals that followed from the first
-        block, the first two blocks and so on."""
+        """Pairs of a primary claim, which is a comparison that decides the verdict on an arm, and an interval of this
+        comparison. There is a pair for the interval from the first block, from the first two blocks and so on."""
         claims = [part for claim in self.result.primary for part in claim.read]
         return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
 

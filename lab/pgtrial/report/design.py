@@ -16,7 +16,8 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:
-    """Returns the design of the study as pairs of a term and its description."""
+    """Returns how the study was designed, such as its load, its blocks and its looks (interim analyses), as pairs of a
+    term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
     words = words_of(plan)
     packs = {point.pack.name: point.pack for point in plan.load_points if point.pack is not None}

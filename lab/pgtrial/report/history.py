@@ -29,8 +29,8 @@ from pgtrial.statistics.change_points import FEWEST, change_points
 from pgtrial.verdict.series import as_difference
 
 _COMMIT = re.compile(r"git:.*@([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
-"""Matches a source in a frozen study file, a Git repository with a commit. Studies that differ only in the path of the
-repository count as the same study."""
+"""Matches a source in a frozen study file (the stored copy with all defaults), a Git repository with a commit. Studies
+that differ only in the path of the repository count as the same study."""
 
 
 class Change(Record):
@@ -210,8 +210,8 @@ def entry_table(
 
 
 def _commit_of(spec: StudySpec, arm: str) -> str:
-    """Returns the commits from which the server and the extensions of an arm were built, as the frozen study file names
-    them. If there are none, returns the name of the arm."""
+    """Returns the commits from which the server and the extensions of an arm were built, as the frozen study file (the
+    stored copy with all defaults) names them. If there are none, returns the name of the arm."""
     own = spec.arms[arm].model_dump(mode="json", exclude_none=True)
     commits = [match[1] for text in _texts(own) if (match := _COMMIT.fullmatch(text))]
     return " + ".join(dict.fromkeys(commits)) or arm

@@ -190,8 +190,8 @@ _OPPOSITE = {("better", "worse"), ("worse", "better")}
 
 
 def _agreement(then: Word, now: Word, gap: Interval, margin: float) -> tuple[Agreement, str]:
-    """Returns whether two estimates agree, and the reason. `gap` is the difference of the two log-ratios with its
-    interval."""
+    """Returns whether two estimates agree, and the reason. `gap` is the difference of the two log-ratios of the arm to
+    the baseline with its interval."""
     low, high = ratio_limits(margin)
     fit = gap.low <= 0 <= gap.high
     if (apart := _apart(then, now, gap, margin)) is not None:

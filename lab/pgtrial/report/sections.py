@@ -80,8 +80,8 @@ def _lead_of_differences(data: StudyData) -> str:
 
 
 def _lead_of_costs(data: StudyData) -> str:
-    """Returns the introduction to the section on costs. If the study declares a cost as a metric, costs are part of the
-    verdict."""
+    """Returns the introduction to the section on costs (such as CPU time or WAL). If the study declares a cost as a
+    metric, costs are part of the verdict."""
     lead = "The cost of a committed transaction on each arm, and how far it differs together with the speed."
     if any(data.plan.named_metric(name).kind == "cost" for name in data.plan.metrics):
         return lead
@@ -89,7 +89,8 @@ def _lead_of_costs(data: StudyData) -> str:
 
 
 _OF_A_RATE = ("tps", "latency", "timeline", "costs")
-"""The topics that are left out for loads without a rate of transactions, such as a suite of queries or a job."""
+"""The topics that are left out for loads without a rate of transactions, such as a suite of queries or a job (such as
+CREATE INDEX)."""
 
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
 """The topics that compare arms, which are left out for a study with a single arm."""

@@ -26,15 +26,15 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
-"""How many blocks, or pairs of deployments, a forecast considers at most. The text for an undecided comparison names
-this number if even so many would not lead to a verdict."""
+"""How many blocks, or pairs of servers, a forecast considers at most. The text for an undecided comparison names this
+number if even so many would not lead to a verdict."""
 
 _NEXT_TO_NONE = 200.0
-"""If the costs of two arms differ by more than this factor, the text says in words that the cost is almost zero in one
-of them (`from next to none`)."""
+"""If the costs (such as CPU time or WAL) of two arms differ by more than this factor, the text says in words that the
+cost is almost zero in one of them (`from next to none`)."""
 
 _TOLD_WITHIN = 10.0
-"""If the bounds of a cost are further apart than this factor, the cost is not shown."""
+"""If the bounds of a cost (such as CPU time or WAL) are further apart than this factor, the cost is not shown."""
 
 _TELLING_MARGIN = 0.5
 """The text about an undecided comparison says that differences larger than a certain percentage are excluded, unless
@@ -115,7 +115,7 @@ transactions`."""
 
 def where(claim: Claim, plan: Plan) -> str:
     """Returns in words for which load a comparison holds: a load point, the mean over all load points, or the load
-    points on one side of a cliff."""
+    points on one side of a cliff (a size of the data above which the throughput falls)."""
     points = plan.load_points
     if (side := side_of(claim)) is not None:
         return side
@@ -132,8 +132,8 @@ def side_of(claim: Claim) -> str | None:
 
 def in_regime(claim: Claim) -> str:
     """Returns text such as `, before the change` if the comparison is only about the time before or after a lasting
-    change of speed within the trials, or about one side of a cliff. The text is empty for a comparison of whole
-    trials."""
+    change of speed within the trials, or about one side of a cliff (a size of the data above which the throughput
+    falls). The text is empty for a comparison of whole trials."""
     return f", {PARTS[claim.regime]}" if claim.regime else ""
 
 
@@ -154,8 +154,8 @@ def change_text(
     If a ratio is two or more, it returns `off is 49 times as fast as on`, `off takes 5 times as long as on` or `p99 of
     off is 3 times that of on`.
 
-    `metric` is the metric of the primary claims or the name of a quantity that pgtrial does not know; None stands for
-    speed. Without `baseline` the text ends before the word `than`. `less` is put before this word.
+    `metric` is the metric that decides the verdict or the name of a quantity that pgtrial does not know; None stands
+    for speed. Without `baseline` the text ends before the word `than`. `less` is put before this word.
     """
     subject, words, of = _compared(metric, arm)
     if takes_times_as_long(metric, difference):
@@ -272,7 +272,7 @@ def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
     """Returns the results for the two parts of a comparison in words, such as `before the change off is 12% faster than
     on (...); after it ...`. The parts are the time before and after a lasting change of speed, or the load points on
-    the two sides of a cliff."""
+    the two sides of a cliff (a size of the data above which the throughput falls)."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
@@ -395,8 +395,8 @@ def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
 
 
 def transaction(points: list[LoadPoint]) -> str:
-    """Returns the word for a unit of work: `transaction`, or `statement` for a replay, `execution` for a suite, and
-    `job` for a job."""
+    """Returns the word for a unit of work: `transaction`, or `statement` for a replay, `execution` for a suite of
+    queries, and `job` for a job."""
     return kind_of(points).noun
 
 

@@ -43,8 +43,8 @@ class Speeds:
     whole: float
     """The speed over all runs of the arm in the trial. A run is the arm's slices between two slices of other arms."""
     after: dict[str, float]
-    """The speed over the arm's single slices between slices of other arms, separately for each arm whose slice came
-    before."""
+    """The speed over the arm's single slices (turns) between slices of other arms, separately for each arm whose slice
+    came before."""
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]
@@ -72,10 +72,11 @@ def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
 
 
 def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
-    """Returns by how much carry-over changes each comparison, at each load point and, if there are several, for their
-    mean.
+    """Returns by how much carry-over (the effect of one arm's slice on the speed of the next arm) changes each
+    comparison, at each load point and, if there are several, for their mean.
 
-    A loss that both arms have in common does not change their ratio; only the difference of the two losses changes it.
+    A loss of speed that both arms have in common does not change their ratio; only the difference of the two losses
+    changes it.
     """
     baseline, points = grid.plan.baseline, grid.points
     moved = []

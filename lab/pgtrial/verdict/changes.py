@@ -50,7 +50,7 @@ _NEGLIGIBLE = 0.01
 """A change of the throughput within a trial up to this share does not count as a trend."""
 
 _FEWEST_SECONDS = 4
-"""A slope is computed only for trials with at least this number of whole seconds."""
+"""The trend of the throughput is computed only for trials with at least this number of whole seconds."""
 
 _MOST_SPANS = 600
 

@@ -123,8 +123,8 @@ def claim_of(
     arm: str, baseline: str, series: Series, ratios: list[BlockRatio], fewest: int, *, withheld: bool = False
 ) -> Claim:
     """Returns a claim (the comparison of an arm with the baseline) that follows from values alone. `ratios` has one
-    value for each block or, in studies with several deployments, for each pair of deployments. With fewer than `fewest`
-    values nothing can be decided.
+    value for each block or, if each arm has several servers, for each pair of servers. With fewer than `fewest` values
+    nothing can be decided.
 
     The caller fills in the further fields of a claim, which follow from the trials.
     """

@@ -42,8 +42,8 @@ def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[in
     """True if a transaction of the arm or of the baseline failed in these blocks. Always false for a study that was
     planned with P8, the statistical rule of older versions of pgtrial.
 
-    The result is the same if the two arms are exchanged. A decision that depends on it, such as the number of claims,
-    can therefore favour neither arm.
+    The result is the same if the two arms are exchanged. A decision that depends on it, such as the number of claims
+    (comparisons), can therefore favour neither arm.
     """
     if grid.plan.spending is None:
         return False

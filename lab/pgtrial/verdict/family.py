@@ -28,7 +28,8 @@ class Subject:
     arm: str
     point: int | None
     family: int
-    """The number of claims (comparisons) among which each look divides its allowed probability of a wrong verdict."""
+    """The number of claims (comparisons) among which each look (interim analysis) divides its allowed probability of a
+    wrong verdict."""
 
 
 def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
@@ -40,9 +41,9 @@ def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
 
 
 def primary_sharing(plan: Plan) -> int:
-    """Returns among how many primary claims (the comparisons that decide the verdicts) each look divides its allowed
-    probability of a wrong verdict. If the plan lets several studies share the error of 5%, the claims of all of them
-    count. The result is at least one."""
+    """Returns among how many primary claims (the comparisons that decide the verdicts) each look (interim analysis)
+    divides its allowed probability of a wrong verdict. If the plan lets several studies share the error of 5%, the
+    claims of all of them count. The result is at least one."""
     return plan.sharing(max(1, len(plan.others))) * plan.studies
 
 
@@ -56,26 +57,27 @@ def sharing(plan: Plan) -> int:
 
 
 Key = When | Side | None
-"""The part of the data that a claim is about: the time before or after a change of speed, one side of a cliff, or, if
-None, whole trials with all sizes of the data."""
+"""The part of the data that a claim (comparison) is about: the time before or after a change of speed, one side of a
+cliff (a size of the data above which the throughput falls), or, if None, whole trials with all sizes of the data."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A claim on a subject, or on a part of it: the time before or after a lasting change of speed, or one side of a
-    cliff (a size of the data above which the throughput falls)."""
+    """A claim (comparison) on a subject, or on a part of it: the time before or after a lasting change of speed, or one
+    side of a cliff (a size of the data above which the throughput falls)."""
 
     about: Subject
     regime: Key
     ratios: list[BlockRatio]
-    """The logarithms of the ratio of the arm to the baseline, one for each block or, with several deployments, for each
-    pair of deployments."""
+    """The logarithms of the ratio of the arm to the baseline, one for each block or, if each arm has several servers,
+    for each pair of servers."""
     series: Series
 
 
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
-    """Returns the claims about a subject after the looks (interim analyses) so far: a single claim, or one claim for
-    each time before and after a lasting change of speed, or one for each side of a cliff.
+    """Returns the claims (comparisons) about a subject after the looks (interim analyses) so far: a single claim, or
+    one claim for each time before and after a lasting change of speed, or one for each side of a cliff (a size of the
+    data above which the throughput falls).
 
     Each look chooses from its own blocks which of these claims it reads, by a rule that does not know which arm is
     which. As soon as a look has decided a claim, the kind of the claims is fixed: if a later look chooses another kind,
@@ -111,12 +113,12 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
 
 
 def _kinds(keys: Iterable[Key]) -> set[str]:
-    """Returns the kinds of these claims: `whole` (about whole trials of all sizes), `regime` (about the time before or
-    after a change of speed) or `side` (about one side of a cliff)."""
+    """Returns the kinds of these claims (comparisons): `whole` (about whole trials of all sizes), `regime` (about the
+    time before or after a change of speed) or `side` (about one side of a cliff)."""
     return {"whole" if key is None else "side" if key in SIDES else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:
-    """Returns the log-ratios of the arm to the baseline, by the number of the block (or pair of deployments). Blocks
-    that do not count, and blocks in which the ratio is not known, are left out."""
+    """Returns the log-ratios of the arm to the baseline, by the number of the block (or pair of servers). Blocks that
+    do not count, and blocks in which the ratio is not known, are left out."""
     return {ratio.block: ratio.log_ratio for ratio in ratios if ratio.counted and ratio.log_ratio is not None}

@@ -82,8 +82,8 @@ def failures(grid: Grid, arm: str) -> Failures:
 
 
 def _failed_transactions(trial: Trial) -> Mapping[str, int]:
-    """Returns the numbers of a trial's failed transactions by SQLSTATE or kind. In a replay, the engine does not count
-    errors that also occurred in the recording."""
+    """Returns the numbers of a trial's failed transactions by SQLSTATE or, without an SQLSTATE, by the kind of the
+    failure. In a replay, the engine does not count errors that also occurred in the recording."""
     return trial.measured.failures if trial.measured is not None else {}
 
 

@@ -93,7 +93,7 @@ class Spent:
 @dataclass(frozen=True)
 class Reached:
     """The interval that a claim (the comparison of an arm with the baseline) had after its first blocks or pairs of
-    deployments, and the time that these took."""
+    servers, and the time that had passed until then."""
 
     units: int
     spent: Spent
@@ -106,8 +106,9 @@ class Reached:
 
 
 def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
-    """Returns the interval of a claim after its first block, its first two blocks and so on; with several deployments,
-    pairs of deployments count in place of blocks. It begins where the interval is bounded for the first time."""
+    """Returns the interval of a claim (comparison) after its first block, its first two blocks and so on; if each arm
+    has several servers, pairs of servers count in place of blocks. It begins where the interval is bounded for the
+    first time."""
     grid = Grid(plan, trials)
     spent = _spent(grid)
     counted = counting(claim.ratios)

@@ -1,12 +1,12 @@
 """Reads several claims at the planned looks of a study. A claim is a comparison of an arm with the baseline, and a look
 is an interim analysis of the blocks so far. All claims, of every kind, are read by the loop over looks in this module.
 
-Each look reads the blocks (or pairs of deployments) up to it. It has an allowed probability of a wrong verdict, and
-divides it evenly among its claims (Bonferroni). A look may choose the claims that it reads from the blocks up to it, if
-the choice treats the two trials of each block alike. Exchanging the two trials then does not change the choice. If the
-arms do not differ, the signs of the blocks are therefore still as random as a coin, and each claim is as exact as if it
-had been named before the study. A verdict that a look has decided is kept, even if a later look does not read the claim
-any more.
+Each look reads the blocks (or pairs of servers) up to it. It has an allowed probability of a wrong verdict, and divides
+it evenly among its claims (Bonferroni). A look may choose the claims that it reads from the blocks up to it, if the
+choice treats the two trials of each block alike. Exchanging the two trials then does not change the choice. If the arms
+do not differ, the signs of the blocks are therefore still as random as a coin, and each claim is as exact as if it had
+been named before the study. A verdict that a look has decided is kept, even if a later look does not read the claim any
+more.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Question:
-    """The input from which a look (interim analysis) decides a claim: the value of each block or pair of deployments,
-    the margin, and the number of claims that share the look's allowed probability of a wrong verdict."""
+    """The input from which a look (interim analysis) decides a claim: the value of each block or pair of servers, the
+    margin, and the number of claims (comparisons) that share the look's allowed probability of a wrong verdict."""
 
     values: Mapping[int, float]
-    """The gain of the arm over the baseline, for each complete block (or pair of deployments) in which it is known. It
-    is above zero if the arm is better."""
+    """The gain of the arm over the baseline, for each complete block (or pair of servers) in which it is known. It is
+    above zero if the arm is better."""
     family: int
-    """The number of claims among which the look (interim analysis) divides its allowed probability of a wrong
-    verdict."""
+    """The number of claims (comparisons) among which the look (interim analysis) divides its allowed probability of a
+    wrong verdict."""
     margin: float
     scale: Scale = RATIO
     cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """For each block (or pair of deployments), the arms whose value is only a bound, so that the true value may be
-    worse. If a look reads such a block, it can find neither that such an arm is better than the other nor that the two
-    are equivalent."""
+    """For each block (or pair of servers), the arms whose value is only a bound, so that the true value may be worse.
+    If a look (interim analysis) reads such a block, it can find neither that such an arm is better than the other nor
+    that the two are equivalent."""
     arm: str | None = None
-    """The name of the arm that the claim is about, as `cut` names it. It is None if no value is a bound."""
+    """The name of the arm that the claim (comparison) is about, as `cut` names it. It is None if no value is a
+    bound."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
-        """Returns the reading, which is the result of a look at this claim, if its values allow it. If its verdict
-        rests on values that are only bounds (the true value may be worse), the reading is returned with the verdict
-        undecided."""
+        """Returns the reading, which is the result of a look (interim analysis) at this claim (comparison), if its
+        values allow it. If its verdict rests on values that are only bounds (the true value may be worse), the reading
+        is returned with the verdict undecided."""
         cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         if not cut:
             return reading
@@ -67,15 +68,16 @@ class Series:
     """The state of a claim (a comparison of an arm with the baseline) after the looks, the interim analyses, so far."""
 
     asked: Question
-    """The claim with its values, as the last look (interim analysis) that read the claim had them."""
+    """The claim (comparison) with its values, as the last look (interim analysis) that read the claim had them."""
     decision: p8.Decision
     used: Sequence[int]
-    """The numbers of the blocks (or pairs of deployments) from whose values the shown interval was computed. Before the
-    first look these are all complete blocks with a value."""
+    """The numbers of the blocks (or pairs of servers) from whose values the shown interval was computed. Before the
+    first look (interim analysis) these are all complete blocks with a value."""
 
     @property
     def decided(self) -> bool:
-        """True if a look (interim analysis) has given a verdict on the claim. Later looks never reverse it."""
+        """True if a look (interim analysis) has given a verdict on the claim (comparison). Later looks never reverse
+        it."""
         return self.decision.verdict != "undecided"
 
     @property
@@ -110,20 +112,20 @@ class Series:
         return any(reading.not_worse for reading in self.decision.readings)
 
     def verdict(self, *, withheld: bool) -> Word:
-        """Returns the verdict in one word. It is `withheld` if `withheld` is true, that is, if the audit has found that
-        the comparison is not fair."""
+        """Returns the verdict in one word. The word is `withheld` if the argument `withheld` is true: the audit has
+        found that the comparison is not fair, so that no verdict is given."""
         return "withheld" if withheld else self.decision.verdict
 
 
 Choice = Callable[[Set[int], Set[Key]], Mapping[Key, Question] | None]
-"""A function that returns the claims that a look (interim analysis) reads. Its arguments are the blocks up to the look
-and the keys of the claims that are decided already. It returns None if the look reads no claim."""
+"""A function that returns the claims (comparisons) that a look (interim analysis) reads. Its arguments are the blocks
+up to the look and the keys of the claims that are decided already. It returns None if the look reads no claim."""
 
 
 def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
-    """Returns the state of the claims after the looks (interim analyses) so far: first the claims that the last look
-    reads, in its order, then claims that an earlier look has decided and that the last look no longer reads. `choice`
-    returns which claims a look reads.
+    """Returns the state of the claims (comparisons) after the looks (interim analyses) so far: first the claims that
+    the last look reads, in its order, then claims that an earlier look has decided and that the last look no longer
+    reads. `choice` returns which claims a look reads.
 
     Before the first look, the claims are those that `choice` returns for all stored blocks.
     """
@@ -172,9 +174,9 @@ def read(
     cut: Mapping[int, frozenset[str]] | None = None,
     arm: str | None = None,
 ) -> Series:
-    """Reads one claim at every look (interim analysis) so far, and returns its state. `logs` has the value of each
-    block, usually the log-ratio of the arm to the baseline. `family` is the number of claims that share the look's
-    allowed probability of a wrong verdict. The margin is the study's margin unless another margin is given.
+    """Reads one claim (comparison) at every look (interim analysis) so far, and returns its state. `logs` has the value
+    of each block, usually the log-ratio of the arm to the baseline. `family` is the number of claims that share the
+    look's allowed probability of a wrong verdict. The margin is the study's margin unless another margin is given.
 
     `cut` has, for each block, the arms whose value is only a bound, and `arm` is the arm that the claim is about.
     """
@@ -186,8 +188,8 @@ def read(
 
 
 def read_values(looks: Looks, values: Sequence[float], family: int, margin: float, scale: Scale = RATIO) -> Series:
-    """Reads one claim at every look (interim analysis) that its values reach, and returns its state. This function is
-    for values that do not come from a study, such as the numbers that `pgtrial judge` reads."""
+    """Reads one claim (comparison) at every look (interim analysis) that its values reach, and returns its state. This
+    function is for values that do not come from a study, such as the numbers that `pgtrial judge` reads."""
     question = Question(dict(enumerate(values)), family, margin, scale)
     decision = p8.conclude(list(looks.readings(values, question.limits, family)))
     used = decision.shown.look.blocks if decision.shown is not None else len(values)
@@ -196,8 +198,8 @@ def read_values(looks: Looks, values: Sequence[float], family: int, margin: floa
 
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
     """Returns an interval for log-ratios that explain a verdict but get no verdict of their own, such as those of
-    costs. The result is a pair: the number of blocks (or pairs of deployments) at the latest look, and the difference
-    with its interval at this look.
+    costs. The result is a pair: the number of blocks (or pairs of servers) at the latest look (interim analysis), and
+    the difference with its interval at this look.
 
     Blocks without a value are left out, so that a look is reached only if enough blocks have a value. Before the first
     look, the number is that of all blocks with a value, and the difference is None.

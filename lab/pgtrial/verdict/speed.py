@@ -52,8 +52,8 @@ def goodput(plan: Plan, trial: Trial) -> float:
 
 
 def _speed(plan: Plan, trial: Trial) -> float:
-    """Returns the inverse of a trial's mean response time (for a suite, of the geometric mean) in 1/s; 0 for a failed
-    trial.
+    """Returns the inverse of a trial's mean response time (for a suite of queries, of the geometric mean) in 1/s; 0 for
+    a failed trial.
 
     The mean over tasks includes failed tasks, with the time until they failed. Otherwise an arm would look the faster
     the more tasks it fails.

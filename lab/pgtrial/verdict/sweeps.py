@@ -57,7 +57,8 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
 
 def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
     """Returns among how many comparisons each look (interim analysis) divides its allowed probability of a wrong
-    verdict. There is one comparison for each sweep and each arm except the baseline."""
+    verdict. There is one comparison for each sweep (load points that differ in one number only) and each arm except the
+    baseline."""
     return plan.sharing(len(found) * len(plan.others))
 
 
@@ -85,8 +86,8 @@ def curves(grid: Grid, sweep: Sweep, arm: str) -> Curves:
 
 
 def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float | None]) -> Curves:
-    """Returns a value of an arm's trials at the load points of the sweep, for each complete block in which all of these
-    values are known."""
+    """Returns a value of an arm's trials at the load points of the sweep (load points that differ in one number only),
+    for each complete block in which all of these values are known."""
     known = {}
     for block in grid.counted:
         trials = [grid.trial(block, point, arm) for point in sweep.points]
@@ -98,14 +99,14 @@ def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float 
 
 def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
     """Returns the number of complete blocks that the curve of the arm leaves out, because a trial at a load point of
-    the sweep failed or committed nothing."""
+    the sweep (load points that differ in one number only) failed or committed nothing."""
     in_blocks = ([grid.trial(block, point, arm) for point in sweep.points] for block in grid.counted)
     return sum(any(trial is not None and not grid.goodput(trial) for trial in trials) for trials in in_blocks)
 
 
 def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
-    """Returns an array with a row for each complete block or, with several deployments, for each complete pair of
-    deployments. A row has the means of the values over the blocks of the pair. With `blocks`, only these blocks are
+    """Returns an array with a row for each complete block or, if each arm has several servers, for each complete pair
+    of servers. A row has the means of the values over the blocks of the pair. With `blocks`, only these blocks are
     used."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
     by_point = [

@@ -133,7 +133,8 @@ GROWTH = Kind("growth", "bytes", _growth("bytes_table", "bytes_indexes"), 1.0)
 """The growth of tables and indexes together. It is compared only if the study declares it as a metric."""
 
 COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}
-"""All costs by name."""
+"""All costs (such as CPU time or WAL) by name."""
 
 READS = (COSTS["buffers read"], COSTS["device reads"])
-"""The costs of reading data. They begin to rise at the size at which the data no longer fits into a cache."""
+"""The costs of reading data: buffers that PostgreSQL read, and reads of the device. They begin to rise at the size at
+which the data no longer fits into a cache."""

@@ -31,11 +31,11 @@ FEWEST = 4
 With fewer pairs it is only about the servers that were measured."""
 
 FEWEST_BY_SIGNS = 8
-"""With at least this number of pairs of deployments, the same statistical rule is used as for blocks, which is based on
-the signs of the log-ratios. With fewer pairs it is the t test."""
+"""With at least this number of pairs of servers, the same statistical rule is used as for blocks, which is based on the
+signs of the log-ratios. With fewer pairs it is the t test."""
 
 _FORECAST = 60
-"""A forecast says how many pairs of deployments lead to a verdict only if they are at most this many."""
+"""A forecast says how many pairs of servers lead to a verdict only if they are at most this many."""
 
 
 def is_fixed(plan: Plan) -> bool:
@@ -58,8 +58,8 @@ def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
 
 
 class Units:
-    """The units of analysis of a study (its blocks, or its pairs of deployments), and the statistical rule that decides
-    by their values. The values are log-ratios, which the module `p8` defines."""
+    """The units of analysis of a study (its blocks, or its pairs of servers), and the statistical rule that decides by
+    their values. The values are log-ratios, which the module `p8` defines."""
 
     def __init__(self, plan: Plan):
         several = plan.deployments >= FEWEST
@@ -78,22 +78,22 @@ class Units:
         return {block for unit in units for block in self._blocks[unit]}
 
     def complete(self, counted: Collection[int]) -> list[int]:
-        """Returns the units (blocks, or pairs of deployments) that are complete: all their blocks are in `counted`, the
+        """Returns the units (blocks, or pairs of servers) that are complete: all their blocks are in `counted`, the
         blocks that count. The units are in the order in which the plan begins them."""
         present = set(counted)
         return [unit for unit, blocks in self._blocks.items() if present.issuperset(blocks)]
 
     def means(self, values: Mapping[int, float], counted: Collection[int]) -> dict[int, float]:
-        """Returns the mean of the values of each complete unit's blocks. A unit is a block or a pair of deployments. A
-        unit without any value is left out."""
+        """Returns the mean of the values of each complete unit's blocks. A unit is a block or a pair of servers. A unit
+        without any value is left out."""
         of_units = {
             unit: [values[block] for block in self._blocks[unit] if block in values] for unit in self.complete(counted)
         }
         return {unit: fmean(known) for unit, known in of_units.items() if known}
 
     def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
-        """Returns the log-ratios of units (blocks, or pairs of deployments), computed from the log-ratios of blocks. In
-        the result, `block` is the number of the unit.
+        """Returns the log-ratios of units (blocks, or pairs of servers), computed from the log-ratios of blocks. In the
+        result, `block` is the number of the unit.
 
         The log-ratio of an incomplete unit is provisional, and the unit does not count.
         """
@@ -121,7 +121,7 @@ class Units:
 
     def looks(self) -> list[p8.Look]:
         """Returns the planned looks (interim analyses), counted in units. Each has the probability of a wrong verdict
-        that it may have on all claims of a family together."""
+        that it may have on all claims (comparisons) of a family together."""
         return [p8.Look(look, ALPHA) for look in self._looks.planned] if self.fixed else self._looks.schedule()
 
     def reached(self, counted: Collection[int]) -> list[tuple[p8.Look, list[int]]]:
@@ -131,31 +131,34 @@ class Units:
         return [(look, units[: look.blocks]) for look in self.looks() if look.blocks <= len(units)]
 
     def can_decide(self, look: p8.Look, claims: int) -> bool:
-        """True if the look (interim analysis) has enough units to give a verdict at all, when `claims` claims share its
-        allowed probability of a wrong verdict."""
+        """True if the look (interim analysis) has enough units to give a verdict at all, when `claims` claims
+        (comparisons) share its allowed probability of a wrong verdict."""
         return self.fixed or self._looks.rule.can_decide(look, claims)
 
     def reader(self) -> rules.Reader:
-        """Returns an object that evaluates one claim at the looks (interim analyses), one look after the other."""
+        """Returns an object that evaluates one claim (comparison) at the looks (interim analyses), one look after the
+        other."""
         return _PairedT() if self.fixed else self._looks.rule.reader()
 
     def at_once(self, values: Sequence[float], look: p8.Look, claims: int) -> p8.Interval:
-        """Returns the interval of values that are evaluated at one look only and not at the looks before it. `claims`
-        is the number of claims that share the look's allowed probability of an error."""
+        """Returns the interval of values that are evaluated at one look (interim analysis) only and not at the looks
+        before it. `claims` is the number of claims (comparisons) that share the look's allowed probability of an
+        error."""
         if self.fixed:
             return t_interval(values, look.alpha / claims)
         return p8.interval(values, self._looks.level(look, claims))
 
     def fewest(self, claims: int) -> int:
-        """Returns how many units (blocks, or pairs of deployments) a verdict needs at least. `claims` is the number of
-        claims that share the allowed probability of a wrong verdict; with more claims more units are needed."""
+        """Returns how many units (blocks, or pairs of servers) a verdict needs at least. `claims` is the number of
+        claims (comparisons) that share the allowed probability of a wrong verdict; with more claims more units are
+        needed."""
         if self.fixed:
             return self._looks.planned[-1]
         return self._looks.fewest(claims)
 
     def more(self, values: Sequence[float], margin: float, claims: int, counted: Collection[int]) -> int | None:
-        """Returns how many more units (blocks, or pairs of deployments) lead to a verdict, if the estimate and the
-        spread stay as they are now. The study then ends at the look (interim analysis) that gives the verdict.
+        """Returns how many more units (blocks, or pairs of servers) lead to a verdict, if the estimate and the spread
+        stay as they are now. The study then ends at the look (interim analysis) that gives the verdict.
 
         As long as there are too few units for a forecast, it is the number up to the first look that can give a
         verdict. Returns None if no forecast is possible. Looks also count units that gave no value.
@@ -169,7 +172,7 @@ class Units:
         return max(needed or 0, fewest) - done
 
     def _needed_pairs(self, values: Sequence[float], margin: float, claims: int, done: int) -> int | None:
-        """Returns the total number of pairs of deployments with which the t test would give a verdict. Returns None if
+        """Returns the total number of pairs of servers with which the t test would give a verdict. Returns None if
         there are fewer than three pairs now, or if even `_FORECAST` pairs would not suffice."""
         now = self._present(values, margin)
         if now is None:
@@ -180,8 +183,8 @@ class Units:
     def chance(
         self, values: Sequence[float], margin: float, claims: int, counted: Collection[int], more: int
     ) -> float | None:
-        """Returns the probability that `more` further units (blocks, or pairs of deployments) lead to a verdict on the
-        claim, if the true difference is as estimated now. Returns None if it is not known."""
+        """Returns the probability that `more` further units (blocks, or pairs of servers) lead to a verdict on the
+        claim (comparison), if the true difference is as estimated now. Returns None if it is not known."""
         done = len(self.complete(counted))
         if not self.fixed:
             return self._looks.chance(values, margin, claims, done + more, done - len(values))
@@ -202,8 +205,9 @@ class _PairedT:
     def read(
         self, look: p8.Look, units: Sequence[int], values: Sequence[float], limits: p8.Limits, claims: int
     ) -> p8.Reading:
-        """Returns the result of the look for these values, by their t interval. The probability that the interval
-        misses the true difference is the look's error divided by the number of claims that share it."""
+        """Returns the result of the look (interim analysis) for these values, by their t interval. The probability that
+        the interval misses the true difference is the look's error divided by the number of claims (comparisons) that
+        share it."""
         level = look.alpha / claims
         interval = t_interval(np.asarray(values, dtype=np.float64), level)
         return p8.Reading(look, level, interval, interval.word(limits), interval.between(limits))

@@ -1,5 +1,5 @@
 """Charts of differences from the baseline with their intervals: of the speed in comparison with the margin, of the
-speed block by block, and of the costs."""
+speed block by block, and of the costs (such as CPU time or WAL)."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _level_of(arm: str, row: Row) -> str | None:
 
 def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
     """Returns the speed of each arm as text: the throughput of the median trial, or its mean response time in
-    milliseconds. The result is empty if the claim is about the mean over several load points."""
+    milliseconds. The result is empty if the claim (comparison) is about the mean over several load points."""
     if claim.load_point is None and len(result.load_points) > 1:
         return {}
     by_goodput = measure_of(result.load_points) == "goodput"

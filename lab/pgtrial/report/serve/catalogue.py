@@ -75,7 +75,8 @@ class Glance:
     says: list[str]
     """The headline of each comparison, or one sentence about the state of the study or the error."""
     bars: list[Bar | None] = field(default_factory=list)
-    """The interval of each comparison. It is None if the interval has no bounds or if the verdict is withheld."""
+    """The interval of each comparison. It is None if the interval has no bounds or if the verdict is withheld (not
+    given)."""
     identity: str = ""
     """The identity of the study, a text by which histories refer to it; empty if it is unknown."""
 

@@ -32,7 +32,8 @@ class Tick:
 
 @dataclass(frozen=True)
 class Band:
-    """The intervals of one comparison as a band."""
+    """The intervals of one comparison after each block, as the page draws them: a coloured area from the lower to the
+    upper bounds, with a line through the estimates."""
 
     name: str
     place: int
@@ -45,7 +46,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """The drawing of the intervals after each unit of analysis (a block, or a pair of deployments), with a line for no
+    """The drawing of the intervals after each unit of analysis (a block, or a pair of servers), with a line for no
     difference and lines for the margin."""
 
     bands: list[Band]
@@ -59,7 +60,7 @@ class Narrowing:
 
 def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
     """Returns the drawing of the intervals of all comparisons; None as long as no interval is bounded. `end` is the
-    number of units of analysis (blocks, or pairs of deployments) in the whole study, at which the drawing ends."""
+    number of units of analysis (blocks, or pairs of servers) in the whole study, at which the drawing ends."""
     known = [drawn for drawn in comparisons if drawn.steps]
     if not known:
         return None

@@ -25,7 +25,7 @@ from pgtrial.store.running import is_running, stop_is_asked
 from pgtrial.verdict.pace import Reached
 
 SHOWN_S = 120
-"""The number of seconds (or slices) of a trial in progress that are shown."""
+"""The number of seconds (or, if arms take turns in slices, of slices) of a trial in progress that are shown."""
 
 _MOST_READ = 1 << 20
 """The number of bytes at the end of the load engine's output that are read first. They contain more than the seconds
@@ -59,8 +59,8 @@ class SoFar:
     claim: Claim
     steps: list[Reached]
     """The interval of the comparison after the first complete block, after the first two and so on, beginning with the
-    first number of blocks after which the interval is bounded. If each arm runs on several deployments, pairs of
-    deployments count in place of blocks."""
+    first number of blocks after which the interval is bounded. If each arm runs on several servers, pairs of servers
+    count in place of blocks."""
 
     @property
     def estimate(self) -> Estimate | None:

@@ -19,8 +19,8 @@ _FALSE_SHARE = 0.05
 """The share of A/A studies (studies of two equal arms) that get a verdict by mistake if the method works: at most
 5%."""
 _IMPROBABLE = 0.03
-"""A number of false verdicts causes a warning if its probability is below this. For example, 10 false verdicts in 100
-studies have a probability of 2.8%."""
+"""A number of false verdicts (verdicts on two equal arms) causes a warning if its probability is below this. For
+example, 10 false verdicts in 100 studies have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
 """The differences of speed for which the one-line result names the time to find them: 5% and 3%."""
 

@@ -28,7 +28,8 @@ class _Row:
 
     @property
     def times_s(self) -> list[float]:
-        """The times of the job in the trials that completed, in seconds and in ascending order."""
+        """The times of the job (such as CREATE INDEX) in the trials that completed, in seconds and in ascending
+        order."""
         latencies = [trial.measured.latency_us for trial in self._completed if trial.measured]
         return sorted(latency.mean / 1e6 for latency in latencies if latency is not None)
 
@@ -38,7 +39,7 @@ class _Row:
 
     @property
     def failed(self) -> int:
-        """The number of trials in which the job did not end, or failed."""
+        """The number of trials in which the job (such as CREATE INDEX) did not end, or failed."""
         return len(self.trials) - len(self._completed)
 
     def megabytes(self, value: Callable[[JobSummary], float | None]) -> str | None:
@@ -89,8 +90,8 @@ def job_table(data: StudyData) -> Table[_Row]:
 
 
 def _beside(rows: list[_Row]) -> list[Column[_Row]]:
-    """Returns the columns about the load that runs at the same time as the job. The result is empty if there is no such
-    load."""
+    """Returns the columns about the load that runs at the same time as the job (such as CREATE INDEX). The result is
+    empty if there is no such load."""
     if all(trial.job is None or trial.job.beside is None for row in rows for trial in row.trials):
         return []
     return [

@@ -1,4 +1,5 @@
-"""The tables about the servers: sessions by wait event, the host, statements, the provider's metrics, and costs."""
+"""The tables about the servers: sessions by wait event, the host, statements, the provider's metrics, and costs (such
+as CPU time or WAL)."""
 
 from __future__ import annotations
 

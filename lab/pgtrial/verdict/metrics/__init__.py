@@ -35,5 +35,5 @@ FAMILIES: Mapping[str, Family] = {
     "scaling": scaling,
     "cliffs": cliffs,
 }
-"""The functions that make the families of claims. The key of each is the field of the study's result in which its
-claims are stored."""
+"""The functions that make the families of claims, which are groups of comparisons such as those of all costs. The key
+of each is the field of the study's result in which its claims are stored."""

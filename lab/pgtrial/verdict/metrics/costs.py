@@ -25,8 +25,8 @@ from pgtrial.verdict.transaction_costs import KINDS, Kind
 
 
 def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
-    """Returns every known cost, by arm and load point. If there are several load points, each cost has another entry
-    with the mean over them."""
+    """Returns every known cost, such as CPU time or WAL, by arm and load point. If there are several load points, each
+    cost has another entry with the mean over them."""
     per_arm = []
     for kind in KINDS:
         readings = _Costs(grid, kind)
@@ -39,7 +39,8 @@ def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
 
 
 class _Costs:
-    """The values of one cost in all trials that did not fail. The cost of each trial is computed once."""
+    """The values of one cost (such as CPU time or WAL) in all trials that did not fail. The cost of each trial is
+    computed once."""
 
     def __init__(self, grid: Grid, kind: Kind) -> None:
         self._grid, self._kind = grid, kind
@@ -55,13 +56,14 @@ class _Costs:
         return sorted(self._known[trial.index] for trial in self._grid.of(arm, point) if trial.index in self._known)
 
     def is_notable(self, point: int) -> bool:
-        """True if, for any arm, the median cost at a load point is above the value that counts as negligible."""
+        """True if, for any arm, the median cost (such as CPU time or WAL) at a load point is above the value that
+        counts as negligible."""
         of_arms = (self._values(arm, point) for arm in self._grid.plan.arms)
         return any(values and float(np.median(values)) > self._kind.negligible for values in of_arms)
 
     def cost(self, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
-        """Returns the cost of an arm and its difference from the baseline's cost. Returns None if the cost is not
-        known."""
+        """Returns the cost (such as CPU time or WAL) of an arm and its difference from the baseline's cost. Returns
+        None if the cost is not known."""
         values = self._values(arm, point)
         if not values or (point is None and arm == self._grid.plan.baseline):
             return None
@@ -84,8 +86,8 @@ class _Costs:
 
 
 def clearly(cost: Cost, margin: float) -> bool:
-    """True if a cost differs clearly: the interval of its difference from the baseline lies completely above the
-    margin, or completely below the negative margin."""
+    """True if a cost (such as CPU time or WAL) differs clearly: the interval of its difference from the baseline lies
+    completely above the margin, or completely below the negative margin."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None:
         return False

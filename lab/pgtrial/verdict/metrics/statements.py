@@ -34,8 +34,9 @@ more than MOST_STATEMENTS templates have such a share, those with the largest sh
 
 
 def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
-    """Returns the comparisons of the statement templates on each arm with the baseline, beginning with the template
-    that has the largest share of the time. The result is empty if the study has no replay."""
+    """Returns the comparisons of the statement templates (statements that differ only in values) on each arm with the
+    baseline, beginning with the template that has the largest share of the time. The result is empty if the study has
+    no replay."""
     if all(point.replay is None for point in grid.plan.load_points):
         return []
     trials = {
@@ -116,8 +117,8 @@ class _Comparison:
         return [self._trials[trial.index] for trial in trials if trial.index in self._trials]
 
     def _choice(self, blocks: Set[int], _decided: Set[int]) -> dict[int, Question]:
-        """Returns the comparisons that a look reads: those of the templates that take a notable share of the time in
-        its blocks, beginning with the largest share."""
+        """Returns the comparisons that a look (interim analysis) reads: those of the templates (statements that differ
+        only in values) that take a notable share of the time in its blocks, beginning with the largest share."""
         pairs = [self._completed([trial for trial in self._pair(block) if trial is not None]) for block in blocks]
         pairs = [pair for pair in pairs if pair]
         if not pairs:
@@ -134,8 +135,8 @@ class _Comparison:
 
     def _of_units(self, number: int) -> dict[int, float]:
         """Returns by how much the statements of one template (statements that differ only in values) are faster on the
-        arm, for each block or, with several deployments, for each pair of deployments. The result is computed once for
-        each template."""
+        arm, for each block or, if each arm has several servers, for each pair of servers. The result is computed once
+        for each template."""
         if number not in self._values:
             # a failed trial gets the worst rank; a pair in which both trials failed does not count
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")

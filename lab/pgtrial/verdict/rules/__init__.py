@@ -80,7 +80,8 @@ def audit(
     design: Design,
     deployments: Mapping[str, Sequence[Facts]] | None = None,
 ) -> Audit:
-    """Returns the findings of all rules that read only facts, beginning with those that withhold the verdict.
+    """Returns the findings of all rules that read only facts (settings and other properties), beginning with those that
+    withhold the verdict.
 
     If an arm runs on several deployments (servers of the same product), `facts` has the facts of one of them, by which
     the arms are compared. `deployments` has the facts of all deployments.
@@ -107,6 +108,6 @@ def title(finding: Finding) -> str:
 
 def _found(case: Case, *, over_trials: bool) -> list[tuple[Finding, Concern]]:
     """Returns the findings of the rules that read the stored trials (if `over_trials` is true) or of the rules that
-    read only facts, in the order of the rules' names."""
+    read only facts (settings and other properties), in the order of the rules' names."""
     asked = sorted((rule for rule in RULES if rule.over_trials == over_trials), key=lambda rule: rule.name)
     return [finding for rule in asked for finding in rule.findings(case)]

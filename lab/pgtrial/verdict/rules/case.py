@@ -58,7 +58,8 @@ class Rule:
     """The finding in a few words. Rules with the same name have the same title."""
     find: Callable[[Case], Iterable[Concern]]
     over_trials: bool
-    """True if the rule reads the stored trials; other rules read only the facts of the arms."""
+    """True if the rule reads the stored trials; other rules read only the facts (settings and other properties) of the
+    arms."""
 
     def findings(self, case: Case) -> list[tuple[Finding, Concern]]:
         """Returns the concerns (problems) that the rule finds in a study, each with the finding: the concern in the
@@ -113,10 +114,12 @@ class Case:
     """The design of the study: its study file with all that follows from it. It is None for rules that read the trials,
     since they do not need it."""
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
-    """The facts of each deployment, by arm, if an arm runs on several deployments (servers of the same product)."""
+    """The facts (settings and other properties) of each deployment, by arm, if an arm runs on several deployments
+    (servers of the same product)."""
     trials: Sequence[Trial] = ()
     audit: Audit | None = None
-    """The stored findings of the rules that read only facts; None if these rules have not run yet."""
+    """The stored findings of the rules that read only facts (settings and other properties); None if these rules have
+    not run yet."""
     seconds: Seconds | None = None
     """The number of commits in each second, by the index of the trial. If it is None, the rules do not check whether
     the speed changes within trials."""
@@ -135,7 +138,8 @@ class Case:
     @cached_property
     def speeds(self) -> CellSpeeds:
         """Returns the speeds of the trials in which arms took turns in slices of time. The speeds after slices of
-        different arms are kept apart, so that carry-over can be computed from them."""
+        different arms are kept apart, so that carry-over, the effect of one arm's slice on the next arm, can be
+        computed from them."""
         return cell_speeds(self.grid, self.slices)
 
     @cached_property
@@ -159,7 +163,7 @@ class Case:
 
     @property
     def arms(self) -> list[str]:
-        """Returns the arms whose facts are known, the baseline first."""
+        """Returns the arms whose facts (settings and other properties) are known, the baseline first."""
         return [arm for arm in self.plan.arms if arm in self.facts]
 
     @property
@@ -185,16 +189,16 @@ class Case:
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
     def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
-        """Returns the value of a fact in the baseline and in an arm."""
+        """Returns the value of a fact (a setting or other property) in the baseline and in an arm."""
         return self.value(self.baseline, group, name), self.value(arm, group, name)
 
     def known(self, group: str, name: str) -> dict[str, Any]:
-        """Returns the value of a fact by arm, for every arm in which it is known."""
+        """Returns the value of a fact (a setting or other property) by arm, for every arm in which it is known."""
         values = {arm: self.value(arm, group, name) for arm in self.arms}
         return {arm: value for arm, value in values.items() if value is not None}
 
     def where(self, group: str, name: str, *values: Any) -> list[str]:
-        """Returns the arms in which a fact has one of these values."""
+        """Returns the arms in which a fact (a setting or other property) has one of these values."""
         return [arm for arm, value in self.known(group, name).items() if value in values]
 
     def on_labs_machine(self, arm: str) -> bool:
@@ -212,8 +216,8 @@ class Case:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Returns every fact that differs between an arm and the baseline, whether or not the study declares the
-        difference, in the order of the groups."""
+        """Returns every fact (a setting or other property) that differs between an arm and the baseline, whether or not
+        the study declares the difference, in the order of the groups."""
         return [
             Difference(arm, group, name, base, value)
             for arm in (self.arms if self.baseline in self.facts else ())
@@ -252,8 +256,9 @@ _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("so
 
 
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
-    """Returns the facts of an arm that have changed since they were first collected. `known` has the facts as they were
-    first collected, and `now` the facts as they are before the block with the number `block`.
+    """Returns the facts (settings and other properties) of an arm that have changed since they were first collected.
+    `known` has the facts as they were first collected, and `now` the facts as they are before the block with the number
+    `block`.
 
     A fact that is unknown at one of the two times does not count as changed.
     """

@@ -1,5 +1,5 @@
-"""Rules on clocks that are wrong. The clocks of the servers' hosts are in the facts, and the clocks of a fleet's
-machines in the trials."""
+"""Rules on clocks that are wrong. The clocks of the servers' hosts are in the facts (settings and other properties),
+and the clocks of a fleet's machines in the trials."""
 
 from __future__ import annotations
 

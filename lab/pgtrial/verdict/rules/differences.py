@@ -66,7 +66,8 @@ def following_differences(case: Case) -> Iterator[Concern]:
 def swapped_places(case: Case) -> Iterator[Concern]:
     """Finds differences of storage between arms that exchange their storage locations at random from block to block.
 
-    The facts of an arm were collected in a single trial, and describe only the location that the arm had in that trial.
+    The facts (settings and other properties) of an arm were collected in a single trial, and describe only the location
+    that the arm had in that trial.
     """
     swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
     for arm, of_arm in grouped(swapped).items():
@@ -180,8 +181,8 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
 
 @rule("unlike_deployments", "deployments of one arm differ")
 def unlike_deployments(case: Case) -> Iterator[Concern]:
-    """Yields one concern (problem) for each fact that differs between the deployments of an arm, which are several
-    servers of the same product. Unknown values do not count as different."""
+    """Yields one concern (problem) for each fact (a setting or other property) that differs between the deployments of
+    an arm, which are several servers of the same product. Unknown values do not count as different."""
     for arm, deployments in case.deployments.items():
         for group, name, values in compared(deployments):
             known = [place for place, value in enumerate(values) if value is not None]
@@ -198,8 +199,9 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
 
 @rule("changed_in_between", "something had changed when the study went on")
 def changed_in_between(case: Case) -> Iterator[Concern]:
-    """Yields one concern (problem) for each fact that changed while a study was interrupted, that is, between the run
-    that stopped and the run that continued it. The concern names all arms with this change."""
+    """Yields one concern (problem) for each fact (a setting or other property) that changed while a study was
+    interrupted, that is, between the run that stopped and the run that continued it. The concern names all arms with
+    this change."""
     changes = [
         ((change.block + 1, change.key, as_shown(change.before), as_shown(change.now)), arm)
         for arm in case.arms

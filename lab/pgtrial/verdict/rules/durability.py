@@ -27,7 +27,7 @@ minute may differ by a factor of five."""
 
 
 _UNLOGGED = "server.unlogged_tables"
-"""The key of the fact that lists the unlogged tables."""
+"""The name of the fact (property of an arm) that lists the unlogged tables."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
 
 
 def _stored(case: Case, arm: str, place: str, name: str) -> Any:
-    """Returns a fact of the storage of the WAL, or of the data directory if the WAL is stored there too."""
+    """Returns a property (fact) of the storage of the WAL, or of the data directory if the WAL is stored there too."""
     value = case.value(arm, "storage", f"{place}{name}")
     return value if value is not None else case.value(arm, "storage", name)
 
@@ -102,7 +102,7 @@ def _stored(case: Case, arm: str, place: str, name: str) -> Any:
 @rule("durability", "durability differs")
 def unequal_durability(case: Case) -> Iterator[Concern]:
     """Finds arms that are more or less durable than the baseline. If the study does not declare the difference, the
-    verdict is withheld."""
+    verdict is withheld (not given)."""
     reference = _aspects(case, case.baseline)
     for arm in case.others:
         for key, aspect in _aspects(case, arm).items():
@@ -168,7 +168,7 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
 @rule("unequal_flush", "volumes flush at different rates")
 def unequal_flush(case: Case) -> Iterator[Concern]:
     """Finds flush rates that differ by more than noise. If the faster rate is too fast for a durable device, the
-    verdict is withheld."""
+    verdict is withheld (not given)."""
     for arm in case.others:
         base, other = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
         if not other or not base or max(other, base) < _UNEQUAL * min(other, base):
@@ -216,7 +216,7 @@ def _is_protected(case: Case, arm: str) -> bool:
 
 
 def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
-    """Returns a fact of the volume to which a commit is flushed. This is the volume of the WAL if the WAL has a volume
-    of its own, and otherwise the volume of the data directory."""
+    """Returns a property (fact) of the volume to which a commit is flushed. This is the volume of the WAL if the WAL
+    has a volume of its own, and otherwise the volume of the data directory."""
     place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
     return case.value(arm, group, f"{place}{name}")

@@ -50,8 +50,8 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
 
 @rule("another_host", "the named host runs no server of pgtrial")
 def another_host(case: Case) -> Iterator[Concern]:
-    """Finds hosts that the study names although the server does not run there. The facts and counters of such a host
-    are misleading."""
+    """Finds hosts that the study names although the server does not run there. The facts (settings and other
+    properties) and counters of such a host are misleading."""
     for arm in case.where("server", "process_seen", False):
         server = case.design.servers[arm]
         login = server.ssh if isinstance(server, Given) else None

@@ -1,4 +1,5 @@
-"""Rules on the network between the load and the servers. Some read the facts, others the trials."""
+"""Rules on the network between the load and the servers. Some read the facts (settings and other properties), others
+the trials."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ reached over a network, where the spread over the trials shows how much noise th
 def unequal_network_path(case: Case) -> Iterator[Concern]:
     """Finds unequal network paths. Their round trips are a part of every transaction, and so of the comparison.
 
-    The facts describe the paths from the machine on which pgtrial runs. If a fleet on other machines makes the load,
-    its paths are different ones, which the trials describe. Only the encryption is then the same, because both request
-    it in the same way.
+    The facts (settings and other properties) describe the paths from the machine on which pgtrial runs. If a fleet on
+    other machines makes the load, its paths are different ones, which the trials describe. Only the encryption is then
+    the same, because both request it in the same way.
     """
     fleet = case.design.spec.fleet
     elsewhere = fleet is not None and fleet.address != LOCAL
@@ -67,8 +68,9 @@ def _differences(case: Case, arm: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
-    """Yields the measured properties of the path that differ, in words. If a fleet runs on pgtrial's own machine, round
-    trips are left out, since the trials have the round trips of the load itself."""
+    """Yields the measured properties of the path that differ, in words. If a fleet (a group of machines that makes the
+    load) runs on pgtrial's own machine, round trips are left out, since the trials have the round trips of the load
+    itself."""
     if _without_way(case, arm):
         return
     if round_trips and _unequal_round_trips(case, arm):
@@ -87,7 +89,8 @@ def _without_way(case: Case, arm: str) -> bool:
 
 
 def _unequal_round_trips(case: Case, arm: str) -> bool:
-    """True if the round trips that pgtrial measured when it collected the facts differ notably."""
+    """True if the round trips that pgtrial measured when it collected the facts (settings and other properties) differ
+    notably."""
     return unlike(*case.both(arm, "probes", "round_trip_median_us"), _UNEQUAL, NOTICEABLE_US)
 
 

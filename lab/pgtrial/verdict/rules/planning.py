@@ -97,7 +97,7 @@ _MOST_NAMED = 5
 
 def _share(text: str, plan: PlanInTrials) -> str:
     """Returns a plan and its frequency in words, such as `Hash Join in 7 of 12 trials (304 ms)`. The time is left out
-    except for suites, since only suites measure each statement."""
+    unless the load is a suite of queries, since only a suite measures each statement."""
     times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
     time = f" ({three_digits(median(times))} ms)" if times else ""
     return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"

@@ -38,9 +38,10 @@ def hidden_failures(case: Case) -> Iterator[Concern]:
     """Finds arms whose unreported failures differ from the baseline's by more than 0.1% of the transactions, and by
     more than four standard errors over the blocks.
 
-    The verdict is kept if the arm with more of these failures is also the slower one. Replays and suites know the
-    errors of each statement and have rules of their own. If client programs share a server, it is not known whose
-    transactions were rolled back; the verdict is then withheld if more than 0.1% of the transactions were rolled back.
+    The verdict is kept if the arm with more of these failures is also the slower one. Replays of recorded sessions and
+    suites of queries know the errors of each statement and have rules of their own. If client programs share a server,
+    it is not known whose transactions were rolled back; the verdict is then withheld (not given) if more than 0.1% of
+    the transactions were rolled back.
     """
     for number, point in enumerate(case.plan.load_points):
         if point.kind.knows_each_statement:

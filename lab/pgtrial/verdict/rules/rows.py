@@ -71,8 +71,8 @@ def why_not_compared(rows: TableRows) -> str | None:
 def rows_in_one_arm(case: Case) -> Iterator[Concern]:
     """Finds statements that find rows in one arm but never in the other, so that the other arm has less work to do.
 
-    Replays and suites have rules of their own, because they know the rows of each statement (`answers.py`,
-    `suites.py`).
+    Replays of recorded sessions and suites of queries have rules of their own, because they know the rows of each
+    statement (`answers.py`, `suites.py`).
     """
     for arm in case.others:
         for number, point in enumerate(case.plan.load_points):

@@ -267,7 +267,8 @@ class LoadUse:
     tables: Sequence[Mapping[str, Mapping[str, float]]] = ()
     """The counters of the tables in each trial, by table and counter."""
     facts: Callable[[str, str], tuple[Any, Any]] | None = None
-    """Returns the values of a fact in the two arms, by its group and name. It is None before facts are collected."""
+    """Returns the values of a fact (a setting or other property) in the two arms, by its group and name. It is None
+    before facts are collected."""
 
     def unused(self, key: str) -> list[str]:
         """Returns the reasons why the load did not use a setting or object in which the arms differ. `key` is its name.
