@@ -64,7 +64,8 @@ def bisect_command(
         str | None,
         typer.Option(
             help="The time for the blocks of each comparison of two commits, e.g. 10min. The last "
-            "comparison may take several times as long. Default: the budget of the study file.",
+            "comparison, of the commit that was found with its parent, may take several times as long. Default: the "
+            "budget of the study file.",
             metavar="TIME",
             show_default=False,
         ),

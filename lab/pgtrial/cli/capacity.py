@@ -35,7 +35,10 @@ def capacity_command(
     ] = None,
     failures: Annotated[
         str | None,
-        typer.Option(help="The share of transactions that may fail at a rate that counts as served. Default: 0.1%."),
+        typer.Option(
+            help="The share of transactions that may fail at the rate that is found. If more of them fail at a rate, "
+            "the rate counts as too high. Default: 0.1%."
+        ),
     ] = None,
     at_most: Annotated[
         float | None,
@@ -83,8 +86,8 @@ def capacity_command(
         str | None,
         typer.Option(
             help=(
-                "The warm-up of each trial before the first probe, in which the clients run as fast as they can, e.g. "
-                "10s."
+                "The warm-up of each trial before its first probe (run at one rate), e.g. 10s. In the warm-up the "
+                "clients run as fast as they can."
             )
         ),
     ] = None,

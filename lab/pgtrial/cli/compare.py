@@ -106,12 +106,13 @@ def compare_command(
     workload: Annotated[
         str | None,
         typer.Option(
-            help="The load: tpcb-like, simple-update, select-only or order-entry; a test of sysbench such as "
-            "oltp_read_write; app-tasks; a pack (pack:queue, or its folder); a replay (replay:DIRECTORY); a job "
-            "that is timed, such as CREATE INDEX (job:FILE.sql); queries that are timed (suite:FOLDER); or the "
-            "path of a script (.sql for pgbench, .lua for sysbench). Several loads, separated by commas, are "
-            "measured one after the other. Scripts with weights are mixed into one load: a.sql,b.sql=3. Default: "
-            "tpcb-like."
+            help="The load: a built-in script of pgbench (tpcb-like, simple-update or select-only); the transactions "
+            "of TPC-C (order-entry); a test of sysbench such as oltp_read_write; tasks of an application that wait "
+            "for connections of its pool (app-tasks); a pack, which is a workload in a folder of SQL files "
+            "(pack:queue, or its folder); a replay of recorded sessions (replay:DIRECTORY); a job that is timed, such "
+            "as CREATE INDEX (job:FILE.sql); queries that are timed (suite:FOLDER); or the path of a script (.sql for "
+            "pgbench, .lua for sysbench). Several loads, separated by commas, are measured one after the other. "
+            "Scripts with weights are mixed into one load: a.sql,b.sql=3. Default: tpcb-like."
         ),
     ] = None,
     query: Annotated[
@@ -144,7 +145,8 @@ def compare_command(
         str | None,
         typer.Option(
             help="The scale factor of the data, e.g. 10, or several that are measured one after the other, e.g. "
-            "10,100. For a suite: 0.01 to 100. Default: 10, or the scale that a pack names."
+            "10,100. For a suite of queries: 0.01 to 100. Default: 10, or the scale that a pack (a workload in a "
+            "folder) names."
         ),
     ] = None,
     command: Annotated[
@@ -183,27 +185,28 @@ def compare_command(
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(help="For a suite: how often a trial measures each query. Default: 1.")
+        int | None, typer.Option(help="For a suite of queries: how often a trial measures each query. Default: 1.")
     ] = None,
     limit: Annotated[
         str | None,
         typer.Option(
-            help="For a suite: the time after which a query is cancelled; the query then counts with this time, e.g. "
-            "2min. For a job: the time after which pgtrial ends the job, which then counts as failed."
+            help="For a suite of queries: the time after which a query is cancelled, e.g. 2min; the query then counts "
+            "with this time. For a job: the time after which pgtrial ends the job, which then counts as failed."
         ),
     ] = None,
     cache: Annotated[
         str | None,
         typer.Option(
-            help="For a suite: what the caches hold when a query runs. warm: all queries run once before they are "
-            "measured. os: the server is restarted before each query. cold: the kernel's file cache is emptied as "
-            "well, for which pgtrial needs root. Default: warm."
+            help="For a suite of queries: what the caches hold when a query runs. warm: all queries run once before "
+            "they are measured. os: the server is restarted before each query. cold: the kernel's file cache is "
+            "emptied as well, for which pgtrial needs root. Default: warm."
         ),
     ] = None,
     unchecked: Annotated[
         str | None,
         typer.Option(
-            help="For a suite: the names of queries whose results are not compared between arms, e.g. q07,q12."
+            help="For a suite of queries: the names of queries whose results are not compared between arms, e.g. "
+            "q07,q12."
         ),
     ] = None,
     clients: Annotated[
@@ -266,9 +269,9 @@ def compare_command(
         str | None,
         typer.Option(
             help="The metrics that are compared, separated by commas, e.g. p99,response. The first metric decides the "
-            "verdict. Metrics are tps, response, p50 to p99.9, costs such as 'wal per transaction', and others, which "
-            "docs/method.md lists under Metrics; for a job they are time, wal, size and memory. "
-            "Default: tps, or response with --rate."
+            "verdict. Metrics are tps (throughput), response (mean response time), p50 to p99.9 (percentiles of the "
+            "response time), costs such as 'wal per transaction', and others, which docs/method.md lists under "
+            "Metrics; for a job they are time, wal, size and memory. Default: tps, or response with --rate."
         ),
     ] = None,
     margin: study_options.Margin = None,

@@ -172,7 +172,8 @@ def _confirm(
     missing = [entry.commit for entry in pair if not entry.setup]
     if missing:
         raise StudyError(
-            f"the history does not contain the set-up of {missing[0]}; run `pgtrial gate` on the two commits instead"
+            f"the history does not contain the set-up of {missing[0]}, so that pgtrial cannot build it; run "
+            "`pgtrial gate` on the two commits instead"
         )
     setups = [(_arm_of(entry), with_repository(entry.setup, repository)) for entry in pair]
     why = "is what somebody wrote into the history"

@@ -86,8 +86,8 @@ def selftest_command(
     interleave: Annotated[
         str,
         typer.Option(
-            help="Whether the arms take turns in short slices of time: auto, off, or the length of a slice, as for "
-            "[load] interleave in a study file."
+            help="Whether the arms take turns in short slices of time. auto: if possible. off: the trials run one "
+            "after the other. A time such as 250ms: the length of a slice."
         ),
     ] = _DEFAULT.interleave,
     server: Annotated[

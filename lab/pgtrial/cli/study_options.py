@@ -20,7 +20,9 @@ from pgtrial.store.study_file import Change, profiles_of, read_study, with_fleet
 Profile = Annotated[
     str | None,
     typer.Option(
-        help="The profile of the study to use. Default: the first profile in the study file.", show_default=False
+        help="The profile of the study to use. A profile is a variant of a study, such as a quick one, in its file. "
+        "Default: the first profile in the study file.",
+        show_default=False,
     ),
 ]
 Seed = Annotated[
@@ -114,7 +116,9 @@ Fleet = Annotated[
     str | None,
     typer.Option(
         "--fleet",
-        help="The address of the Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
+        help="The address of the Ray cluster whose machines make the load. auto: the cluster to which this machine "
+        "belongs. ray://HOST:10001: a cluster on other machines. local: a cluster on this machine, which pgtrial makes "
+        "for the run.",
         metavar="ADDRESS",
         show_default=False,
     ),
