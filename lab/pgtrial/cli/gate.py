@@ -340,7 +340,7 @@ def _check_bundle(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Files:
-    """The files that a gate writes, and the names of the two arms in them."""
+    """The files that `pgtrial gate` writes, and the names of the two arms in them."""
 
     summary: Path | None = None
     junit: Path | None = None

@@ -249,9 +249,9 @@ def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None
 
 
 def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
-    """Yields a sentence if a bundle starts a new history although the directory has other histories, or a new series
-    although its history has series of other machines. The sentence says why the results do not fit the existing
-    ones."""
+    """Yields a sentence if a bundle (a packed study) starts a new history although the directory has other histories,
+    or a new series although its history has series of other machines. The sentence says why its results do not fit the
+    existing ones."""
     earlier = [entry for entry in result.entries if entry not in entries]
     machines = list(dict.fromkeys(entry.machine for entry in earlier))
     if not result.new:

@@ -65,7 +65,7 @@ def _published(
     studies: Sequence[Glance], output: Path, render: Callable[[Glance], str]
 ) -> tuple[list[Glance], dict[str, str]]:
     """Writes the page of each study that has a verdict. Returns the studies, and the file names of their pages by the
-    key of the study; a study without a page has an empty name."""
+    key of the study. A study without a page has an empty file name."""
     from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE  # noqa: PLC0415
 
     published, addresses = [], dict.fromkeys((study.key for study in studies), "")
@@ -93,7 +93,8 @@ def _address(study: Glance, taken: Sequence[str]) -> str:
 
 
 def _once(studies: Sequence[Glance]) -> Iterator[Glance]:
-    """Yields the studies, except bundles of a study whose directory is given too."""
+    """Yields the studies without duplicates: a bundle (a packed study) is left out if the directory of the same study
+    is there too."""
     there = {(study.identity, *study.arms) for study in studies if study.identity and not study.is_bundle}
     for study in studies:
         if not (study.is_bundle and (study.identity, *study.arms) in there):

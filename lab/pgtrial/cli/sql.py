@@ -1,5 +1,5 @@
-"""`pgtrial sql`: runs an SQL query in DuckDB over the studies, claims, trials and seconds of many study directories and
-bundles."""
+"""`pgtrial sql`: runs an SQL query in DuckDB over many study directories and bundles. Its tables are the studies, the
+comparisons (called claims), the trials and the seconds of trials."""
 
 from __future__ import annotations
 

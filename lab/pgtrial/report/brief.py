@@ -291,7 +291,7 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
 
 
 _MANY_INTERRUPTIONS = 3
-"""The short form mentions interruptions if there are at least this many."""
+"""The short lines below the verdict mention interruptions of the study if there are at least this many."""
 
 
 def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:

@@ -29,7 +29,8 @@ class Shares:
 
     @property
     def excess(self) -> float:
-        """Returns by how much the arm's share of failures is larger than the baseline's; negative if it is smaller."""
+        """Returns the arm's share of failed transactions minus the baseline's; it is negative if the arm fails
+        fewer."""
         return self.arm - self.baseline
 
     def differ_notably(self, margin: float) -> bool:

@@ -28,8 +28,8 @@ class Scale:
     shown: Callable[[float], float]
     """Converts a compared number into the relative or absolute difference that users see."""
     falls: bool = False
-    """True if a better arm has a smaller shown difference. The bounds of an interval are then exchanged when it is
-    shown."""
+    """True if a better arm has a smaller shown difference, such as -12% for a time. The shown number then falls when
+    the compared number rises, so that the lower and the upper bound of an interval are exchanged when it is shown."""
 
 
 RATIO = Scale("ratio", p8.log_ratio, p8.WORST, p8.ratio_limits, math.expm1)

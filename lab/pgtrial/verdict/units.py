@@ -73,8 +73,8 @@ class Units:
             self._blocks.setdefault(place if several else block, []).append(block)
 
     def blocks(self, units: Collection[int]) -> set[int]:
-        """Returns the blocks that belong to these units. If the unit of analysis is the block, these are the same
-        numbers."""
+        """Returns the blocks that belong to these units of analysis. A unit is a block itself or, if each arm has
+        several servers, all blocks on one pair of servers."""
         return {block for unit in units for block in self._blocks[unit]}
 
     def complete(self, counted: Collection[int]) -> list[int]:

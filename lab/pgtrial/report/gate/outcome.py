@@ -1,5 +1,5 @@
-"""Decides whether a change passes a gate, by the verdict on HEAD in comparison with BASE. The verdict itself is never
-changed."""
+"""Decides whether a change passes a gate in continuous integration, by the verdict on HEAD (with the change) in
+comparison with BASE (without it). The verdict itself is never changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = {0: "pass", 1: "fail", 2: "no verdict", ERROR_STATUS: "error"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a gate: its exit status and the reason."""
+    """The outcome of a gate, which decides whether a change passes: its exit status and the reason."""
 
     status: int
     """The exit status, as for `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def sentence(self) -> str:
-        """The outcome as a sentence, such as `pass: no difference larger than 1% between base and head.`"""
+        """The outcome of the gate as a sentence, such as `pass: no difference larger than 1% between base and head.`"""
         # then the reason is the headline of a comparison that is withheld
         says_it = self.reason.startswith(f"{WORDS[2]} on ")
         return f"{self.reason}." if says_it else f"{self.word}: {self.reason}."
@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules by which a gate passes or fails."""
+    """The rules that the user has chosen for a gate: when a change passes and when it fails."""
 
     fail_on: FailOn = "worse"
     accept_undecided: bool = False
@@ -179,8 +179,8 @@ def _all_failed(failures: Failures, result: StudyResult) -> str:
 
 
 def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
-    """Returns the outcome of a comparison without a verdict, with the reasons for which it is withheld, or with the
-    reason why the budget did not decide it. Returns None if there is a verdict."""
+    """Returns the outcome of a comparison without a verdict. Its reason says why the verdict is withheld (the
+    comparison was not fair), or why the budget was not enough for a verdict. Returns None if there is a verdict."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "withheld":
         why = "; ".join(reason.removesuffix(".") for reason in reasons(result.findings, claim.arm, plan.baseline))

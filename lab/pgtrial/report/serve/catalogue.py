@@ -82,7 +82,7 @@ class Glance:
 
     @property
     def is_bundle(self) -> bool:
-        """True if the study is a bundle, which is a single file."""
+        """True if the study is a bundle, a study that was packed into a single file."""
         return self.path.is_file()
 
     @property

@@ -49,7 +49,7 @@ class History:
 
 
 def is_branch(path: Path) -> bool:
-    """True if a path that is served names a branch of a Git repository."""
+    """True if a path that the user gave to `pgtrial serve` names a branch of a Git repository."""
     return is_source(str(path))
 
 

@@ -112,7 +112,8 @@ def _fact(value: Any) -> str:
 
 def where_tables(data: StudyData) -> list[Table[Any]]:
     """Returns the tables of the machines on which pgtrial, the load and the servers ran, of the network paths, and of
-    the fleet. The result is empty if everything ran on the machine of pgtrial."""
+    the fleet, the machines that made the load together. The result is empty if everything ran on the machine of
+    pgtrial."""
     where = data.result.where
     if where is None:
         return []

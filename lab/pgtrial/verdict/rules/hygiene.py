@@ -1,4 +1,5 @@
-"""Rules on conditions that disturb or distort any measurement, even if all arms have them in common."""
+"""Rules on conditions that disturb or distort any measurement. They are reported even if all arms have them in common,
+so that the comparison itself is fair."""
 
 from __future__ import annotations
 

@@ -191,7 +191,8 @@ def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
 
 
 def _behind(trial: Trial) -> str | None:
-    """Returns the served and the scheduled transactions in words if a trial did not keep its rate; otherwise None.
+    """If a trial did not keep its rate, returns in words how many of its scheduled transactions were served; otherwise
+    None.
 
     Failed transactions count as served.
     """

@@ -18,11 +18,11 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 from pgtrial.verdict.rules.failures import worse_arms
 
 _NOTABLE = 0.001
-"""A share of hidden failures, or a difference of two shares, up to this value gives no finding. pgtrial's own sessions
-and the transactions at both ends of the measured part may explain that much."""
+"""A share of transactions with hidden failures gives no finding up to this value, and neither does a difference of two
+such shares. pgtrial's own sessions and the transactions at both ends of the measured part may explain that much."""
 _ERRORS = 4.0
-"""A difference must also exceed this number of standard errors, which are computed from the differences of the
-blocks."""
+"""A difference between an arm and the baseline must also exceed this number of standard errors, which are computed from
+the spread of the differences over the blocks."""
 _LEAK_S = 1.0
 """The server's counters may include this many seconds of the warm-up in addition to the measured part
 (`evidence/observe/views.py`)."""
@@ -35,8 +35,9 @@ _CURE = (
 
 @rule("hidden_failures", "transactions failed that the load does not report", over_trials=True)
 def hidden_failures(case: Case) -> Iterator[Concern]:
-    """Finds arms whose unreported failures differ from the baseline's by more than 0.1% of the transactions, and by
-    more than four standard errors over the blocks.
+    """Finds arms with hidden failures, which are failed transactions that the load did not report. Their share must
+    differ from the baseline's by more than 0.1% of the transactions, and by more than four standard errors over the
+    blocks.
 
     The verdict is kept if the arm with more of these failures is also the slower one. Replays of recorded sessions and
     suites of queries know the errors of each statement and have rules of their own. If client programs share a server,
@@ -111,8 +112,8 @@ def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> fl
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float | None:
-    """Returns by how much the arm's share is larger than the baseline's, on average over the blocks. Returns None if
-    the difference is not notable."""
+    """Returns by how much the arm's share of hidden failures is larger than the baseline's, on average over the blocks.
+    Returns None if the difference is too small to matter."""
     if len(pairs) < 2:
         return None
     differences = [ours - base for base, ours in pairs]

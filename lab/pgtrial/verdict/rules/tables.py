@@ -18,7 +18,8 @@ _LARGER_BYTES = 2**20
 bytes. Smaller differences are a few pages in small tables."""
 
 _DEAD = 0.05
-"""This share of dead rows before the load is tolerated. Autovacuum by default begins at 0.2."""
+"""A trial may begin with up to this share of dead rows in its tables. Autovacuum, by default, vacuums a table when its
+dead rows exceed 20%."""
 
 _CACHES = {
     "shared_buffers": ("shared_buffers", ("settings.shared_buffers",)),

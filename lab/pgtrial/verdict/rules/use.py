@@ -189,21 +189,23 @@ def _is_without_llvm(case: Case, arm: str) -> bool:
 
 @dataclass(frozen=True)
 class Unused:
-    """The declared differences that a load does not use, in words."""
+    """The differences between the arms that the study declares but that the load does not use, in words."""
 
     names: str
     """The names of the differences, each with the reasons why it counts as unused."""
     everything: bool
-    """True if the load uses none of the declared differences."""
+    """True if the load uses none of the differences that the study declares between the arms."""
 
     @property
     def what(self) -> str:
-        """Returns `what differs` if the load uses no declared difference at all, otherwise `a part of what differs`."""
+        """Returns `what differs` if the load uses none of the differences that the study declares between the arms,
+        otherwise `a part of what differs`."""
         return "what differs" if self.everything else "a part of what differs"
 
 
 def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
-    """Returns the declared differences that the load certainly does not use; None if there are none."""
+    """Returns those differences between the arms, out of the ones that the study declares, that the load certainly does
+    not use. Returns None if there are none."""
     unused = {key: reasons for key in declared if (reasons := use.unused(key))}
     if not unused:
         return None
