@@ -387,7 +387,8 @@ class Files:
         self._write(text, of_gate, seconds=seconds, created=data.plan.created, details=details, tries=tries)
 
     def write_without_study(self, of_gate: Outcome) -> None:
-        """Writes the files of a gate that has measured nothing. There is no bundle then."""
+        """Writes the files of a gate that has measured nothing. It writes no bundle, since there is no study to
+        pack."""
         text = summary_without_study(self.base, self.head, of_gate)
         self._write(text, of_gate, seconds=0.0, created=datetime.now(UTC).isoformat(timespec="seconds"))
 

@@ -141,8 +141,8 @@ def file_name(spec: StudySpec) -> str:
 
 
 def machine_of(facts: Facts | None) -> str:
-    """Returns a machine as text, such as `AMD EPYC 7B13, 2 CPUs, 8 GB`. The text is the same for all runs on the same
-    machine, or on runners of the same kind."""
+    """Returns a machine as text, such as `AMD EPYC 7B13, 2 CPUs, 8 GB`. Results with the same text form one series of a
+    history, since they come from the same machine or from CI runners of the same kind."""
     known: Mapping[str, Mapping[str, Any]] = facts.facts if facts is not None else {}
     model = known.get("cpu", {}).get("model")
     cpus, memory_mb = known.get("cpu", {}).get("logical"), known.get("memory", {}).get("total_mb")

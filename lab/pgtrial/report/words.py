@@ -195,8 +195,8 @@ def verdict_words(claim: Claim, metric: str | None, within: float, *, less_is_be
     """Returns the verdict in words, without its evidence. `within` is the margin, and `metric` has the same meaning as
     in `change_text`.
 
-    `less_is_better` is true if smaller values of the metric are better. A time that is compared as a speed counts as a
-    speed.
+    `less_is_better` is true if smaller values of the metric are better, such as for a percentile or a cost. It is false
+    for a mean time that is compared as a speed (1/s), since a larger speed is better.
     """
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(within)
     pair = f"{arm} against {baseline}"

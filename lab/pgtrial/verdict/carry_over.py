@@ -1,10 +1,11 @@
-"""Measures carry-over between slices: how much slower an arm is when the slice before its own belonged to another arm.
+"""Measures carry-over, the effect of one arm's slice on the speed of the next arm, in studies whose arms take turns in
+slices of time. It is how much slower an arm is when the slice before its own belonged to another arm.
 
-In an interleaved study the order of the slices within each round is random. Therefore an arm sometimes has one slice
-between slices of other arms (a run of one), and sometimes two slices in succession, across the border of two rounds (a
-run of two). In a run of one every slice follows another arm, in a run of two only half of the slices do. If c is the
-loss of the log speed in a slice that follows another arm, and m the log speed without carry-over, runs of one have the
-mean log speed m - c and runs of two m - c/2. So m = 2 ln(speed of runs of two) - ln(speed of runs of one).
+In such a study the order of the slices within each round is random. Therefore an arm sometimes has one slice between
+slices of other arms (a run of one), and sometimes two slices in succession, across the border of two rounds (a run of
+two). In a run of one every slice follows another arm, in a run of two only half of the slices do. If c is the loss of
+the log speed in a slice that follows another arm, and m the log speed without carry-over, runs of one have the mean log
+speed m - c and runs of two m - c/2. So m = 2 ln(speed of runs of two) - ln(speed of runs of one).
 
 Runs are compared and not single slices, because a transaction that crosses the border of two slices of one arm is
 counted in the slice in which it ends. This moves transactions from one slice to the next and would look like

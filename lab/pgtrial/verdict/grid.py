@@ -102,8 +102,8 @@ class Grid:
         return list(self._of.get((arm, point), []))
 
     def block_means(self, points: Sequence[int], value: Callable[[int, int], float | None]) -> dict[int, float]:
-        """Returns, for each complete block, the mean of a value over these load points. Blocks in which the value is
-        not known at all of the load points are left out."""
+        """Returns, for each complete block, the mean of a value over these load points. A block is left out if the
+        value is unknown at one or more of the load points."""
         means = {}
         for block in self.counted:
             known = [of_point for point in points if (of_point := value(block, point)) is not None]

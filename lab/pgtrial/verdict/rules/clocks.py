@@ -1,5 +1,5 @@
-"""Rules on clocks that are wrong. The clocks of the servers' hosts are in the facts (settings and other properties),
-and the clocks of a fleet's machines in the trials."""
+"""Rules on clocks that are wrong: the clocks of the servers' hosts, which are read from the facts, and the clocks of
+the machines of a fleet (machines that make the load together), which are read from the trials."""
 
 from __future__ import annotations
 

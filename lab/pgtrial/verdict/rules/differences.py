@@ -1,5 +1,5 @@
 """Rules on differences between the arms that the study does not declare, and on differences between the deployments of
-one arm."""
+one arm, which are several servers of the same product."""
 
 from __future__ import annotations
 

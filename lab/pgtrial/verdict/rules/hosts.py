@@ -130,10 +130,11 @@ def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
 
 
 def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
-    """True if a machine of the fleet is the host of an arm's server: by its name or address, or because both are the
-    machine on which pgtrial runs.
+    """True if a machine of the fleet (the machines that make the load together) is the host of an arm's server: by its
+    name or address, or because both are the machine on which pgtrial runs.
 
-    Servers with a local connection are left out, because the rule over the facts reports them.
+    The result is false for servers with a local connection. Another rule reports them already from the facts, before
+    any trial has run.
     """
     names = {
         name

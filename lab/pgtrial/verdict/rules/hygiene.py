@@ -1,5 +1,5 @@
-"""Rules on conditions that disturb or distort any measurement. They are reported even if all arms have them in common,
-so that the comparison itself is fair."""
+"""Rules on conditions that disturb or distort any measurement. A condition is reported even when all arms have it in
+common and the comparison of the arms is therefore fair."""
 
 from __future__ import annotations
 

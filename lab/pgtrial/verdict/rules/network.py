@@ -15,10 +15,12 @@ _ROUTE = ("path", "interface", "mtu")
 COMPARED = (*_ROUTE, "tls")
 
 _UNEQUAL = 1.5
-"""Two figures that pgtrial measured once each count as unequal if their ratio is above this factor."""
+"""Two values that pgtrial has measured only once, such as two round-trip times, count as unequal if their ratio is
+above this factor."""
 
 _UNEQUAL_IN_TRIALS = 1.2
-"""Two medians over the trials count as unequal if their ratio is above this factor."""
+"""Two medians over the trials, such as those of round-trip times, count as unequal if their ratio is above this
+factor."""
 
 _NO_WAY = ("unix socket", "loopback")
 """Paths without a network. The time of a round trip on them is the work of the server and the client, so that it is
