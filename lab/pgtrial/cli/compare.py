@@ -475,8 +475,8 @@ def _patterns(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
 
 
 def _promise(text: str | None) -> dict[str, str] | None:
-    """Returns the value of `--capacity`, such as `p99=20ms,failures=0.1%`, in the form of the study file. It names the
-    limits that the response time and the share of failures must keep at the highest rate."""
+    """Returns the value of `--capacity`, such as `p99=20ms,failures=0.1%`, in the form of the study file. A rate counts
+    as served only if the response time and the share of failures keep these limits."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in _words(text) or []]

@@ -151,8 +151,8 @@ class Grid:
         return list(dict.fromkeys(trial.arm for pair in pairs for trial in pair if metric.is_bound(trial)))
 
     def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
-        """Returns the gain of an arm in a block; None if a trial of the arm or the baseline at one of these load points
-        is not stored."""
+        """Returns the gain of an arm in a block, which is by how much the arm is better than the baseline by the
+        metric. Returns None if a trial of the arm or the baseline at one of these load points is not stored."""
         pairs = self._pairs(block, arm, points)
         if not pairs:
             return None

@@ -39,8 +39,8 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
 
 def within_spread(grid: Grid, slices: Slices) -> float | None:
     """Returns the part of the standard deviation of a block's log-ratio that comes from the random variation within its
-    trials. The remaining part comes from differences between whole trials. It is estimated from the two halves of each
-    trial. In longer trials it is smaller, by the square root of the length.
+    trials. The remaining part comes from differences between whole trials. The part within trials is estimated from the
+    two halves of each trial. In longer trials it is smaller, by the square root of the length.
 
     The value is for the mean over the load points, as the verdict is; with several arms it is the largest value.
     Returns None if fewer than four blocks are complete, or if the arms do not alternate in slices of time.

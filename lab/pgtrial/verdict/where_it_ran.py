@@ -85,7 +85,8 @@ _FLOOR = 0.10
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0
-"""Smaller differences of round trips than this, in microseconds, count as noise of machines that also do other work."""
+"""If the round trips of two machines differ by less than this, in microseconds, the difference counts as noise.
+Machines that also do other work have this much noise."""
 
 
 def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:

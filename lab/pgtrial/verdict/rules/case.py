@@ -206,12 +206,13 @@ class Case:
         return bool(self.value(arm, "client", "connection") == THIS_MACHINE)
 
     def declared(self, arm: str, *keys: str) -> bool:
-        """True if the study declares that this arm differs from the baseline in one of the keys."""
+        """True if the study declares that this arm differs from the baseline in one of these keys of the study file,
+        such as `settings.work_mem`."""
         return any(key in self.plan.declared.get(arm, []) for key in keys)
 
     def declared_below(self, arm: str, *prefixes: str) -> bool:
-        """True if the study declares that this arm differs from the baseline in a key that begins with one of the
-        prefixes."""
+        """True if the study declares that this arm differs from the baseline in a key of the study file that begins
+        with one of the prefixes, such as `settings.`."""
         return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
 
     @cached_property

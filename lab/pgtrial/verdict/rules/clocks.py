@@ -48,7 +48,7 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
 
 @rule("clock_offset", "a clock is off", over_trials=True)
 def clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
-    """Finds machines of the fleet with wrong clocks.
+    """Finds machines with wrong clocks in a fleet, which is a group of machines that make the load together.
 
     A machine starts its load by its own clock, corrected by the measured offset. If the offset is not known exactly,
     the start is wrong by the same error. The timestamps in the machine's logs are not corrected.
