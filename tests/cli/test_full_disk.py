@@ -66,6 +66,6 @@ def test_a_disk_that_is_full_during_a_study_names_the_command_that_goes_on(study
     monkeypatch.setattr("pgtrial.cli.conduct.run_study", full)
     assert ended("run", study.path) == 3
     assert capsys.readouterr().err.endswith(
-        "pgtrial: error: cannot write it: No space left on device; free some space; 16 of 16 trials are stored, and "
-        f"when that is mended the study goes on with: pgtrial run {study.path}\n"
+        "pgtrial: error: cannot write it: No space left on device; free some space; 16 of 16 trials are stored; "
+        f"correct this error, and then continue the study with: pgtrial run {study.path}\n"
     )

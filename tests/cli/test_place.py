@@ -151,6 +151,6 @@ def test_a_study_that_has_to_stop_says_what_is_stored_and_how_to_go_on(monkeypat
     first = study.plan.trials[0]
     study.begin_trial(first)
     study.write_trials([completed_trial(study, first)])
-    expected = f"arms.a: cannot connect; 1 of 2 trials are stored, and when that is mended .* pgtrial run {study.path}$"
+    expected = f"arms.a: cannot connect; 1 of 2 trials are stored; correct this error, and .* pgtrial run {study.path}$"
     with pytest.raises(ArmError, match=expected):
         conduct.conduct(study, study.spec)

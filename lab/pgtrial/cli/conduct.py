@@ -162,8 +162,8 @@ def conduct(
         if study.plan is not ended and (stored := len(study.trials())):
             words = f"{error}".removesuffix(".")
             error.args = (
-                f"{words}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
-                f"the study goes on with: {goes_on}",
+                f"{words}; {stored} of {len(study.plan.due)} trials are stored; correct this error, and then continue "
+                f"the study with: {goes_on}",
             )
         raise
     missing = never_measured(study.plan, study.trials())

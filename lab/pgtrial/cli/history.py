@@ -289,9 +289,9 @@ def _told(series: Series) -> Iterator[str]:
         yield f"{change.at[:10]}: {change.sentence}"
     if series.changes:
         yield (
-            "by chance, a series whose speed did not change shows a change in 5% of readings, and at some time in 22% "
-            "of series if it is read after each of 30 commits; measure both commits around the last change again to "
-            "confirm it: pgtrial history confirm --study FILE"
+            "a series whose speed did not change shows a change by chance 5% of the time that somebody looks at it; if "
+            "somebody looks after each of 30 commits, 22% of such series show a change at some time; to confirm the "
+            "last change, measure both commits around it again: pgtrial history confirm --study FILE"
         )
 
 

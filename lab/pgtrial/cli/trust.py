@@ -98,8 +98,8 @@ def warn_of_cut_values(spec: StudySpec) -> None:
     if variables := cut(spec)[1]:
         found = "; ".join(f"{', '.join(where)} ({name})" for name, where in variables.items())
         warn(
-            f"in the bundle, marks replace values that may be secrets: {found}; whoever runs the study of the bundle "
-            "must set these environment variables to the values"
+            f"in the bundle, names of environment variables replace values that may be secrets: {found}; whoever runs "
+            "the study of the bundle must set these environment variables to the values"
         )
     if places := kept(spec):
         warn(
