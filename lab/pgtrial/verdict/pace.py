@@ -93,7 +93,7 @@ class Spent:
 @dataclass(frozen=True)
 class Reached:
     """The interval that a claim (the comparison of an arm with the baseline) had after its first blocks or pairs of
-    servers, and the time that had passed until then."""
+    servers, and the time that the trials had taken until then."""
 
     units: int
     spent: Spent
