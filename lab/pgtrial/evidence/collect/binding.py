@@ -17,8 +17,8 @@ _BINDING = "bind:"
 
 @collector("cpu", host=True, server=True, files=[_ALL_CPUS])
 def cpus(subject: Subject) -> dict[str, Any]:
-    """Returns the fact `cpus`: the CPUs on which the server may run, in the kernel's notation; None if it may run on
-    all CPUs."""
+    """Returns the fact `cpus`: the CPUs on which the server may run, in the notation of /proc, such as `0-3,8`; None if
+    it may run on all CPUs."""
     if subject.server_process is None or not subject.ours:
         return {}
     allowed = subject.host.fields(f"/proc/{subject.server_process}/status").get("Cpus_allowed_list")
@@ -44,6 +44,7 @@ def binding(subject: Subject) -> dict[str, Any]:
 
 
 def _nodes(files: Files, process: int) -> str | None:
-    """Returns the NUMA nodes to which the memory of a process is bound: those of its first mapping in numa_maps(5)."""
+    """Returns the NUMA nodes to which the memory of a process is bound: those of its first mapping in numa_maps(5).
+    None if the memory is not bound."""
     words = (files.output("head", "-n", "1", f"/proc/{process}/numa_maps") or "").split()
     return next((word.removeprefix(_BINDING) for word in words if word.startswith(_BINDING)), None)

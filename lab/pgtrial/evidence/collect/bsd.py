@@ -17,8 +17,8 @@ _EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
 
 @collector("hardware", systems=_SYSTEMS)
 def hardware(subject: Subject) -> Group:
-    """Returns the facts of the machine from the kernel's environment (kenv). On a Mac, the product is the model that
-    sysctl names."""
+    """Returns the facts of the machine from the kernel's environment (kenv). On a Mac, which has no kenv, the fact
+    `product` is the model that sysctl prints."""
     if subject.host.uname.system == "Darwin":
         return {"vendor": "Apple", "product": _sysctl(subject.host).get("hw.model")}
     return hardware_of(parse_kenv(subject.host.output("kenv") or ""))
@@ -35,8 +35,8 @@ def hardware_of(kenv: Values) -> Group:
 
 
 def cpu_of(values: Values) -> Group:
-    """Returns the facts of the processors, under the same names as on Linux. The fact is None if its variable is
-    missing."""
+    """Returns the facts of the processors, under the same names as on Linux. `values` has the variables that sysctl
+    printed; a fact is None if its variable is not among them."""
     return {
         "model": values.get("machdep.cpu.brand_string") or values.get("hw.model"),
         "logical": number(values.get("hw.logicalcpu") or values.get("hw.ncpu")),
@@ -52,7 +52,8 @@ def cpu_of(values: Values) -> Group:
 
 
 def memory_of(values: Values) -> Group:
-    """Returns the facts of the memory, with sizes in MB."""
+    """Returns the facts of the memory from the variables that sysctl printed, with sizes in MB; a fact is None if its
+    variable is missing."""
     return {
         "total_mb": _mb(values.get("hw.physmem") or values.get("hw.memsize")),
         "swap_mb": _mb(values.get("vm.swap_total")),

@@ -1,4 +1,5 @@
-"""Runs all collectors, and returns the facts of an arm, whose server must be running, or of a machine."""
+"""Runs all collectors (functions that each find some facts), and returns the facts of an arm, whose server must be
+running, or of a machine."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ they vary from one collection to the next."""
 _FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, durability, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
-"""All collectors of these modules. Within a group, facts have the order of their collectors."""
+"""All collectors (functions that each find some facts), in the order of the modules in _FILES. Reports show the facts
+of a group in this order."""
 
 
 def collect(
@@ -91,8 +93,8 @@ def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
 
 
 def _shown_directory(connection: Session, machine: AnyMachine | None) -> Path | None:
-    """Returns the data directory that the server reports, if it exists on the machine; on Windows this is not
-    checked."""
+    """Returns the data directory that the server reports, if it exists on the machine, and otherwise None. On a Windows
+    machine pgtrial does not check this, and returns the directory as the server reports it."""
     shown = None if machine is None else shown_directory(connection)
     there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))
     return shown if there else None

@@ -1,5 +1,5 @@
-"""Reads small files of a machine's kernel and the output of its tools, for the collectors. The value is None if a file
-or a tool is missing.
+"""Reads small files of a machine's kernel and the output of its tools, for the collectors. Where a file or a tool is
+missing, the methods return None in place of its text.
 
 For a remote machine this takes only a few round trips, since one request fetches all files and tools that the
 collectors announce.
@@ -62,8 +62,8 @@ class Uname:
 
 
 class Files:
-    """Reads the files and tools of a machine. This base class represents a machine without any. Methods return None or
-    nothing, and do not raise an error, if a file or a tool is missing."""
+    """Reads the files and tools of a machine. This base class represents a machine that has none of them. If a file or
+    a tool is missing, methods raise no error: they return None, or an empty list or dictionary."""
 
     local = False
     """True if this is the machine that the lab runs on."""
@@ -119,8 +119,8 @@ class MachineFiles(Files):
     refuses access.
 
     The first request fetches the files that match `patterns`, the real paths of `directories`, and the output of
-    `tools`. Any other file or tool costs a round trip. The `directories` are never read as files, even if the servers'
-    account has replaced them by a file or a pipe.
+    `tools`. Any other file or tool costs a round trip. The `directories` are never read as files, even if the account
+    that runs the servers has replaced one of them by a file or a pipe: only their real paths are asked for.
     """
 
     def __init__(
@@ -139,7 +139,8 @@ class MachineFiles(Files):
         self._texts: dict[Path, str | None] = {}
         """The texts of files that were read; None for files that do not exist."""
         self._resolved: dict[Path, Path] = {}
-        """The paths that were resolved by requests of their own, since no earlier listing contained them."""
+        """The real paths of files and directories that were not in any earlier answer of the machine, so that each of
+        them cost a request of its own."""
         self._first = [*patterns, *(escape(str(path)) for path in directories)]
         self._directories = frozenset(directories)
         self._tools = list(tools)
@@ -196,17 +197,19 @@ class MachineFiles(Files):
         return done.stdout.strip() or None if done.status == 0 else None
 
     def _look_first(self) -> None:
-        """Sends the first request, if it was not sent before. It fetches all announced files and tools, and the names
-        of the operating system."""
+        """Sends the first request, if it was not sent before. It fetches all files and tools that were given to the
+        constructor, and the names of the operating system."""
         _ = self.uname
 
     def _covered(self, path: Path) -> bool:
-        """True if an earlier listing covered the path: then the path exists only if the listing contained it."""
+        """True if pgtrial has already listed all paths on the machine that match a pattern which this path matches. If
+        this path was not among them, it does not exist, and no further request is needed."""
         return any(_matches(path, pattern) for pattern in self._known)
 
     def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
-        """Lists the paths that match the patterns in one round trip, and reads their texts in another. Returns the
-        records that `script` printed, by name."""
+        """Lists the paths that match the patterns in one round trip, and reads their texts in another. `script` is a
+        further shell script that runs in the first round trip; the records that it printed are returned by their
+        names."""
         done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
         named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
         records = {name: text for name, _, text in named}
@@ -291,7 +294,8 @@ class WindowsFiles(Files):
 
     @property
     def uname(self) -> Uname:
-        """The name of the system, which is known without a request. Other facts of the system come from CIM."""
+        """The name of the system, which is known without a request. Other facts of the system come from CIM, the
+        management interface of Windows."""
         return Uname("Windows")
 
     def _run(self, command: Command) -> str | None:

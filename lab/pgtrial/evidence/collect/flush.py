@@ -38,8 +38,8 @@ def flush_rate(machine: Machine, directory: Path, program: Path | None = None, a
 
     dd makes at most 2,048 flushes. pg_test_fsync takes two seconds, all of them processor time if flushes are fast. The
     function leaves no file in the directory. The commands run as `account`, the owner of the directory (None for the
-    lab's own account), because this account could replace the test file, and because its server names the program.
-    Raises HostLost if the machine is not reachable any more.
+    lab's own account), and not as root: this account could replace the test file by a link to another file, and its
+    server decides which program runs as pg_test_fsync. Raises HostLost if the machine is not reachable any more.
     """
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     probe = _Probe(machine, file, account)
@@ -105,14 +105,16 @@ _ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null 
 _DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
 _FEW = 20
 _MOST = 2048
-"""The largest number of writes of 8 kB, for which the file has space."""
+"""The largest number of flushes that one measurement with dd makes. Each flush writes 8 kB, and the test file has space
+for this number of writes."""
 
 _FLUSHING_S = 0.8
 _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 
 def parse_dd(text: str, count: int) -> Rates | None:
-    """Returns the facts from the last line of GNU dd: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
+    """Returns the facts from the last line that GNU dd printed after `count` flushes: `163840 bytes (164 kB, 160 KiB)
+    copied, 0.0123 s, 13.3 MB/s`."""
     taken_s = _positive(_COPIED, text)
     return None if taken_s is None else rates_of(taken_s / count, "dd, dsync")
 

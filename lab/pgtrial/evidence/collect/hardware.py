@@ -153,7 +153,8 @@ def memory(subject: Subject) -> dict[str, Any]:
 
 
 def _mb(kilobytes: str | None, size: int | None) -> int | None:
-    """Returns a size in MB from a line of the kernel (`2048 kB`), or if there is none from a size in bytes."""
+    """Returns a size in MB from a line of the kernel (`2048 kB`), or, if there is no such line, from a size in
+    bytes."""
     known = scaled(kilobytes, 2**10)
     return size // 2**20 if known is None and size is not None else known
 
@@ -169,7 +170,8 @@ def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | No
 
 
 def _kept_pages(total: str | None, surplus: str | None) -> int | None:
-    """Returns the number of pages in a pool of huge pages without surplus pages. The kernel removes surplus pages as
-    soon as their users end, so no setting keeps them."""
+    """Returns the number of pages in a pool of huge pages without surplus pages. The kernel adds surplus pages on
+    demand and removes them as soon as the processes that use them end, so their number is not a property of the
+    machine."""
     pages = number(total)
     return pages if pages is None else pages - (number(surplus) or 0)

@@ -20,7 +20,9 @@ _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _CPUSET = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 _THROTTLES_V1 = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 _IO = {"io.max": "", **{f"blkio.throttle.{name}": f"{name} " for name in _THROTTLES_V1}}
-"""The files with limits for input and output. The values are prefixes for their lines, which tell the files apart."""
+"""The names of the files with limits for input and output. The values of the dictionary are put before each line of the
+file in the fact `io`: version 1 has several files whose lines look the same, and the prefix says which limit a line
+is."""
 _FILES = (*_MEMORY, "memory.swap.max", "cpu.max", "cpu.cfs_*_us", *_CPUSET, *_IO)
 _Limit = float | str | None
 
@@ -55,8 +57,9 @@ def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
 
 
 def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
-    """Returns a function that takes the name of a controller in version 1, and returns the directories of the process's
-    control group and of the groups above it.
+    """Returns a function that finds the directories with the limits of a process. It takes the name that a controller,
+    such as `memory`, has in version 1 of control groups, and returns the directories of the process's control group and
+    of all groups above it, whose limits apply too.
 
     The innermost directory comes first. A controller that has no line of its own in `groups` is in the tree of version
     2.

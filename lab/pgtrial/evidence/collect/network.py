@@ -18,7 +18,8 @@ _ROW = 8192
 _FIRST_MB = 1
 _MOST_MB = 512
 _SECONDS = 0.5
-"""The planned duration of the second transfer, in seconds. Its size follows from the rate of the first one."""
+"""The planned duration, in seconds, of the transfer that measures the bandwidth. Its size is chosen by the rate of a
+small transfer that runs before it."""
 
 
 @collector("probes", server=True, measures=True)
@@ -31,7 +32,8 @@ def bandwidth(subject: Subject) -> dict[str, Any]:
 
 
 def streamed_mb_s(connection: Session) -> float:
-    """Measures the rate, in MB per second, at which the server sends rows of 8 kB by COPY. Raises psycopg.Error.
+    """Measures the rate, in MB per second, at which the server sends rows of 8 kB by COPY. Raises psycopg.Error if the
+    server rejects the COPY or the connection is lost.
 
     The result is a lower bound of the network's bandwidth, because COPY and possibly encryption take time on both
     sides.
@@ -70,7 +72,7 @@ def clock_offset(connection: Session) -> tuple[int, int]:
     several round trips.
 
     The server reads its clock at some time between request and answer. Compared with the middle between the two, the
-    error is at most half of the round trip (RFC 5905, section 8). Raises psycopg.Error.
+    error is at most half of the round trip (RFC 5905, section 8). Raises psycopg.Error if a query fails.
     """
     tries = []
     for _ in range(_CLOCK_READINGS):
@@ -151,7 +153,7 @@ _TIMES = 20
 
 def round_trips(connection: Session, count: int) -> list[float]:
     """Runs SELECT 1 `count` times, and returns the time of each in microseconds, which includes the lab's own work.
-    Raises psycopg.Error."""
+    Raises psycopg.Error if a query fails."""
     times = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -161,5 +163,5 @@ def round_trips(connection: Session, count: int) -> list[float]:
 
 
 def median_round_trip(connection: Session) -> float:
-    """Returns the median of 20 round trips in microseconds. Raises psycopg.Error."""
+    """Returns the median of 20 round trips in microseconds. Raises psycopg.Error if a query fails."""
     return round(median(round_trips(connection, _TIMES)), 1)

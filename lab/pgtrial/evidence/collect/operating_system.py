@@ -16,7 +16,8 @@ _TELLING = re.compile(
     r"intel_pstate|amd_pstate|intel_idle\.\S+|processor\.\S+|idle|clocksource|tsc|numa_balancing|preempt|spectre_v2|pti|"
     r"elevator|swapaccount|iommu|intel_iommu|amd_iommu)(=\S*)?"
 )
-"""Matches kernel parameters that affect speed. The rest of the command line may name disks, addresses or secrets."""
+"""Matches kernel parameters that affect speed. The rest of the kernel's command line is not stored, since it may name
+disks, addresses or secrets."""
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"

@@ -163,8 +163,9 @@ _UNSET = ("default", "override", "session")
 """The sources, in pg_settings, of settings that nobody has set. `session` means that this connection has set it, which
 is not a property of the arm."""
 _LABS_OWN = ("client", "client_encoding")
-"""The source and name of the one setting that the lab's connections themselves ask for. All other settings with the
-source `client` come from the connection parameters of the arm."""
+"""The values of `source` and `name` in pg_settings for the one setting that the lab asks for in its own connections,
+which is therefore not a fact of the arm. All other settings with the source `client` come from the connection
+parameters of the arm."""
 
 
 def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:

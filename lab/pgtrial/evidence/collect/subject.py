@@ -40,8 +40,9 @@ class Subject:
     """True if pgtrial created the data directory, so that measurements may write in it."""
 
     account: str | None = None
-    """The account that owns a data directory of the lab, and can therefore replace all files in it; None if it is the
-    account that the lab runs as."""
+    """The account that owns the data directory, if pgtrial created it for a server that runs as another account. This
+    account can replace all files in the directory, so tools that write there run as this account. None if the directory
+    belongs to the account that the lab runs as."""
 
     measure: bool = False
     """True if collectors may measure. This takes seconds, and must not happen during a load."""
@@ -95,8 +96,8 @@ class Subject:
         return self.measured(lambda session: session.execute(query.encode(), parameters or None).fetchall())
 
     def measured(self, probe: Callable[[Session], Measured]) -> Measured | None:
-        """Calls `probe` with the connection, and returns its result; None if there is no server, or if the probe raises
-        an error of PostgreSQL."""
+        """Calls `probe` with the connection, and returns its result; None if there is no server, or if `probe` raises
+        psycopg.Error."""
         with suppress(psycopg.Error):
             return None if self.connection is None else probe(self.connection)
         return None

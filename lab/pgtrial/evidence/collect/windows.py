@@ -1,5 +1,5 @@
-"""Collects the facts of Windows from CIM, by one call of PowerShell. Some facts are unknown to accounts without
-administrator rights."""
+"""Collects the facts of Windows from CIM, the management interface of Windows, by one call of PowerShell. Some facts
+are unknown to accounts without administrator rights."""
 
 from __future__ import annotations
 

@@ -75,10 +75,11 @@ class CloudWatch:
             raise self._refused(error) from None
 
     def values(self, deployment: int, begin: datetime, end: datetime, now: datetime) -> list[Value]:
-        """Returns all values of an instance whose period overlaps the time from `begin` to `end`, in the finest
-        resolution that CloudWatch still keeps.
+        """Returns all values of one of the arm's instances, the one with the number `deployment`, counted from 0, whose
+        period overlaps the time from `begin` to `end`, in the finest resolution that CloudWatch still keeps.
 
-        Raises MetricsError.
+        `now` is the present time, which decides what CloudWatch still keeps. Raises MetricsError if CloudWatch rejects
+        the request or does not answer.
         """
         period = _period(now - begin)
         asked = list(UNITS)

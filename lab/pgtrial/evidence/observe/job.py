@@ -37,7 +37,8 @@ _VIEWS = {
 _AVAILABLE = """SELECT relname FROM pg_catalog.pg_class
     WHERE relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat\\_progress\\_%'"""
 _OF_CLIENTS = "pid IN (SELECT pid FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid())"
-"""SQL condition for the server processes of clients. It excludes autovacuum and the session that runs the query."""
+"""SQL condition for the server processes of clients. It excludes autovacuum and the session that evaluates the
+condition."""
 _QUICKLY = "SET LOCAL statement_timeout = '1s'"
 """The statement that limits the time of a query, since a job may hold locks on which the query would wait."""
 
@@ -57,7 +58,7 @@ class ProgressViews:
     """Reads the progress views of a server. Versions before 9.6 have none, and later versions have more of them."""
 
     def __init__(self, session: Session) -> None:
-        """Finds out which progress views the server has. Raises psycopg.Error."""
+        """Finds out which progress views the server has. Raises psycopg.Error if the query for them fails."""
         self._session = session
         known = {name for (name,) in session.execute(_AVAILABLE.encode()).fetchall()}
         parts = [

@@ -35,13 +35,14 @@ _NAME = "pgtrial_explained"
 _CHOOSES = 6
 """The number of the execution at which PostgreSQL decides between custom plans and the generic plan."""
 _TELLS_PLANNING_TIME = 100_000
-"""The first version in which EXPLAIN shows the planning time without executing the statement."""
+"""The first version, as server_version_num counts (100000 is PostgreSQL 10), in which EXPLAIN shows the planning time
+without executing the statement."""
 
 _PLAN_CACHE_MODE = 120_000
 _COUNTS_PLANS = 140_000
 _EXPLAINS_GENERIC = 160_000
-"""The first versions that have plan_cache_mode, the counts of plans in pg_prepared_statements, and EXPLAIN
-(GENERIC_PLAN)."""
+"""The first versions, as server_version_num counts, that have the setting plan_cache_mode (_PLAN_CACHE_MODE), the
+counts of plans in pg_prepared_statements, and EXPLAIN (GENERIC_PLAN) (_EXPLAINS_GENERIC)."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def _planned(session: Session, statement: SentStatement) -> LoadStatement:
 
 
 def _chosen(session: Session, statement: SentStatement) -> LoadStatement:
-    """Returns the statement with the plan that the server uses after a few executions, and with the plan that it did
-    not choose."""
+    """Returns the statement with the plan that the server uses after a few executions, and with the best-known plan of
+    the other kind (generic or custom), which it did not choose, so that reports can show both."""
     executions = list(islice(cycle(statement.values), _CHOOSES if statement.protocol == "prepared" else 1))
     with _prepared(session, statement.text):
         plans = [_execution(session, values) for values in executions]
@@ -164,8 +165,9 @@ _GENERIC_PLANS = "SELECT generic_plans FROM pg_catalog.pg_prepared_statements WH
 
 
 def _for_any_values(session: Session, text: str, parameters: int) -> list[str]:
-    """Returns the generic plan of a statement. Before PostgreSQL 16, EXPLAIN needs values, and NULL is used: if NULL
-    has removed partitions from the plan, no plan is returned."""
+    """Returns the generic plan of a statement. Before PostgreSQL 16, EXPLAIN needs values, and pgtrial gives NULL for
+    each of them. NULL matches no row, so PostgreSQL may leave partitions out of the plan; such a plan says nothing
+    about other values, and an empty list is returned."""
     if session.info.server_version < _PLAN_CACHE_MODE:
         return []
     with _prepared(session, text):

@@ -62,7 +62,8 @@ class Observation:
 
 @dataclass(frozen=True)
 class OwnTime:
-    """The times in which one of several alternating loads was active, on the clock of time.monotonic()."""
+    """The slices of time in which one of several alternating loads was active, while the other loads paused. All times
+    are those of time.monotonic()."""
 
     measured_since: float
     """The time at which the measured phase of all loads begins."""
@@ -70,7 +71,8 @@ class OwnTime:
     """The begin and the end of each slice of this load."""
 
     def holds(self, began: float, ended: float) -> bool:
-        """True if a sample that began and ended at these times lies completely within one of the slices."""
+        """True if a sample that began and ended at these times lies completely within one of the slices of this load,
+        so that no other load was active meanwhile."""
         return any(first <= began and ended <= last for first, last in self.slices)
 
 
@@ -146,7 +148,8 @@ class Sampler:
             self._session.close()
 
     def load_begins(self, engine: int | None) -> None:
-        """Starts sampling. `engine` is the process id of the engine, if it runs on this machine."""
+        """Starts sampling, since the load begins now. `engine` is the process id of the load engine, if it runs on this
+        machine; its CPU time is then sampled too."""
         if self._session is None:
             return
         self._engine = engine
@@ -255,8 +258,8 @@ class Sampler:
 
 
 class _Meter:
-    """Measures the cost of sampling: the CPU time of this thread and, if the server's host can be observed, the CPU
-    time on that host."""
+    """Measures the cost of sampling: the CPU time of the sampler's thread and, if the server's host can be observed,
+    the CPU time on that host."""
 
     def __init__(self, host: HostSampler | None):
         self._host = host

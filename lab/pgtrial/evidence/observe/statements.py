@@ -1,8 +1,9 @@
-"""Selects the statements of a load that are explained; `plans.py` finds their plans.
+"""Selects the statements of a load for which pgtrial asks the server for a plan by EXPLAIN; `plans.py` does that.
 
-Only statements that the study itself sends are explained: those of its scripts, of its query files, of its engine's
-list and of its capture. Statements in the sessions of other users are not explained: such a statement may call a
-function that somebody has written to run with the rights of the role that plans it.
+Only statements that the study itself sends are explained: those of its scripts and its query files, those that the
+load engine reports to have sent, and those of the capture (recorded sessions) that a replay runs again.
+Statements in the sessions of other users are not explained: such a statement may call a function that somebody has
+written to run with the rights of the role that plans it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _NOT_KEPT = re.compile(
 
 
 def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
-    """Returns one example of each statement, by its text without values: the first example, or the first one with known
-    values.
+    """Returns one example (the text with the values of one execution) for each statement, by the text of the statement
+    without values. The example is the first execution whose values are known, or else the first execution.
 
     Statements that control transactions or sessions are left out.
     """
@@ -44,9 +45,10 @@ def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
 
 @dataclass
 class Statements:
-    """The statements of a load point that are explained, by their text without values.
+    """The statements of a load point (one load with its number of clients) that are explained by EXPLAIN, by their text
+    without values.
 
-    All arms explain the same examples, since the plan may depend on the values.
+    The servers of all arms explain the same statements with the same values, since the plan may depend on the values.
     """
 
     sent: dict[str, SentStatement]

@@ -55,7 +55,7 @@ _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
 
 
 def read_counters(session: Session) -> Counters:
-    """Returns the current values of all counters. Raises psycopg.Error."""
+    """Returns the current values of all counters. Raises psycopg.Error if the query fails."""
     session.execute("SELECT pg_stat_clear_snapshot()")
     counters: Counters = {}
     for view in COUNTED:
@@ -123,14 +123,15 @@ _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
 """Views that older versions do not have, but whose counters these versions have in another view."""
 
 GAUGES = frozenset({"pg_locks"})
-"""The sources whose values show a current state, and do not count events since the start."""
+"""The sources whose values show the state at the moment of reading, such as the number of locks that are held, and do
+not count events since the server's start."""
 
 _STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS statement, {sums}
     FROM {schema}.pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {of_role}
     GROUP BY 1"""
 _SHOWN = 100
-"""The number of characters to which the query shortens the texts of statements."""
+"""The number of characters that pgtrial reads of a statement's text in pg_stat_statements; the rest is cut off."""
 _OF_ROLE = "AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
 _OF_STATEMENTS = {
     "calls": ("calls",),
@@ -140,8 +141,8 @@ _OF_STATEMENTS = {
     "blks_read": ("shared_blks_read",),
     "wal_bytes": ("wal_bytes",),
 }
-"""For each counter, the names of its column in different versions, the newest first. pg_stat_statements before 1.8
-lacks the last counter."""
+"""For each counter, the names of its column in different versions, the newest first. The last of these counters does
+not exist in pg_stat_statements before 1.8."""
 
 _COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
     JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -189,7 +190,8 @@ class Views:
         self._statements = self._statements_query()
 
     def read(self) -> Counters:
-        """Returns the current values by source and name, which one statement reads. Raises psycopg.Error."""
+        """Reads all views by one statement, and returns the current values by source (the view) and name. Raises
+        psycopg.Error if the statement fails."""
         counters: Counters = {}
         for source, part, values in self._session.execute(self._query).fetchall() if self._query else ():
             prefix = f"{part} " if part else ""
@@ -200,7 +202,7 @@ class Views:
         """Returns the counters of the statements that ran in this database, by the text of the statement; empty without
         pg_stat_statements.
 
-        Raises psycopg.Error.
+        Raises psycopg.Error if the query fails.
         """
         if self._statements is None:
             return {}
@@ -233,8 +235,8 @@ class Views:
 
 
 def of_these(shown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Returns the texts from pg_stat_statements that belong to known statements. The query shortens long texts, of
-    which only the beginning is compared."""
+    """Returns the texts from pg_stat_statements that belong to known statements. pgtrial reads only the first
+    characters of long texts from pg_stat_statements, so of these only the beginning is compared."""
     texts = [_without_parameters(text) for text in known]
     return {one for one in shown if _is_known(one, texts)}
 
@@ -252,10 +254,10 @@ def _without_parameters(text: str) -> str:
 
 
 def statement_gains(before: Counters, after: Counters) -> dict[str, float]:
-    """Returns the increases of the counters between two readings, by `COUNTER: STATEMENT`, for the statements that took
-    the most time.
+    """Returns the increases of the counters between the readings `before` and `after`, for the statements that took the
+    most time between them. The keys have the form `COUNTER: STATEMENT`.
 
-    Statements that did not run in between are left out.
+    Statements that did not run between the two readings are left out.
     """
     gains = {
         text: {name: value - before.get(text, {}).get(name, 0.0) for name, value in counters.items()}
@@ -280,10 +282,11 @@ _ACTIVITY = f"""SELECT {{backend_type}}, wait_event_type, wait_event, state, cou
 
 
 def read_waits(session: Session) -> tuple[Doings, bool]:
-    """Returns the sessions of the server without the lab's own, and true if some sessions are hidden from this role.
+    """Returns the sessions of the server without the lab's own, and true if this role has no right to see some of the
+    sessions.
 
     If a role has no right to see a session, PostgreSQL shows its process, but neither its type nor its wait events.
-    Raises psycopg.Error.
+    Raises psycopg.Error if the query fails.
     """
     rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
     sessions = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}

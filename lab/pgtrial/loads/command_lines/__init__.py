@@ -30,7 +30,8 @@ _OF_A_KIND: Mapping[str, CommandLine] = {
     SuiteLoad.key: SuiteLine(),
     JobLoad.key: JobLine(),
 }
-"""The command lines of kinds of load, by the key of the kind. For other loads the workload decides."""
+"""The command lines of kinds of load, by the key of the kind. For other loads, the name of the workload in the study
+file decides which front end of the engine runs it."""
 
 _PGBENCH, _SYSBENCH, _ORDER_ENTRY = PgbenchLine(), SysbenchLine(), OrderEntryLine()
 

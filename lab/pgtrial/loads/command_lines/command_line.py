@@ -18,7 +18,8 @@ from pgtrial.model.study.load_section import LoadSection
 
 @dataclass(frozen=True)
 class Asked:
-    """The load for which a command line is built."""
+    """The load for which a command line of the engine is built: its part of the study file, its number of clients, its
+    seed and its files."""
 
     load: LoadSection
     point: LoadPoint
@@ -65,7 +66,8 @@ class CommandLine(abc.ABC):
 
 
 class UnlistedLine(CommandLine):
-    """Builds the command lines of a kind of load whose statements no file lists. pgtrial finds them by a short run."""
+    """Builds the command lines of a kind of load whose statements no file lists. pgtrial finds the statements by
+    running the load for a moment and recording what it sends."""
 
     @abc.abstractmethod
     def short_options(self, asked: Asked) -> list[str]:

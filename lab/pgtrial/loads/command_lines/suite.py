@@ -1,4 +1,4 @@
-"""Builds the engine's command line for a suite."""
+"""Builds the engine's command line for a suite, a set of queries in files, each of which is timed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pgtrial.model.records.load_point import LoadPoint
 
 
 class SuiteLine(CommandLine):
-    """Builds the command line for the queries of a suite, which run in one session."""
+    """Builds the command line for the queries of a suite (a set of query files), which run one after the other in one
+    session."""
 
     front_end = "suite"
     lists_statements = True

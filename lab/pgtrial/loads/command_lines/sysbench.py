@@ -46,7 +46,8 @@ def _protocol_and_seed(asked: Asked) -> list[str]:
 
 
 def check_sysbench(spec: StudySpec) -> None:
-    """Checks that the engine accepts the study's sysbench tests and their options. Raises StudyError if it does not."""
+    """Checks that the engine accepts the sysbench tests in the study file and their options, by asking the engine
+    before any load runs. Raises StudyError with the engine's message if it does not."""
     for path in filter(is_sysbench, spec.load.workload):
         test = PurePosixPath(path).name
         with temporary_folder() as folder:

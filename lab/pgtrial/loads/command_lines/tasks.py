@@ -1,17 +1,18 @@
-"""Builds the engine's command line for tasks."""
+"""Builds the engine's command line for tasks: transactions of several applications, each of which has a limited number
+of connections (its pool)."""
 
 from __future__ import annotations
 
 from pgtrial.loads.command_lines.command_line import Asked, UnlistedLine
 
 _EXECUTIONS = 6
-"""The number of executions after which PostgreSQL has decided between generic and custom plans for a prepared
-statement."""
+"""The number of executions of each statement in a short run: after these, PostgreSQL has decided between generic and
+custom plans for a prepared statement."""
 
 
 class TasksLine(UnlistedLine):
-    """Builds the command line for tasks of applications, each with its pool of connections. One thread runs all tasks
-    of an application."""
+    """Builds the command line for tasks of applications, each with a limited number of connections, its pool. One
+    thread runs all tasks of an application."""
 
     front_end = "tasks"
 

@@ -28,11 +28,12 @@ the settings for loading."""
 
 class Data(abc.ABC):
     """The data that a load point needs, of one kind. Equal objects mean the same data on a server, so trials whose data
-    are equal share a template."""
+    are equal share a template, which is loaded once and copied for each trial."""
 
     marks: ClassVar[tuple[str, ...]]
-    """The texts with which the marks on these tables begin, both while the data are being made and when they are
-    complete. pgtrial created tables with such marks and is allowed to drop them."""
+    """The beginnings of the marks on these tables, both while the data are being made and when they are complete. A
+    mark is a comment on a table by which pgtrial recognises that it created the table, and is therefore allowed to drop
+    it."""
 
     making_is_measured: ClassVar[bool] = False
     """True if reports show how long making the data took. Each study then makes its own data, in place of data that an
@@ -92,7 +93,8 @@ class Data(abc.ABC):
 
     @property
     def key(self) -> dict[str, Any]:
-        """The entries of the data in the key that identifies a template."""
+        """The entries of the data in the key that identifies a template (loaded data that trials get as a copy), as
+        names and values."""
         return {"scale": 0, "prepared": self.digest}
 
     def objection(self, connection: Session) -> str | None:
@@ -149,7 +151,7 @@ class Data(abc.ABC):
 
 class MarkedTables(Data):
     """The base class for data whose tables only the user's SQL or script knows. pgtrial finds the tables by their
-    marks, which contain the digest of the data."""
+    marks, comments on the tables that contain the digest of the data."""
 
     mark: ClassVar[str]
     """The text of the mark on a complete table, before the digest; one of `marks`."""
@@ -161,12 +163,13 @@ class MarkedTables(Data):
 
     @property
     def replaced(self) -> str:
-        """The beginning of the marks on the complete tables that this data replaces."""
+        """The beginning of the marks (comments by pgtrial) on the complete tables that pgtrial drops before it makes
+        this data, such as those of an earlier study."""
         return self.mark
 
     def refuse_copies(self, connection: Session) -> None:
-        """Raises StudyError if somebody has restored or copied tables with such marks into the database, since the
-        names would clash."""
+        """Raises StudyError if somebody has restored or copied tables of such data into the database, which is seen by
+        the copied marks of pgtrial: the names would clash with those of the tables to be made."""
         copies = copied_objects(connection, (self.replaced, self.unfinished))
         if copies:
             more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
@@ -174,13 +177,14 @@ class MarkedTables(Data):
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Makes the tables, and marks each object as unfinished in the transaction that creates it. Raises ArmError."""
+        """Makes the tables. Each object gets, in the transaction that creates it, a comment that marks it as created by
+        pgtrial and unfinished. Raises ArmError if the server or the program that makes the tables fails."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables by `fill`, runs VACUUM (FREEZE, ANALYZE) on those that have the mark, and changes their
-        marks to that of complete data.
+        """Makes the tables by `fill`, runs VACUUM (FREEZE, ANALYZE) on all tables that `fill` has marked as pgtrial's
+        (by a comment), and then changes their marks to say that the data is complete.
 
-        Tables without a mark were created by somebody else at the same time and stay as they are. Raises the errors of
+        Tables without a mark were created by somebody else at the same time, and are not changed. Raises the errors of
         `fill`.
         """
         owner = server.for_load  # this role owns the tables
