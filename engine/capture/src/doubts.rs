@@ -8,11 +8,12 @@ use crate::parameters::{Values, may_be_cut};
 use crate::sql::commands::writes;
 use crate::sql::untyped::has_untyped_parameter;
 
-/// Finds doubtful statements, and remembers the result for each template, so that the text of a template is parsed
-/// once.
+/// Finds doubtful statements, which may do something else in a replay. The result of parsing is remembered for each
+/// template (the text of a statement without its values), so that no text is parsed twice.
 #[derive(Default)]
 pub struct Doubts {
-    /// For each template, true if the types of its parameters decide which function or operator it calls.
+    /// For each template, true if it has a parameter whose type decides which function or operator is called. The log
+    /// does not contain that type, so a replay may call another one.
     untyped: HashMap<u32, bool>,
 }
 
@@ -23,9 +24,9 @@ pub struct Logged<'a> {
     pub template: u32,
     /// The values of the bound parameters, if the log lists them.
     pub bound: Option<&'a Values>,
-    /// True if the statement may belong to the same batch as the statement before it: both have the same template,
-    /// neither is in a transaction block whose BEGIN is in the log, and the log does not have the numbers of
-    /// transactions.
+    /// True if the statement may belong to the same batch, and thus to the same transaction, as the statement before
+    /// it, and the log does not tell: both statements have the same template, neither is in a transaction block whose
+    /// BEGIN is in the log, and the log does not have the numbers of transactions.
     pub may_continue_batch: bool,
 }
 

@@ -1,12 +1,13 @@
-//! Counts statements and lines of the logs that a capture does not contain, or that it contains with a doubt, by
-//! reason.
+//! Counts, by reason, the statements and lines of the logs that a capture does not contain, and the statements that it
+//! contains although a replay of them may do something else than they did on the server.
 
 use std::collections::BTreeMap;
 
 use crate::format::{LeftOut, LogPlace};
 use crate::log::Unreadable;
 
-/// The reason for which statements or lines are counted. Reports list the reasons in this order.
+/// The reason for which a statement or a line is left out of a capture, or for which its replay is doubtful. Reports
+/// list the reasons in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     OtherLanguage,
@@ -169,19 +170,19 @@ pub struct LeftOuts {
 }
 
 impl LeftOuts {
-    /// Counts one item for a reason, which was found in the given line of the log `source`.
+    /// Counts one statement or line for a reason. It was found in line `line` of the log `source`.
     pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
         self.add_many(reason, 1, source, line);
     }
 
-    /// Counts `more` items for a reason, which were found in the given line of the log `source`.
+    /// Counts `more` statements or lines for a reason. The first of them was found in line `line` of the log `source`.
     pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
         let place = || LogPlace { source: source.to_owned(), line };
         count.or_insert_with(|| (0, place())).0 += more;
     }
 
-    /// Returns the number of items that were counted for a reason.
+    /// Returns the number of statements and lines that were counted for a reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counts.get(&reason).map_or(0, |(count, _)| *count)
     }

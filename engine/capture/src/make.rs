@@ -62,8 +62,8 @@ pub fn make(
     }
     // This fails before the logs are read if the directory cannot be used.
     drop(Writer::create(directory)?);
-    // Tokens can be chosen only when all values are known. So the capture is first written with its values into a
-    // second directory.
+    // Tokens can be chosen only when all values are known. So the capture is first written with its original values
+    // into a second directory, which is removed later.
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");
     let plain = Path::new(&plain);

@@ -23,7 +23,7 @@ pub enum Said<'a> {
     Fetch,
     /// The plan of a statement, logged by auto_explain.
     Plan,
-    /// The client called a function over the fast-path interface.
+    /// The client called a function over the fast-path interface (the protocol's message FunctionCall).
     FunctionCall,
     Connection,
     Authorized(Names<'a>),

@@ -22,8 +22,8 @@ const SECOND: Micros = 1_000_000;
 /// The last records of the logs that were read, with which the beginning of the next log is compared.
 #[derive(Default)]
 pub struct Overlap {
-    /// The records of the last [`TOLERANCE`] microseconds, at most [`MOST_KEPT`], each as its time and a digest of its
-    /// texts.
+    /// The records whose time is within [`TOLERANCE`] microseconds before the latest record, at most [`MOST_KEPT`]. Of
+    /// each record only its time and a digest of its texts are kept.
     last: VecDeque<(Micros, u64)>,
     /// The name of the log with the latest record, and the time of that record.
     end: Option<(String, Micros)>,

@@ -29,7 +29,8 @@ pub struct Recorder {
     sessions: HashMap<u32, OpenSession>,
     templates: TemplateMaker,
     doubts: Doubts,
-    /// True if the capture will be anonymized. All values of a statement must then be recognized with certainty.
+    /// True if the capture will be anonymized. A statement whose values cannot be recognized with certainty is then
+    /// replaced by a token as a whole.
     conceals: bool,
     /// The time of the first record of all logs.
     first: Option<Micros>,
@@ -51,7 +52,8 @@ const REPEATED: Micros = 10_000_000;
 const COARSEST: Micros = 2_000_000;
 
 impl Recorder {
-    /// Makes a recorder that records the selected statements. `conceals` is true if the capture will be anonymized.
+    /// Makes a recorder that records the selected statements. `conceals` is true if the capture will be anonymized, so
+    /// that statements whose values cannot be recognized with certainty are replaced as a whole.
     pub fn new(writer: Writer, selection: Selection, conceals: bool) -> Self {
         Self {
             writer,
@@ -68,7 +70,8 @@ impl Recorder {
         }
     }
 
-    /// Ends all sessions and writes their pending statements. Returns the writer and what was found out about the logs.
+    /// Ends all sessions and writes their pending statements. Returns the writer, and the facts about the logs that
+    /// were found, such as what is left out.
     pub fn finish(mut self) -> Result<Finished, CaptureError> {
         self.take_unrepeated(Micros::MAX, None)?;
         let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
@@ -78,7 +81,7 @@ impl Recorder {
         Ok(Finished { writer: self.writer, left_out: self.left_out, server_version: self.server_version, outside })
     }
 
-    /// Counts an item that the capture does not contain.
+    /// Counts a statement or a line that the capture does not contain.
     pub fn leave_out(&mut self, reason: Reason, source: &str, line: u64) -> Result<(), CaptureError> {
         self.left_out.add(reason, source, line);
         Ok(())
@@ -230,8 +233,8 @@ impl Recorder {
         self.own_error(record, source)
     }
 
-    /// Processes the remembered errors that no leader has repeated: when the same process logs something else, or after
-    /// some time.
+    /// Processes the remembered errors of parallel workers that no leader has repeated. An error is processed when its
+    /// process logs something else, or when it is old enough that no leader will repeat it.
     fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), CaptureError> {
         let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
         let (over, kept) = std::mem::take(&mut self.repeated).into_iter().partition(|(error, _)| is_over(error));
@@ -376,8 +379,8 @@ fn is_client(record: &Record) -> bool {
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
 }
 
-/// True if a statement failed because the server could not parse it or did not know a name in it. Then a value may
-/// stand where the syntax has a name.
+/// True if a statement failed because the server could not parse it or did not know a name in it. What looks like a
+/// name in its text may then be a value, so an anonymized capture must not keep any of the text.
 fn could_not_be_read(record: &Record) -> bool {
     match &record.sqlstate {
         Some(code) => matches!(code, SYNTAX_ERROR | UNDEFINED_COLUMN),

@@ -24,7 +24,8 @@ pub struct OpenSession {
     pub transactions: Transactions,
     /// The template of the session's last statement.
     pub template: Option<u32>,
-    /// The time at which the session's last statement ended, or began if its duration is not known.
+    /// The time at which the session's last statement ended, or began if its duration is not known. The next statement
+    /// cannot have begun before this time.
     pub free: Micros,
     /// The line on which a statement was bound that has not been executed yet.
     pub bound: Option<u64>,

@@ -11,7 +11,7 @@ use crate::sql::tokens::Backslashes;
 pub struct SentText<'a> {
     pub protocol: Protocol,
     pub text: &'a str,
-    /// The list of bound parameters as the log contains it.
+    /// The list of bound parameters in the form in which the server has logged it; `None` if the log has no list.
     pub parameters: Option<&'a str>,
     /// The meaning of backslashes that the session has set, if it has set one.
     pub backslashes: Option<Backslashes>,
@@ -29,7 +29,8 @@ pub struct Templated {
 /// Makes templates of statements. It reuses its memory from statement to statement.
 pub struct TemplateMaker {
     split: Split,
-    /// True if the capture will be anonymized. All values of a statement must then be recognized with certainty.
+    /// True if the capture will be anonymized. A statement whose values cannot be recognized with certainty is then
+    /// replaced by a token as a whole.
     conceals: bool,
 }
 

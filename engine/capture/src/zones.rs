@@ -27,7 +27,8 @@ pub struct Zones {
     offsets: HashMap<Abbreviation, i64>,
     /// The offset that was assumed for the first abbreviation.
     taken: i64,
-    /// True if there were times without an abbreviation.
+    /// True if some times had no abbreviation of a zone, such as times with an offset. They can be compared with the
+    /// others only if the offset is certain.
     others: bool,
 }
 

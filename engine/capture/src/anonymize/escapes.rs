@@ -54,9 +54,9 @@ pub fn as_body(value: &str) -> String {
     value.replace('\\', "\\\\").replace('\'', "''")
 }
 
-/// Returns the first character of a text, and the number of bytes that it takes there. An escape such as `\u0410`, as
-/// JSON may write a character, is decoded if it stands for a letter or a digit. Of other escapes only the backslash is
-/// returned.
+/// Returns the first character of a JSON text, and the number of bytes that it takes there. If the text begins with an
+/// escape of a letter or a digit, such as `\u0410`, the escape is decoded. Of any other escape only the backslash is
+/// returned, because such an escape stays as it is.
 pub fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     let escaped = of_code_point(text, "\\u", 4).filter(|(decoded, _)| decoded.is_alphanumeric());

@@ -22,8 +22,8 @@ use crate::sql::reading::backslashes_of;
 use pieces::Form;
 use tokens::Vocabulary;
 
-/// Copies the capture in `plain` to `directory` with tokens in place of the values. All values of the capture are in
-/// memory while this runs.
+/// Copies the capture in the directory `plain` to `directory`, with tokens in place of the values. All values of the
+/// capture are in memory while this runs, because a token can be chosen only when all values are known.
 pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result<About, CaptureError> {
     let capture = Capture::open(plain)?;
     let mut vocabulary = Vocabulary::new();
@@ -46,15 +46,17 @@ pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result
     write(&capture, &vocabulary, directory, interrupt)
 }
 
-/// Returns the form in which a template's parameters are written: as SQL literals or as plain values.
+/// Returns the form in which the parameters of a template (the text of a statement without its values) are written: as
+/// SQL literals with quotes, or as plain values.
 fn form_of(template: &Template) -> Form {
-    // A statement whose whole text became one parameter is not a literal. Its quotes belong to the text.
+    // If the whole text of a statement became one parameter, this parameter is not a literal: the quotes in it belong
+    // to the statement.
     let is_whole = template.text == "$1";
     if template.has_literals() && !is_whole { Form::Literal } else { Form::Value }
 }
 
-/// Returns the literals in the text of a template whose parameters are bound. If the template has its literals as
-/// parameters, its text contains none.
+/// Returns the literals that remain in the text of a template whose statements have bound parameters. If the literals
+/// of the template's statements were made its parameters, the text contains no more literals.
 fn literals_of(template: &Template) -> Vec<&str> {
     if template.has_literals() {
         Vec::new()
@@ -69,7 +71,8 @@ fn split(template: &Template) -> Split {
     split
 }
 
-/// Returns the text of a template whose parameters are bound, with its literals replaced by tokens.
+/// Returns the text of a template with its literals replaced by tokens, for a template whose statements have bound
+/// parameters.
 fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
     let split = split(template);
     let token = |place: &Range<usize>| vocabulary.token(&template.text[place.clone()], Form::Literal);
@@ -79,8 +82,9 @@ fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Writes templates into the new capture when a statement first uses them. Templates that no statement uses are not
-/// copied, because their text belongs to a statement that was replaced as a whole, and its values must not remain.
+/// Writes the templates (texts of statements without their values) into the new capture, each when a statement first
+/// uses it. A template that no statement uses is not copied: it belongs to a statement whose whole text was replaced,
+/// and its own text may still contain values that must not remain.
 struct WrittenTemplates<'a> {
     capture: &'a Capture,
     vocabulary: &'a Vocabulary,

@@ -12,7 +12,7 @@ use crate::time::days_since_1970;
 pub enum Form {
     /// The text of an SQL literal, with its quotes.
     Literal,
-    /// A plain value without quotes or escapes, as a bound parameter has it.
+    /// A plain value without quotes or escapes, such as the value of a bound parameter.
     Value,
 }
 
@@ -33,7 +33,7 @@ pub enum Piece<'a> {
     Date(i64),
 }
 
-/// A function that receives the pieces of a value in their order.
+/// The function to which the pieces of a value are passed, in their order.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
 /// Values, in lower case, that stay as they are: truth values, and words that date and number types accept as input.
@@ -104,8 +104,8 @@ fn of_string(text: &str, take: &mut Take<'_>) {
     take(Piece::Kept(&rest[body.len()..]));
 }
 
-/// Splits the decoded value of a string with escapes. Text that stays is escaped again. Tokens contain nothing that
-/// needs an escape.
+/// Splits the value of a string after its escapes were decoded. Text that tokens do not replace is escaped again for
+/// the new string. Tokens contain no character that needs an escape.
 fn of_decoded(value: &str, take: &mut Take<'_>) {
     of_value(value, &mut |piece| match piece {
         Piece::Kept(text) => take(Piece::Kept(&as_body(text))),
@@ -140,7 +140,7 @@ fn of_value(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Splits a value whose words stay as they are, and whose digits are replaced.
+/// Splits a value in which words stay as they are and only digits are replaced, such as the interval `3 days`.
 fn of_kept_words(text: &str, take: &mut Take<'_>) {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

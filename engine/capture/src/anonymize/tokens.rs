@@ -14,17 +14,17 @@ use crate::time::date_of;
 /// All pieces of a capture, and the tokens that replace them.
 pub struct Vocabulary {
     learned: HashMap<Group, BTreeSet<Box<str>>>,
-    /// The sorted pieces of each group. [`Self::seal`] fills this field.
+    /// The sorted pieces of each group (pieces of the same kind and length). [`Self::seal`] fills this field.
     sealed: HashMap<Group, Vec<Box<str>>>,
     key: RandomState,
-    /// The number of days that is added to all dates. It may be negative.
+    /// The number of days that is added to each date of the capture. It may be negative.
     shift: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Group {
     kind: Kind,
-    /// The length of each piece of the group, in characters.
+    /// The length, in characters, that all pieces of the group have.
     length: usize,
 }
 
@@ -47,7 +47,8 @@ const WEEKS: (u64, u64) = (2, 260);
 const LETTERS: &str = "bcgjklnpqrvwxz";
 
 impl Group {
-    /// Returns the group and the text of a piece, or `None` if the piece is not replaced by a token of a group.
+    /// Returns the group to which a piece belongs, and its text. Returns `None` for pieces that need no group: single
+    /// digits and other text that stays, and dates, which are moved by a number of days.
     fn of<'a>(piece: &Piece<'a>) -> Option<(Self, &'a str)> {
         let (kind, text) = match *piece {
             // Single digits stay: there are only ten of them, and programs use 0 and 1 as flags.
@@ -63,8 +64,8 @@ impl Group {
         Some((Self { kind, length: text.chars().count() }, text))
     }
 
-    /// Returns the characters, in ascending order, that the tokens of a group consist of. There are enough characters
-    /// for at least `pieces` different tokens of the group's length.
+    /// Returns the characters, in ascending order, of which the tokens of this group consist. There are enough
+    /// characters for at least `pieces` different tokens of the group's length.
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
@@ -94,7 +95,7 @@ impl Vocabulary {
         Self { learned: HashMap::new(), sealed: HashMap::new(), key, shift }
     }
 
-    /// Records the pieces of a value in the first pass over the capture.
+    /// Records the pieces of a value. This is called for all values of the capture before the first token is chosen.
     pub fn learn(&mut self, value: &str, form: Form) {
         cut(value, form, &mut |piece| {
             let Some((group, text)) = Group::of(&piece) else { return };
@@ -105,8 +106,7 @@ impl Vocabulary {
         });
     }
 
-    /// Ends the first pass, in which all values of the capture are recorded. After this call [`Self::token`] may be
-    /// called.
+    /// Ends the recording of values. From this call on, [`Self::token`] may be called, and [`Self::learn`] no longer.
     pub fn seal(&mut self) {
         let learned = std::mem::take(&mut self.learned);
         self.sealed = learned.into_iter().map(|(group, pieces)| (group, pieces.into_iter().collect())).collect();

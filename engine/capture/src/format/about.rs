@@ -37,7 +37,8 @@ pub struct About {
     /// The number of statements that failed on the server.
     pub failed: u64,
     pub templates: u32,
-    /// The templates with the most statements, in descending order of their numbers of statements; at most 1,000.
+    /// The templates (texts of statements without their values) that the most statements use, in descending order of
+    /// these numbers; at most 1,000.
     pub commonest: Vec<Usage>,
     /// The numbers of statements and lines of the logs that the capture does not contain, for each reason.
     pub left_out: Vec<LeftOut>,
@@ -64,7 +65,7 @@ pub struct Source {
     pub bytes: u64,
 }
 
-/// A template, and the number of its statements.
+/// A template (the text of a statement without its values), and the number of statements that use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub template: u32,
@@ -108,7 +109,7 @@ pub struct Checked {
 }
 
 impl About {
-    /// The format that this release writes.
+    /// The number of the format in which this release writes captures.
     pub(super) const WRITTEN: u32 = FORMAT;
 
     /// Reads `capture.json` in a directory.

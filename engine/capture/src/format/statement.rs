@@ -12,7 +12,7 @@ pub struct RecordedStatement {
     pub start: Micros,
     /// The time that the statement took, if it is in the log.
     pub duration: Option<Micros>,
-    /// The number of the statement's template.
+    /// The number of the statement's template, which is the text of the statement without its values.
     pub template: u32,
     /// The failure of the statement; `None` if it succeeded.
     pub failure: Option<StatementFailure>,

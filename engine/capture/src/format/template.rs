@@ -24,7 +24,8 @@ pub enum Protocol {
 /// bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// The number of the template, counted from 0 in the order of the file `templates.jsonl`.
+    /// The number of the template, counted from 0 in the order of the file `templates.jsonl`, by which statements refer
+    /// to it.
     pub id: u32,
     pub protocol: Protocol,
     /// The number of parameters of each statement of the template.
@@ -71,7 +72,8 @@ impl Template {
         fill_places(&self.text, &self.places, self.first, literals, out);
     }
 
-    /// Returns a copy of the template with another text and the same number of parameters, but without literals.
+    /// Returns a copy of the template with the text `text`, the same protocol and the same number of parameters. The
+    /// new text has no placeholders for literals.
     pub fn of_other_text(&self, text: &str) -> Self {
         Self { text: text.to_owned(), places: Vec::new(), ..self.clone() }
     }

@@ -23,7 +23,7 @@ const MOST_BUFFERED: usize = 16 << 20;
 /// The greatest number of templates that [`About::commonest`] lists.
 const COMMONEST: usize = 1000;
 
-/// The number by which a writer knows an open session.
+/// The number by which the caller of a writer refers to a session that has begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u32);
 
@@ -47,7 +47,7 @@ pub struct Writer {
     /// The number of each template, by a digest of its protocol and text. A digest is kept instead of the text because
     /// texts may be long.
     template_ids: HashMap<[u8; 16], u32>,
-    /// The number of statements of each template.
+    /// The number of statements that use each template (the text of a statement without its values).
     uses: Vec<u64>,
     index: IndexWriter,
     open: HashMap<SessionId, OpenSession>,
@@ -111,7 +111,8 @@ impl Writer {
         &mut self.open.get_mut(&id).expect("the session is open").session
     }
 
-    /// Returns the number of a template. Writes the template first if it is new.
+    /// Returns the number of a template (the text of a statement without its values). If the capture does not contain
+    /// the template yet, writes it first.
     pub fn template(&mut self, shape: &TemplateShape<'_>) -> Result<u32, Error> {
         let digest = digest_of(shape);
         if let Some(id) = self.template_ids.get(&digest) {
@@ -240,8 +241,8 @@ const UNFINISHED: [&str; 5] =
 
 /// Makes the directory. If it exists, checks that it has only files of a capture that was not finished.
 fn make_room(directory: &Path) -> Result<(), Error> {
-    // The values in a capture may be as secret as the logs, so other accounts must not be able to exchange the
-    // directory.
+    // The values in a capture may be as secret as the logs, so no other account may be able to replace the directory by
+    // one of its own.
     ground::trust::check_exchangeable(directory).map_err(Error::io("make the directory", directory))?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(Error::io("make the directory", directory))?;

@@ -41,7 +41,7 @@ impl Service {
         })
     }
 
-    /// Returns the service's name in captures.
+    /// Returns the service's name as `capture.json` stores it.
     pub fn name(self) -> &'static str {
         match self {
             Self::CloudSql => "cloud-sql",
@@ -117,7 +117,7 @@ impl Message {
     }
 }
 
-/// Reads a log to its end, and passes its records to `sink`.
+/// Reads a log to its end, and passes each message of the server to `sink` as a record.
 pub fn read(lines: &mut LogLines, service: Service, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut entries = Entries { service, prefix, assembler: Assembler::new(prefix) };
     let mut objects = Objects::default();
@@ -130,7 +130,7 @@ pub fn read(lines: &mut LogLines, service: Service, prefix: &Prefix, sink: &mut 
     entries.assembler.finish(sink)
 }
 
-/// Returns the server's messages at the beginning of a log, from which the log_line_prefix is guessed.
+/// Returns the server's messages that the beginning `head` of a log contains. The log_line_prefix is guessed from them.
 pub fn payloads(head: &[u8], service: Service) -> String {
     let mut objects = Objects::default();
     let mut text = String::new();

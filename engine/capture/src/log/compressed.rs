@@ -75,7 +75,7 @@ impl Compression {
         }
     }
 
-    /// Returns the name of the format in captures.
+    /// Returns the name of the compression format as `capture.json` stores it.
     pub fn name(self) -> &'static str {
         self.names().0
     }
@@ -103,8 +103,8 @@ impl Compression {
 }
 
 /// The decompressed text of a log. Compressed parts that follow each other form one log, as for `zcat`. Where a part is
-/// damaged, the counts record it, the text gets a mark, and reading ends. Because of the mark, the reader of the log
-/// does not take the incomplete line before it for a whole one.
+/// damaged, the counts record the damage, the line [`MARK`] is inserted into the text, and reading ends. Because of
+/// this line, the reader of the log does not take the incomplete line before it for a whole one.
 pub struct Unpacked {
     compression: Compression,
     /// The compressed part that is being read; `None` after the last one.
@@ -112,7 +112,7 @@ pub struct Unpacked {
     counts: Rc<ReadCounts>,
     /// True if any text has been decompressed.
     has_text: bool,
-    /// The bytes of the mark for a damaged part that the caller has not read yet.
+    /// The bytes of [`MARK`], the line that stands for a damaged part, that the caller has not read yet.
     mark: &'static [u8],
 }
 

@@ -12,7 +12,7 @@ use crate::error::CaptureError;
 /// The size in bytes from which the reader abandons a row that has no end. Such a row has lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
 
-/// Reads a log to its end, and passes its records to `sink`.
+/// Reads a log to its end, and passes each message of the server to `sink` as a record.
 pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut rows = Rows::default();
     while let Some(line) = lines.next()? {
@@ -66,8 +66,8 @@ impl Rows {
         if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
     }
 
-    /// Finishes the current row, which no further line continues. A complete row within it is still recorded; the rest
-    /// is counted as unreadable.
+    /// Finishes the current row because no further line can belong to it. If the row was cut off and a complete row
+    /// begins within it, the complete row is recorded. Everything else is counted as unreadable.
     fn close(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         self.take_last(why, sink)?;
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }

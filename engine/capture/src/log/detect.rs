@@ -55,7 +55,7 @@ impl Format {
         prefix_of(name, &text, prefix).map(Self::Stderr)
     }
 
-    /// Returns the name of the format in captures.
+    /// Returns the name of the log format as `capture.json` stores it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stderr(_) => "stderr",
@@ -114,7 +114,7 @@ impl DetectedLog {
         self.lines.counts()
     }
 
-    /// Reads the log to its end, and passes its records to `sink`.
+    /// Reads the log to its end, and passes each message of the server to `sink` as a record.
     pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         match &self.format {
             Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),

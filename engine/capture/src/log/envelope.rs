@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::line::{LONGEST_LINE, read_line};
 
-/// The format of the envelope around each line.
+/// The format of the envelope: the text in which a container runtime wraps each line of the server's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
     /// Docker's driver `json-file`: `{"log":"...\n","stream":"stderr","time":"..."}`.
@@ -27,7 +27,8 @@ struct DockerLine {
 }
 
 impl Envelope {
-    /// Returns the envelope of a log that begins with `head`; `None` if its lines have no envelope.
+    /// Returns the format of the envelopes in a log that begins with `head`; `None` if its lines are as the server
+    /// wrote them.
     pub fn of(head: &[u8]) -> Option<Self> {
         let first = head.split(|c| *c == b'\n').find(|line| !line.is_empty())?;
         [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())

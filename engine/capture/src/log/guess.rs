@@ -35,8 +35,9 @@ const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
 const GUESSED_FROM: usize = 200;
 
 impl Prefix {
-    /// Returns the prefix of [`COMMON`] that fits most of the lines with plausible names. Among equally good prefixes,
-    /// returns the one that finds most names. Returns `None` if no prefix fits any line.
+    /// Returns the prefix of [`COMMON`] that fits the most lines. A line counts only if the names that the prefix finds
+    /// in it are plausible. Among equally good prefixes, returns the one that finds most names. Returns `None` if no
+    /// prefix fits any line.
     pub fn guess(head: &str) -> Option<Self> {
         let lines: Vec<&str> = head.lines().filter(|line| !line.starts_with('\t')).take(GUESSED_FROM).collect();
         // `max_by_key` returns the last of equal elements, but the first of [`COMMON`] is wanted. Hence the reversed

@@ -80,7 +80,7 @@ fn read_line(text: &str) -> Read {
     }
 }
 
-/// Reads a log to its end, and passes its records to `sink`.
+/// Reads a log to its end, and passes each message of the server to `sink` as a record.
 pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut record = Record::default();
     while let Some(line) = lines.next()? {

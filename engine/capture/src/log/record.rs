@@ -10,8 +10,8 @@ pub struct Record {
     /// The number of the line on which the message begins, counted from 1.
     pub line: u64,
     pub time: Timestamp,
-    /// The number of the server process. It stays the same as long as the session lasts, and may be used again by later
-    /// sessions.
+    /// The number of the server process. It stays the same as long as the session lasts. A later session may get the
+    /// same number.
     pub pid: u32,
     /// The session identifier (`%c`), which is different for each session.
     pub session_id: String,
@@ -70,7 +70,7 @@ impl Record {
 /// The greatest amount of memory in bytes that a text keeps for the next record.
 const KEPT: usize = 1 << 20;
 
-/// An item that a reader of a log passes on.
+/// An item that the reader of a log passes to its [`Sink`].
 #[derive(Debug)]
 pub enum LogItem<'a> {
     Record(&'a mut Record),
@@ -107,7 +107,7 @@ pub enum Unreadable {
 /// The function that receives the items of a log. If it returns an error, reading ends with this error.
 pub type Sink<'a> = dyn FnMut(LogItem<'_>) -> Result<(), CaptureError> + 'a;
 
-/// Passes `count` unreadable messages, which begin in the given line, to `sink`.
+/// Passes `count` unreadable messages, the first of which begins in line `line`, to `sink`.
 pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     (0..count).try_for_each(|_| sink(LogItem::Unreadable { line, why }))
 }

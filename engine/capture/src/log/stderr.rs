@@ -15,7 +15,7 @@ use crate::message;
 /// The length in bytes from which a text and its message are left out, because no statement of a client is so long.
 const LONGEST_TEXT: usize = 256 << 20;
 
-/// Reads a log to its end, and passes its records to `sink`.
+/// Reads a log to its end, and passes each message of the server to `sink` as a record.
 pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut assembler = Assembler::new(prefix);
     while let Some(line) = lines.next()? {
@@ -24,7 +24,7 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
     assembler.finish(sink)
 }
 
-/// Assembles records from lines.
+/// Assembles records (messages of the server) from the lines of a log.
 pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,
@@ -32,11 +32,12 @@ pub struct Assembler<'a> {
     /// True if the last message of severity LOG had a SQLSTATE before its text, as log_error_verbosity = verbose writes
     /// it. In one log either all such messages have it or none. `None` before the first message of severity LOG.
     is_verbose: Option<bool>,
-    /// The text of hints and other message parts that records do not have.
+    /// The texts of hints and of other message parts for which a record has no field.
     further: String,
-    /// The number of messages that begin within the lines of an unreadable message.
+    /// The number of other messages that begin within the lines of the current message, which cannot be read.
     swallowed: u64,
-    /// True if a row of csvlog has begun that continues in the next line.
+    /// True if the current line continues a row in the format `csvlog`, which the server has written between the lines
+    /// of this log.
     is_in_row: bool,
 }
 
@@ -44,9 +45,9 @@ pub struct Assembler<'a> {
 enum State {
     /// No message has begun since the last complete one.
     Idle,
-    /// A continued line belongs to this text of the record.
+    /// A message has begun. The next continued line belongs to this text of its record.
     In(Text),
-    /// The current message has a line that cannot be read.
+    /// A message has begun, but one of its lines cannot be read, so the whole message is unreadable.
     Spoiled(Unreadable),
 }
 
@@ -86,8 +87,8 @@ impl<'a> Assembler<'a> {
         let prefix = self.prefix;
         let has_odd_quotes = memchr::memchr_iter(b'"', line.bytes).count() % 2 == 1;
         if self.is_in_row {
-            // Text in this line that looks like a message may belong to the row. Neither the row nor the message is
-            // captured.
+            // The line belongs to a row in another format (`csvlog`). What looks like a message in it may be part of
+            // that row, so neither the row nor the message is captured.
             self.is_in_row = !has_odd_quotes;
             self.finish(sink)?;
             return report(line.number, Unreadable::Format, u64::from(has_part(text)), sink);
@@ -176,7 +177,8 @@ impl<'a> Assembler<'a> {
         self.record.message.push_str(message);
     }
 
-    /// True if the part of the message that is being read contains a statement or belongs to one.
+    /// True if the text that is being read is a statement, or if losing a line of it would change a statement: its
+    /// parameters (detail) or its context.
     fn has_statement(&self) -> bool {
         match self.state {
             State::In(Text::Message) => message::has_statement(&self.record.message),

@@ -1,7 +1,8 @@
 //! The keywords with which a server begins the parts of a message: severities such as `ERROR`, and others such as
 //! `DETAIL`.
 
-/// The kind of a part of a message.
+/// The kind of a message part. The server writes a message as several parts, each with a keyword of its own, such as
+/// `ERROR`, `DETAIL` and `STATEMENT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The part is the message itself.

@@ -31,7 +31,8 @@ struct Column {
     null_share: f64,
     /// True if pg_stats says that every value is different (`n_distinct` is -1).
     is_unique: bool,
-    /// The most common values, each with the sum of the shares of rows up to and including it.
+    /// The most common values. With each is the share of the table's rows that have this value or an earlier value of
+    /// the list.
     common: Vec<(f64, String)>,
     /// The bounds of the column's histogram. Between any two neighbouring bounds lie equally many rows.
     bounds: Vec<String>,

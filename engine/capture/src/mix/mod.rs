@@ -32,7 +32,8 @@ pub const QUERIES: &str = "\
 \\copy (SELECT n.nspname AS schema, c.relname AS table, c.reltuples AS rows, a.attname AS column, format_type(a.atttypid, NULL) AS type, s.null_frac, s.n_distinct, s.most_common_vals, s.most_common_freqs, s.histogram_bounds FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname WHERE c.relkind IN ('r', 'p', 'f', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY c.oid, a.attnum) TO 'columns.csv' CSV HEADER
 ";
 
-/// The greatest number of statements in a mix. While the order is drawn, each statement needs four bytes of memory.
+/// The greatest number of statements in a mix, a capture that is made from statistics. While the order of the
+/// statements is drawn, each of them needs four bytes of memory.
 const MOST_STATEMENTS: f64 = 1e9;
 
 /// The files from which a mix is made, and its length.
@@ -41,8 +42,8 @@ pub struct Mix {
     /// The path of the file with pg_stat_statements. [`QUERIES`] writes both files.
     pub statements: String,
     pub columns: String,
-    /// The time during which the server counted the calls. `length` is the length of the mix; if it is `None`, the mix
-    /// is as long as the counted time.
+    /// The time, in microseconds, during which the server counted the calls in pg_stat_statements. `length` is the
+    /// length of the mix; if it is `None`, the mix is as long as the counted time.
     pub counted: Micros,
     pub length: Option<Micros>,
     pub sessions: u32,
@@ -54,12 +55,13 @@ struct Made {
     normalized: Normalized,
     template: u32,
     calls: f64,
-    /// The mean number of rows of one call.
+    /// The mean number of rows that a call returned or changed.
     rows: f64,
     duration: Micros,
 }
 
-/// Writes the sessions of a mix. Returns descriptions of the two files that were read.
+/// Writes the sessions of a mix, which are generated from the server's statistics. Returns descriptions of the two
+/// files that were read.
 pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, CaptureError> {
     let counted = NamedTable::read(&mix.statements, &["query", "calls", "rows"])?;
     let known = NamedTable::read(&mix.columns, &["table", "column", "type"])?;

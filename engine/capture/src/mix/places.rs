@@ -238,8 +238,8 @@ impl<'a> Parser<'a, '_> {
         })
     }
 
-    /// Returns the index of the innermost opening parenthesis around a token, and the number of commas between both at
-    /// the same depth.
+    /// Returns the index of the innermost opening parenthesis around token `at`, and the number of commas that stand
+    /// between that parenthesis and the token outside of further parentheses.
     fn opening(&self, at: usize) -> Option<(usize, usize)> {
         let (mut depth, mut commas) = (0, 0);
         for before in (0..at).rev() {

@@ -4,8 +4,8 @@ use super::columns::tests::columns;
 use super::places::{Meaning, normalize};
 use proptest::prelude::*;
 
-/// Returns what the parameters stand for in a database with the tables `t (id, a, b, at)` and `s.u (id, c)`. Columns
-/// are numbers.
+/// Returns the meaning of each parameter of a query on a database with the tables `t (id, a, b, at)` and `s.u (id, c)`.
+/// The columns are given by their indexes, such as `ID` and `A` below.
 fn meanings(query: &str) -> Option<Vec<Meaning>> {
     let columns = columns(&["t.id", "t.a", "t.b", "t.at", "u.id", "u.c"]);
     normalize(query, &columns).map(|found| found.meanings.into_iter().map(|(_, meaning)| meaning).collect())

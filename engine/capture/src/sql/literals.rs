@@ -146,9 +146,10 @@ struct Scope<'a> {
     depth: u32,
     /// The last three tokens that are neither spaces nor comments, the last one first.
     last: [Option<SqlToken<'a>>; 3],
-    /// The depth of parentheses at which a list behind `BY` stands; `None` outside of such a list.
+    /// The depth of parentheses at which the current list behind `ORDER BY` or `GROUP BY` stands; `None` outside of
+    /// such a list.
     by: Option<u32>,
-    /// The depth of a type's parentheses; `None` outside of them.
+    /// The depth of the parentheses of a type, such as `numeric(10, 2)`; `None` outside of such parentheses.
     in_type: Option<u32>,
 }
 

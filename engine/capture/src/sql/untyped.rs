@@ -73,7 +73,8 @@ fn has_cast(tokens: &[SqlToken<'_>], at: usize) -> bool {
     colons || is(at.checked_sub(2), "cast") && is(Some(at + 1), "as")
 }
 
-/// True if nothing else stands with the parameter between two commas or parentheses.
+/// True if the parameter stands alone between two commas or parentheses, as the second argument of `f(a, $1)` does,
+/// without a cast or an operator.
 fn is_whole(tokens: &[SqlToken<'_>], at: usize) -> bool {
     let is_one_of = |token: Option<&SqlToken<'_>>, symbols: [&str; 2]| {
         token.is_some_and(|token| symbols.iter().any(|symbol| token.is_symbol(symbol)))

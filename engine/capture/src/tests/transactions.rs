@@ -14,8 +14,8 @@ fn csv(lines: &[(u32, &str, &str, &str)]) -> Vec<u8> {
     lines.iter().enumerate().map(row).collect::<String>().into_bytes()
 }
 
-/// Captures a log of one session. Returns its statements without their times, and the counts of added BEGINs and of
-/// doubts.
+/// Captures a log of one session. Returns the session's statements without their times, and the counts of
+/// `capture.json`, such as the number of transactions to which a BEGIN was added.
 fn replayed(log: &[u8]) -> (Vec<Line>, Vec<(String, u64)>) {
     let made = made(log, false).unwrap();
     let text = |line: &Line| line.split_once(' ').unwrap().1.replace(" -", "");
