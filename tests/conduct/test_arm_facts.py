@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,10 +10,11 @@ import psycopg
 import pytest
 
 from pgtrial.conduct import arm_facts
-from pgtrial.conduct.arm_facts import ArmFacts
+from pgtrial.conduct.arm_facts import ArmFacts, facts_of_keys
 from pgtrial.conduct.progress import Preparing
 from pgtrial.machines.machine import HostLost
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.study.spec import StudySpec
 from tests.conduct.small import small_study
 
 TARGET = SimpleNamespace()
@@ -117,7 +119,8 @@ def test_what_has_changed_when_a_study_goes_on_is_kept_and_found(study, found):
         f"When the study went on before block 7, settings.work_mem{of_both}8MB to 4MB."
     ]
     base = study.facts()["base"]
-    assert base.facts == FACTS, "those of the first trial"
+    of_server = FACTS["server"] | facts_of_keys(study.design.servers["base"])
+    assert base.facts == {**FACTS, "server": of_server}, "those of the first trial"
     assert [(change.block, change.key, change.before, change.now) for change in base.changed] == [
         (4, "server.version", "18.5", "18.6"),
         (4, "settings.work_mem", "4MB", "8MB"),
@@ -149,3 +152,13 @@ def test_what_withholds_the_verdict_is_told_once_as_soon_as_the_facts_of_all_arm
     assert "fsync" in sentence
     facts.judge()
     assert len(told) == 1
+
+
+def test_a_set_up_that_may_hold_a_password_is_stored_as_a_digest(study):
+    sql = ["SELECT 1", "CREATE SUBSCRIPTION s CONNECTION 'host=h password=s3cret' PUBLICATION p"]
+    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": sql, "initdb": ["-k"]}, "b": {"dsn": "host=db"}}})
+    facts = facts_of_keys(spec.resolved("a"))
+    assert facts["setup_sql"][0] == "SELECT 1"
+    assert re.fullmatch(r"set, not shown \(digest \w{8}\)", facts["setup_sql"][1])
+    assert (facts["initdb"], facts["reset"]) == (["-k"], "copy")
+    assert facts_of_keys(spec.resolved("b")) == {"setup_sql": [], "reset": "vacuum"}

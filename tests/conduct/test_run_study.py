@@ -12,6 +12,7 @@ import pytest
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.setup import KEYS
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
@@ -205,6 +206,20 @@ def test_set_up_sql_is_run_on_the_arms_own_copy_of_every_trial(tmp_path):
         marks = trial.relations.get("pgbench_marks")
         assert (marks is None) == (trial.arm == "plain")
         assert marks is None or marks["bytes_table"] == 8192
+    facts = study.facts()
+    assert [facts[arm].facts["server"]["setup_sql"] for arm in ("plain", "marked")] == [[], sql]
+    assert "setup_sql" not in str(study.audit()), "the study declares it"
+    collected = {
+        f"{group.replace('defaults', 'settings')}.{name}" for group, of in facts["plain"].facts.items() for name in of
+    }
+    # the address of a server is no fact of it, and the others are those of loads of another kind
+    elsewhere = {"server.dsn", "server.host", "load.script", "load.values"}
+    elsewhere |= {"client.command", "client.directory", "client.files"}
+    of_builds = {
+        f"server.{name}" for name in ("build_options", "compiler", "lto", "pgo", "layouts", "extension_sources")
+    }
+    shown = {fact for key in KEYS.values() if not callable(key.shows) for fact in key.shows}
+    assert shown - collected == elsewhere | of_builds, "each fact by which a key shows has a collector"
 
 
 def test_set_up_sql_that_postgresql_refuses_stops_the_study_with_its_words(tmp_path):

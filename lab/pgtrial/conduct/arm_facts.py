@@ -18,10 +18,12 @@ from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.own_data import name_of_data
-from pgtrial.model.study.servers import Server
+from pgtrial.model.study.servers import Made, Server
+from pgtrial.model.tokens import without_tokens
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.builds.of_study import facts_of_build
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.machine_key import not_told
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import changes
 
@@ -149,6 +151,7 @@ class ArmFacts:
             if arm.tables_of_others:
                 facts.facts["server"]["tables_of_others"] = list(arm.tables_of_others)
             facts.facts["server"].update(facts_of_build(arm.setup))
+            facts.facts["server"].update(facts_of_keys(self._design.servers[arm.name]))
             return facts
         except HostTrouble as error:
             if arm.data_directory is not None:
@@ -158,6 +161,20 @@ class ArmFacts:
             gone = f"its server did not answer: {' '.join(str(error).split())}"
         self._listener(Preparing(f"{arm.name}: its facts will be collected after a later trial, since {gone}"))
         return None
+
+
+def facts_of_keys(server: Server) -> dict[str, Any]:
+    """Returns the facts about an arm that only the study file knows: the SQL that runs before each trial, the options
+    of initdb, and what happens to the data before each trial.
+
+    A text that may hold a password or a token is replaced by a digest.
+    """
+    initdb = {"initdb": list(map(_told, server.initdb))} if isinstance(server, Made) else {}
+    return {"setup_sql": list(map(_told, server.setup_sql)), **initdb, "reset": server.reset}
+
+
+def _told(text: str) -> str:
+    return text if without_tokens(text) == text else not_told("setup", text)
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:

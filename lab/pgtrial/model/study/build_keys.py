@@ -35,6 +35,8 @@ def _sources(texts: list[str] | None) -> list[str] | None:
 
 
 _OF_A_BUILD = ("server.program*", "server.build_*", "server.version_full", "server.debug_assertions", "settings.*")
+_OF_EXTENSIONS = ("server.extension*", "*.extensions", "server.program", "server.setup_sql")
+"""The patterns of the facts that follow from extensions. The SQL that creates them is part of the arm's `setup_sql`."""
 
 
 class BuildKeys(Record):
@@ -85,7 +87,7 @@ class BuildKeys(Record):
         list[str] | None,
         BeforeValidator(as_list),
         AfterValidator(_sources),
-        Key(shows=("server.extension_sources",), follows=("server.extension*", "*.extensions", "server.program")),
+        Key(shows=("server.extension_sources",), follows=_OF_EXTENSIONS),
     ] = Field(
         None,
         description="Extensions that pgtrial [builds from source](builds.md#extensions), such as `git:PATH@REF`. "
