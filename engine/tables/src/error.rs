@@ -27,7 +27,7 @@ pub enum LoadError {
 /// is missing, where, and what to do.
 #[derive(Debug, Error)]
 pub enum TablesError {
-    /// The query that looks for existing tables failed.
+    /// The query that looks for the tables which the load needs has failed.
     #[error(transparent)]
     Look(#[from] LoadError),
     #[error("could not make {what}: {error}")]
@@ -81,7 +81,8 @@ pub struct Foreign {
     /// The kind and the name of the table: `table warehouse`.
     pub table: String,
     pub program: &'static str,
-    /// True if the table is a copy of one that the program made.
+    /// True if the table is a copy of a table that the program made, for example because a dump was restored. The
+    /// message then advises to drop or rename it; it advises only to rename a table of somebody else.
     pub is_copy: bool,
 }
 

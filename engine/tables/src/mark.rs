@@ -13,7 +13,8 @@ use crate::session::{execute, query};
 /// The separator between a mark's text and the location of the object.
 const BEGIN: &str = " [made as ";
 
-/// The text that a mark has instead of the server's identifier if the user is not allowed to read the identifier.
+/// The text that a mark (a comment that identifies the program's objects) has in place of the server's identifier, if
+/// the user is not allowed to read the identifier.
 const UNKNOWN: &str = "-";
 
 /// A mark that was read from the comment on an object.
@@ -42,8 +43,8 @@ impl Marks {
         Ok(Self { system: system.unwrap_or_else(|| UNKNOWN.to_owned()) })
     }
 
-    /// Reads the mark in the comment on an object. `place` is the object's present location, as the SQL of [`place_in`]
-    /// returns it.
+    /// Reads the mark of this program from the comment on an object. `place` is the object's present location, as the
+    /// SQL of [`place_in`] returns it.
     pub fn read(&self, comment: &str, place: &str) -> Mark {
         let Some((text, named)) = comment.rsplit_once(BEGIN) else {
             return Mark { text: comment.to_owned(), is_here: true };

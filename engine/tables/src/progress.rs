@@ -42,7 +42,7 @@ pub struct TableProgress {
 }
 
 struct Shown {
-    /// The number of rows that were generated.
+    /// The number of rows that have been generated so far.
     done: u64,
     /// The time at which the next line is due, in seconds since the start.
     next_s: f64,

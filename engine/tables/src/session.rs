@@ -70,11 +70,11 @@ pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Resul
     Ok((!keep).then(|| format!("set local maintenance_work_mem = '{wanted}kB'")))
 }
 
-/// The longest time for which cancel requests may take.
+/// The longest time that sending the cancel requests may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server processes of all connections that load, which are recorded so that an interrupt can cancel their
-/// statements.
+/// The server processes of all connections over which this program loads tables. They are recorded so that an interrupt
+/// can cancel their statements.
 #[derive(Clone, Default)]
 pub struct Backends(Arc<Mutex<Vec<Arc<Backend>>>>);
 
@@ -84,8 +84,8 @@ impl Backends {
         self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Asks the server to cancel the statements that the recorded server processes are running. This opens new
-    /// connections and needs no session.
+    /// Asks the server to cancel the statements that run on the connections added by [`Self::add`]. This opens new
+    /// connections for the requests, because a session cannot cancel its own statement.
     pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
         cancel(&backends, Instant::now() + PATIENCE)

@@ -31,16 +31,18 @@ pub struct TableSet {
     pub what: &'static str,
     /// The name of the program in messages.
     pub program: &'static str,
-    /// The comment that marks each table of the set as made by this program. The comment on the table `marked` begins
-    /// with this text too when the set is complete.
+    /// The mark, a comment by which this program recognizes each table of the set as its own. `complete`, which the
+    /// table `marked` gets later, begins with this text too.
     pub part: &'static str,
     /// The tables, the largest first.
     pub tables: Vec<PlannedTable>,
     /// The statements that make the foreign keys after all tables are filled.
     pub foreign_keys: Vec<String>,
-    /// The table that gets the mark of the complete set.
+    /// The name of the table whose mark (identifying comment) is replaced by `complete` when all tables of the set are
+    /// complete.
     pub marked: &'static str,
-    /// The text of the mark of the complete set.
+    /// The mark that the table `marked` then gets. As long as the table has only the mark `part`, the set is not
+    /// complete.
     pub complete: String,
 }
 
@@ -151,7 +153,7 @@ fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Ve
     Ok(there.into_iter().map(|table| table.name).collect())
 }
 
-/// Opens further sessions to the same server, and returns them behind the given session.
+/// Opens further sessions to the same server. Returns all sessions, with the given session first.
 fn open_sessions(
     session: Session,
     target: &Arc<Target>,

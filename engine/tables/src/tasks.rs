@@ -34,7 +34,8 @@ impl Shape {
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
     }
 
-    /// Returns the text of a mark for a table of this shape, by which this program recognizes its own table.
+    /// Returns the mark of a table of this shape: `begin`, and the numbers of threads and rows. The mark is the comment
+    /// by which this program recognizes its own table.
     fn text(self, begin: &str) -> String {
         format!("{begin}{} x {}", self.threads, self.rows)
     }
@@ -53,7 +54,8 @@ const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
 enum Present {
     No,
     Ours(Shape),
-    /// This program has begun the table, but its rows are not complete or VACUUM was not run.
+    /// This program has begun to make the table, and its mark does not say that it is complete: rows may be missing, or
+    /// VACUUM was not run.
     Unfinished(Shape),
     /// Somebody has restored or copied a table that this program made with this shape.
     Copy(Shape),

@@ -16,8 +16,8 @@ use wire::{Answered, ResultSet, Rows};
 /// The program of one client. The event loop asks it for one action after another. Each transaction starts with
 /// [`Program::begin`].
 ///
-/// In a staged run (sysbench), a program connects by itself. The event loop then also asks for actions before the first
-/// transaction, up to an [`Action::End`], and again after [`Program::stop`].
+/// In a staged run, which follows sysbench's rules, a program opens its connection by itself. The event loop then also
+/// asks for actions before the first transaction, up to an [`Action::End`], and again after [`Program::stop`].
 pub trait Program<A: Actions = ScriptActions> {
     /// Starts a transaction: chooses a script with the thread's generator and returns the script's index.
     fn begin(&mut self, choose: &mut Random) -> usize;
@@ -41,13 +41,14 @@ pub trait Program<A: Actions = ScriptActions> {
     }
 
     /// Called before the program receives the result of a query with [`Rows::Handed`]. `_begins` is true if the next
-    /// transaction would begin at once if the current one ended with this query. A program that uses this need not ask
-    /// whether another transaction follows, and may already act in it before it returns [`Action::End`].
+    /// transaction would begin at once after this query, should the query be the last one of its transaction. A program
+    /// that uses this need not ask whether another transaction follows: after the query it may already act for the next
+    /// one, before it returns [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
     /// Receives the result of the last action. For a query with [`Rows::Counted`] and for a [`RecordedRequest`], it is
-    /// called only if they failed. For a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and
-    /// a query with [`Rows::Handed`], it is always called.
+    /// called only if the statement failed. For a new connection, [`StagedRequest::Prepare`],
+    /// [`StagedRequest::PrepareAll`] and a query with [`Rows::Handed`], it is always called.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
     /// Called when the load has ended and no further transaction follows.
@@ -67,15 +68,16 @@ pub enum ActionResult<'a> {
     Refused(&'a OpenError),
 }
 
-/// The kinds of actions that only programs of one mode have. The types prevent such an action from reaching the event
-/// loop of another mode.
+/// The actions that only programs of one mode have. The modes are scripts (pgbench and order entry), staged (sysbench)
+/// and replayed (recorded sessions). The types prevent an action of one mode from reaching the event loop of another.
 pub trait Actions: Debug + Copy + 'static {
     /// A request to the server, for whose reply the event loop waits.
     type Request<'a>: Debug + Copy;
     /// A step that the event loop carries out without a request to the server.
     type Step: Debug + Copy;
 
-    /// Returns the text that a request sends as a query of the load; `None` if it sends no such query.
+    /// Returns the text of a request that is a query of the load; `None` if the request sends no query, or one that the
+    /// load does not count.
     fn text<'a>(_request: &Self::Request<'a>) -> Option<&'a str> {
         None
     }
@@ -87,9 +89,9 @@ pub enum Action<'a, A: Actions = ScriptActions> {
     /// Send `statement` with the values of its parameters and wait for the reply; within a pipeline, do not wait. If
     /// the query is the `last` one of a transaction, no [`Action::End`] follows.
     Query { command: usize, statement: &'a Statement, values: &'a [Value], rows: Rows, last: bool },
-    /// A request that only programs of this mode have.
+    /// A request that only programs of this mode (scripts, staged or replayed) have.
     Request(A::Request<'a>),
-    /// A step that only programs of this mode have.
+    /// A step that only programs of this mode (scripts, staged or replayed) have.
     Step(A::Step),
     /// Let the other clients of the thread act, and then continue. If the run is over, it ends here, in the middle of a
     /// transaction that computes for a long time.
@@ -148,11 +150,12 @@ impl Actions for StagedActions {
     }
 }
 
-/// A request to the server in a staged run.
+/// A request to the server in a staged run, which follows sysbench's rules: its programs open their connections by
+/// themselves.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedRequest<'a> {
-    /// Send `sql` in a Query message, in any query mode. `rows` is `Counted`, `Handed` or `Skipped`. With `Skipped`, it
-    /// does not count as a query of the load, and the program receives its result.
+    /// Send `sql` in a Query message, in any query mode. `rows` is `Counted`, `Handed` or `Skipped`. With `Skipped`,
+    /// the text does not count as a query of the load, and the program receives its result.
     Text { sql: &'a str, rows: Rows },
     /// Let the server parse and describe `statement` without executing it.
     Prepare { statement: &'a Statement },
@@ -160,8 +163,8 @@ pub enum StagedRequest<'a> {
     PrepareAll { statements: &'a [Statement] },
 }
 
-/// A step in a staged run that the event loop carries out without sending a statement. Connections are identified by
-/// numbers.
+/// A step in a staged run (a run that follows sysbench's rules), which the event loop carries out without sending a
+/// statement. Connections are identified by numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// Open this connection and use it from now on. The previous connection stays open.
@@ -186,8 +189,8 @@ impl Actions for ReplayActions {
     type Step = SessionStep;
 }
 
-/// A request to send a statement as it was recorded. `rows` is `Counted` or `Hashed`. The event loop counts each
-/// statement as a transaction.
+/// A request to send a statement as it was recorded. `rows` is `Counted`, or `Hashed` if the contents of the results
+/// are compared too. The event loop counts each statement as a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedRequest<'a> {
     pub recorded: Recorded<'a>,

@@ -17,7 +17,8 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Counts a statement by what the server has done for it.
+    /// Counts a statement that the server has executed by its kind: read, write or other. A text without a statement
+    /// counts as an error, as in sysbench.
     #[inline]
     pub fn add(&mut self, kind: QueryKind) {
         match kind {

@@ -26,8 +26,8 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Divides an amount by the length of the described part. Returns 0 if that length is 0, as in a run that is
-    /// interrupted before its load begins.
+    /// Divides an amount by the length in seconds of the run, or of the part of it that the statistics describe.
+    /// Returns 0 if that length is 0, as in a run that is interrupted before its load begins.
     pub fn per_second(&self, amount: f64) -> f64 {
         if self.time_interval > 0.0 { amount / self.time_interval } else { 0.0 }
     }
@@ -80,8 +80,8 @@ pub trait Hooks {
         true
     }
 
-    /// Called before the clients begin. `clients` is their number. `_intervals` and `_checkpoints` are true if reports
-    /// of this kind are made while the clients run.
+    /// Called before the clients begin. `_clients` is the number of clients. `_intervals` is true if there will be
+    /// reports on intervals while the clients run, and `_checkpoints` if there will be reports at checkpoints.
     fn begin_reports(&self, _clients: usize, _intervals: bool, _checkpoints: bool) -> Result<(), Fatal> {
         Ok(())
     }
@@ -89,7 +89,7 @@ pub trait Hooks {
     /// Called after the last interval and checkpoint.
     fn end_reports(&self) {}
 
-    /// Ends the test after all reports were printed.
+    /// Called after all reports were printed, to end the test. A Lua script then runs its function `done`.
     fn done(&self) -> Result<(), Fatal> {
         Ok(())
     }

@@ -13,10 +13,12 @@ use crate::table_set::present;
 /// The name of the program in comments and messages.
 pub const NAME: &str = "pgtrial-engine order-entry";
 
-/// The mark on each table and procedure. The table `warehouse` has it only until all tables are complete.
+/// The mark, a comment by which this program recognizes its tables and procedures, on each of them. The table
+/// `warehouse` has this mark only until all tables are complete; then its mark begins with [`MADE`].
 pub const PART: &str = "pgtrial order entry";
 
-/// The beginning of the mark that `warehouse` gets when all tables are complete.
+/// The beginning of the mark (the identifying comment) that the table `warehouse` gets when all tables are complete.
+/// The options with which they were made follow.
 const MADE: &str = "pgtrial order entry: ";
 
 /// The options with which the existing tables were made.
@@ -29,7 +31,8 @@ pub struct Made {
     pub foreign_keys: bool,
 }
 
-/// Writes the text of the mark on `warehouse`.
+/// Writes the mark that the table `warehouse` gets when all tables are complete: [`MADE`], and the options with which
+/// they were made.
 impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { warehouses, seed, fillfactor, foreign_keys } = self;

@@ -49,8 +49,8 @@ impl Population {
         Self { warehouses: warehouses.into(), seed, now: now - EPOCH_2000_S * 1_000_000 }
     }
 
-    /// Returns the generator of a stream of values for a district. Pass district 0 for values that belong to a whole
-    /// warehouse.
+    /// Returns the random generator of a group of values (`stream`) for a district. Pass district 0 for values that
+    /// belong to a whole warehouse.
     pub fn random(&self, stream: RandomStream, warehouse: i64, district: i64) -> Random {
         let number = (stream as u64) << 48 | (warehouse as u64) << 8 | district as u64;
         Random::seeded(splitmix64_at(self.seed, number))

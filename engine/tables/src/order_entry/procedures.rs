@@ -19,8 +19,8 @@ struct Procedure {
 /// The oldest PostgreSQL that has procedures, as `server_version_num`.
 const OLDEST: u32 = 110_000;
 
-/// The statement that lets only one session at a time make the procedures, because the engines of a shared load all
-/// begin by making them.
+/// The statement that lets only one session at a time make the procedures. It is needed because several engines may
+/// share one load, and each of them begins by making the procedures.
 const LOCK: &str = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('pgtrial order entry'))";
 
 const PROCEDURES: [Procedure; 5] = [
@@ -97,7 +97,7 @@ fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     execute(session, "commit").map(|()| None)
 }
 
-/// An existing procedure that has one of the program's names.
+/// An existing procedure that has the name of a procedure of this program.
 struct There {
     signature: String,
     body: String,

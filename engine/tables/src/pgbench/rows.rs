@@ -97,7 +97,7 @@ impl RowColumns {
 /// Generates the rows of one table in COPY's binary format.
 pub struct AccountRows {
     left: RowSet,
-    /// The size of an account number in bytes.
+    /// The size of an account number in bytes: 4 for the type `integer`, 8 for `bigint`.
     width: usize,
     /// The bytes of the row that was generated last. From row to row only the account and the branch change.
     row: Vec<u8>,

@@ -23,7 +23,7 @@ pub struct MachineTest {
     pub name: &'static str,
     /// The description of the test in the help.
     pub description: &'static str,
-    /// The function that returns the test's options, in the order in which its help lists them.
+    /// The function that returns the test's options, in the order in which the help of the test lists them.
     pub options: fn() -> Vec<OptionSpec>,
     /// The function that makes the load from the options' values. Its error is sysbench's message about a wrong value.
     pub load: fn(&Settings) -> Result<MachineLoad, Fatal>,

@@ -1,6 +1,6 @@
 //! A Lua state of the main thread, which belongs to no client of the load. It runs the script's top level, calls
-//! `init`, `done` or report hooks, and executes a command. The state has an executor of its own, which sends the
-//! script's statements to the server.
+//! `init`, `done` or report hooks, and executes a command. An executor of its own sends the statements of the script to
+//! the server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct MainState {
 }
 
 impl MainState {
-    /// Makes a state in which the script sees `tid` as its thread number, and runs the script's top level in it.
+    /// Makes a Lua state whose script sees `tid` as its thread number, and runs the script's top level in it.
     pub fn begin(shared: &Arc<SharedStates>, tid: usize, executor: Box<dyn Executor>) -> Result<Self, Fatal> {
         let state = LuaState::new(shared, tid).map_err(broken)?;
         let chunk = &shared.chunk;

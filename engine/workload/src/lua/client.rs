@@ -39,11 +39,11 @@ pub struct LuaClient {
     /// The client's Lua state. It must not be dropped before the coroutine `life`, which belongs to it.
     state: LuaState,
     /// The client's random generator. While the script runs, the generator is lent to the thread, and this field is
-    /// `None`. Clients outside of a load have none.
+    /// `None`. It is always `None` for a client outside of a load, which uses the generator of its caller.
     generator: Option<Generator>,
     counters: Counters,
-    /// The data that all states of the script share. It is `None` for a client outside of a load. A client of a load
-    /// also reports to the event loop what the states of the main thread have counted.
+    /// The data that all Lua states of the script share; `None` for a client outside of a load. A client of a load
+    /// needs them to report to the event loop what the states of the main thread have counted.
     shared: Option<Arc<SharedStates>>,
     /// True if the last action was a query that counts as a statement of the load.
     asks: bool,
@@ -56,17 +56,19 @@ pub struct LuaClient {
     /// The event loop's answer to the question whether another transaction follows: true if it does, false if the load
     /// is over. `None` if the event loop has not answered since the last transaction.
     granted: Option<bool>,
-    /// True if the next transaction would begin at once if the current one ended with the query in progress.
+    /// True if the script should be told that its next transaction begins at once when the query in progress ends the
+    /// current one. The script then need not ask for it.
     goes_on: bool,
-    /// True if the current transaction must end before the waiting request is carried out. `has_begun` is true if that
-    /// request belongs to the next transaction.
+    /// True if the client must end its current transaction before it carries out the waiting request. `has_begun` is
+    /// true if the waiting request belongs to the transaction that follows.
     has_ended: bool,
     has_begun: bool,
     is_stopped: bool,
     /// The number of the connection in use.
     current: Option<usize>,
-    /// The prepared statements, by the numbers that the prelude has assigned. A number is never assigned twice, because
-    /// a connection remembers by the numbers which statements it has prepared.
+    /// The prepared statements, by their numbers. The prelude (the Lua code that gives scripts sysbench's interface)
+    /// assigns the numbers, and never assigns a number twice, because a connection remembers by the numbers which
+    /// statements it has prepared.
     statements: BTreeMap<usize, Prepared>,
     /// The text of the last query. `values` has the values of the last execution of a prepared statement.
     text: String,
@@ -80,7 +82,7 @@ pub struct LuaClient {
 }
 
 impl LuaClient {
-    /// Makes a client that sees `tid` as its thread number.
+    /// Makes a client whose script sees `tid` as its thread number.
     pub fn new(shared: &Arc<SharedStates>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
@@ -238,7 +240,8 @@ impl LuaClient {
         })
     }
 
-    /// Returns the Lua table with the arguments of a request that do not fit on the slate.
+    /// Returns the Lua table with the arguments of a request that do not fit on the slate (the memory that Lua and Rust
+    /// share).
     fn arguments(&self) -> mlua::Result<Table> {
         self.state.native.raw_get("arguments")
     }
@@ -248,7 +251,7 @@ impl LuaClient {
         self.arguments()?.raw_get(1)
     }
 
-    /// Takes over the text of a query. As in C, the text ends at its first zero byte.
+    /// Takes over the text of a query from the script. As in C, the text ends at its first zero byte.
     fn take_query(&mut self) -> mlua::Result<CoroutineRequest> {
         let connection = self.state.slate.connection();
         self.bytes.clear();
@@ -265,8 +268,8 @@ impl LuaClient {
         Ok(CoroutineRequest::Query { connection })
     }
 
-    /// Returns the action that `act` makes for a prepared statement. If the statement does not exist, the transaction
-    /// ends.
+    /// Returns the action that `act` makes for a prepared statement. If there is no statement of this number, returns
+    /// the action that ends the transaction.
     fn with_statement<'a>(
         &'a self,
         number: usize,

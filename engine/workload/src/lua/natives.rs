@@ -1,5 +1,5 @@
-//! The parts of the prelude that are written in Rust: the kinds of requests, the native functions, the options, and the
-//! tables that scripts find when they start.
+//! The native functions and data of the prelude, the Lua code that gives scripts sysbench's interface: the kinds of
+//! requests, the functions that are written in Rust, the options, and the tables that scripts find when they start.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -53,15 +53,16 @@ pub fn request_kind(value: &Value) -> Option<RequestKind> {
     REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
 
-/// The data that native functions can use: the data that all states share, and the rows that the server has returned to
-/// the client of this state.
+/// The data that native functions can use: the data that all Lua states of the script share, and the rows that the
+/// server has returned to the client of this state.
 #[derive(Clone)]
 struct Reach {
     shared: Arc<SharedStates>,
     fetched: Rc<RefCell<Fetched>>,
 }
 
-/// A native function: its name in the prelude, and the Rust function that makes it.
+/// A native function: its name in the prelude (the Lua code that gives scripts sysbench's interface), and the Rust
+/// function that makes it.
 type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
 
 /// The native functions that the prelude calls as Lua functions. The functions that it calls through `ffi` are in
@@ -98,7 +99,8 @@ const NATIVES: [Native; 10] = [
     ("export_options", |lua, reach| lua.create_function(move |lua, ()| export_options(lua, &reach.shared))),
 ];
 
-/// Adds all natives to a new state. Returns the table that only the prelude sees.
+/// Adds all native functions to a new Lua state. Returns the table of those that only the prelude sees, the Lua code
+/// that gives scripts sysbench's interface.
 pub fn install(
     lua: &Lua,
     shared: &Arc<SharedStates>,

@@ -17,8 +17,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Generator>> = const { RefCell::new(None) };
 }
 
-/// Exchanges a generator with the thread's current one. This is called before a script runs to lend the generator to
-/// the thread, and after that to take it back.
+/// Swaps a generator with the current generator of this thread. Before a script runs, this lends the client's generator
+/// to the thread; afterwards it takes the generator back.
 pub fn exchange(generator: &mut Option<Generator>) {
     CURRENT.with_borrow_mut(|current| std::mem::swap(current, generator));
 }

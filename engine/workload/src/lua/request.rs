@@ -70,9 +70,10 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// The server has carried out the request. Its result is on the slate.
+    /// The server has carried out the request. Its result is on the slate, the memory that Lua and Rust share.
     Written,
-    /// The server has neither reported an error nor carried out the request.
+    /// The server has not carried out the request, but has reported no error either: the text was empty, or it began a
+    /// COPY, which scripts do not support.
     Refused,
     /// The request has failed, with an SQLSTATE and a message. `whole` is the server's complete text.
     Failed {

@@ -100,7 +100,8 @@ impl LuaScript {
         let _ = self.shared.mark_by.set(query.to_owned());
     }
 
-    /// Sets the chosen options, and the share of the run that this engine makes. Must be called once.
+    /// Sets the chosen options, and the share of the run that belongs to this engine if several engines share the run.
+    /// Must be called once.
     pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
         let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
         let random = sb_rand::generator(&settings);
@@ -301,8 +302,8 @@ mod kind {
     pub const LIST: i64 = 6;
 }
 
-/// Converts the declarations that the prelude has read. Each is a Lua table with `name`, `description`, `kind` and
-/// `default`.
+/// Converts the declarations of options that the prelude has read from the script. Each declaration is a Lua table with
+/// `name`, `description`, `kind` and `default`.
 fn declared(definitions: &Table) -> mlua::Result<Vec<OptionSpec>> {
     definitions.sequence_values::<Table>().map(|definition| option(&definition?)).collect()
 }

@@ -46,13 +46,15 @@ impl Chunk {
     }
 }
 
-/// Reads a script. If the user is root, fails if another account could exchange the file.
+/// Reads a script. If the user is root, fails if another account could replace the file, because the script would then
+/// run other code with root's rights.
 fn runnable(path: &Path) -> std::io::Result<Vec<u8>> {
     check_exchangeable(path)?;
     read_file(path)
 }
 
-/// Returns the reason for which root must not run a file; `None` if the user is not root or the file is safe.
+/// Returns the reason for which root must not run a file: another account could replace it. Returns `None` if the file
+/// is safe or the user is not root.
 pub fn refusal(file: &Path) -> Option<String> {
     check_exchangeable(file).err().map(|error| error.to_string())
 }

@@ -38,10 +38,12 @@ const PRELUDE: [(&str, &str); 17] = [
     ("=life.lua", include_str!("prelude/life.lua")),
 ];
 
-/// A Lua state in which a script can run.
+/// A Lua state in which a script can run, with the native functions and the prelude (the Lua code that gives scripts
+/// sysbench's interface).
 pub struct LuaState {
     pub lua: Lua,
-    /// The table that the prelude and Rust use. Scripts cannot see it.
+    /// The table that the prelude (the Lua code that gives scripts sysbench's interface) and Rust use. Scripts cannot
+    /// see it.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
     /// The slate. It must not move in memory, because Lua knows its address.
@@ -66,7 +68,7 @@ impl LuaState {
         Ok(Self { lua, native, fetched, slate })
     }
 
-    /// Returns a function of the prelude by its name.
+    /// Returns a function of the prelude, the Lua code that gives scripts sysbench's interface, by its name.
     pub fn function(&self, name: &str) -> mlua::Result<Function> {
         self.native.get(name)
     }
@@ -85,8 +87,8 @@ impl Drop for LuaState {
     }
 }
 
-/// Returns the prelude as LuaJIT's bytecode. It is compiled only once, because parsing source text would take most of
-/// the time for making a state.
+/// Returns the prelude (the Lua code that gives scripts sysbench's interface) as LuaJIT's bytecode. It is compiled only
+/// once, because parsing source text would take most of the time for making a state.
 fn compiled(lua: &Lua) -> mlua::Result<&'static [Vec<u8>]> {
     static COMPILED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     if let Some(parts) = COMPILED.get() {

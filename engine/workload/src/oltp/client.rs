@@ -49,7 +49,8 @@ enum Stage {
     Prepare,
     Ready,
     Load,
-    /// The event was in conflict with others. It is rolled back and then starts again.
+    /// The event was in conflict with another client's transaction, such as in a deadlock. It is rolled back and then
+    /// starts again.
     RollBack,
     Failed(AbortReason),
 }

@@ -25,7 +25,7 @@ pub struct EventPart {
 pub enum StatementDraw {
     Nothing,
     Id,
-    /// An id, from which the end of a range of ids follows.
+    /// An id at which a range of ids begins. The end of the range is computed from it.
     Range,
     /// An id, and a text for the column `c`.
     Text,
@@ -80,8 +80,8 @@ impl OltpEvent {
         self.distributions.over(start as i64, (start + length) as i64)
     }
 
-    /// Returns the memory for a client's values, with placeholders that have the types and lengths of the values that
-    /// will be drawn.
+    /// Returns the memory for a client's values. It is filled with placeholders that have the types and lengths of the
+    /// values that will be drawn.
     pub fn values(&self) -> Box<[Value]> {
         if self.test.kind.has_own_part() {
             let TestParameters { random_points, number_of_ranges, .. } = self.parameters;

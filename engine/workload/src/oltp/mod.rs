@@ -28,8 +28,8 @@ impl OltpTest {
         options::of(self.kind)
     }
 
-    /// Returns the workload of a run of which this engine makes the share `shard`. The query mode of the run must be
-    /// [`OltpTest::mode`].
+    /// Returns the workload of a run. If several engines share the run, `shard` is the share of this engine. The query
+    /// mode of the run must be [`OltpTest::mode`].
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == TestKind::BulkInsert {

@@ -76,7 +76,8 @@ impl OltpTest {
         !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
     }
 
-    /// Returns the only script of the test for reports.
+    /// Returns the scripts that reports list for the test. There is only one, because sysbench's tests have no scripts
+    /// of different weights.
     pub(super) fn scripts(&self) -> Vec<ScriptInfo> {
         let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: true }];
         vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]

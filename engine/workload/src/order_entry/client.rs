@@ -13,7 +13,8 @@ use ground::random::Random;
 use wire::ResultSet;
 
 impl Workload for Arc<OrderEntry> {
-    /// Returns a script for each kind of transaction. Every script lists the statements of all kinds as its commands.
+    /// Returns a script for each kind of transaction, so that reports list the kinds separately. A command's index is
+    /// the number of its statement, so every script has the statements of all kinds as its commands.
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.scripts.clone()
     }

@@ -33,7 +33,7 @@ pub struct OrderEntry {
 
 impl OrderEntry {
     /// Makes the load for `clients` clients. `seed_of_load` is the seed with which the tables were filled, and `seed`
-    /// is the seed of the run, which must be the same on all engines.
+    /// is the seed of this run. All engines that share the run must get the same two seeds.
     pub fn new(
         warehouses: u32,
         clients: usize,

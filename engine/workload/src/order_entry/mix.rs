@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ground::random::Random;
 
-/// A kind of transaction. The variants have the order of reports and events.
+/// A kind of transaction. The variants are in the order in which reports and events list the kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionKind {
     NewOrder,

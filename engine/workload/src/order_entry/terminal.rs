@@ -4,7 +4,7 @@ use super::nurand::Constants;
 use super::sizes::DISTRICTS;
 use ground::random::Random;
 
-/// The warehouse and district of a client, and its random generator.
+/// The terminal of a client: its warehouse, its district, and the random generator from which it draws inputs.
 pub struct Terminal {
     pub random: Random,
     pub constants: Constants,

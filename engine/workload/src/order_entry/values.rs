@@ -1,13 +1,15 @@
-//! The values that a client puts into statements. There is a value for each [`Slot`].
+//! The values that a client puts into statements. Each value has a slot, the name by which the texts of statements
+//! refer to it.
 
 use std::io::Write;
 
 use wire::value::Value;
 
-/// Declares the slots. Each has a name in the texts of statements, and is a string (`true`) or not (`false`).
+/// Declares the slots, which are the named values of statements. The second part of each declaration is true if the
+/// value is a string, which needs quotes in a text.
 macro_rules! slots {
     ($($slot:ident $name:literal $is_string:literal,)*) => {
-        /// The place of a value in the texts of statements.
+        /// A slot: a named value in the texts of statements, such as the number of the warehouse.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Slot { $($slot,)* }
 

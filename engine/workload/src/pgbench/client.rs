@@ -113,7 +113,7 @@ impl Program for ScriptClient {
 }
 
 impl ScriptState {
-    /// Sets the variables of a leg to newly drawn random numbers.
+    /// Sets the variables of a leg (a series of random draws and the query after them) to newly drawn random numbers.
     #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
         let mut random = self.random.clone();

@@ -1,9 +1,9 @@
-//! Compiles a script into steps: names of variables become slots, conditions become jumps, and statements get
-//! parameters.
+//! Compiles a script into steps: each name of a variable becomes a slot (the variable's index among the values of a
+//! client), conditions become jumps, and statements get parameters.
 //!
-//! The compiler also finds the script's legs. A leg is a run of `\set` commands that draw random numbers, and the query
-//! after them. Nearly all scripts consist of legs. A client executes a leg at once instead of step by step, which is
-//! faster.
+//! The compiler also finds the script's legs. A leg is a series of `\set` commands that draw random numbers, and the
+//! query after them. Nearly all scripts consist of legs. A client executes a leg at once instead of step by step, which
+//! is faster.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -97,12 +97,14 @@ impl<'a> Compiler<'a> {
         self.pipelines.get(&self.command).cloned().unwrap_or_default()
     }
 
-    /// Returns the expression with slots in place of names, and with constant parts evaluated.
+    /// Returns the expression with slots (indexes of variables) in place of their names, and with constant parts
+    /// evaluated.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         Resolver { symbols: self.symbols, constants: self.constants }.resolve(syntax)
     }
 
-    /// Returns the variable with the name that a command sets.
+    /// Returns the variable that a command sets. `name` is the variable's name in the command, which may turn out not
+    /// to be valid.
     pub fn target(&mut self, name: &str) -> VariableTarget {
         match is_valid(name.as_bytes()) {
             true => VariableTarget::Slot(self.symbols.slot(name)),
@@ -154,10 +156,12 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The legs of one script.
+/// The legs of one script. A leg is a series of random draws, and the query after them, which a client executes at
+/// once.
 #[derive(Debug, Default)]
 pub struct Legs {
-    /// The leg that begins at each step. `None` if another kind of step comes before the next query.
+    /// For each step of the script, the leg (random draws and a query) that begins there. `None` if another kind of
+    /// step comes before the next query.
     legs: Vec<Option<Leg>>,
     /// The random draws of all legs. Legs that begin at different steps and end with the same query share the later
     /// draws.

@@ -6,7 +6,7 @@ use ground::c_numbers::is_space;
 use ground::sql;
 use ground::sql::is_name;
 
-/// The reason for which a piece of SQL ends at this position.
+/// The reason for which the scanner ends a piece of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
@@ -108,7 +108,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves over one token, which neither ends the statement nor is left out.
+    /// Moves over one token. The caller has checked that the token neither ends the statement nor is a comment or
+    /// another text that the statement does not contain.
     fn token(&mut self) {
         let rest = &self.text[self.at..];
         match rest {

@@ -32,7 +32,8 @@ pub struct ScriptEnvironment {
     pub lists: Vec<(String, Vec<Value>)>,
     /// The variables with which every client starts. If `client_id` is not among them, it is the number of the client.
     pub variables: Vec<(String, Value)>,
-    /// The seed of hash functions: the value of the variable `default_seed`, unless `variables` has one.
+    /// The seed of hash functions that a script calls without a seed. It is the value of the variable `default_seed`,
+    /// unless `variables` has a value for that variable.
     pub default_seed: i64,
 }
 
@@ -43,14 +44,17 @@ pub struct Scripts {
     pub symbols: Symbols,
     pub timed: bool,
     pub announced: bool,
-    /// True if every command is executed as a step of its own; false if legs are executed at once.
+    /// True if every command is executed as a step of its own. False if a leg (a series of random draws and the query
+    /// after them) is executed at once.
     pub goes_by_steps: bool,
     pub needs_values: bool,
     pub mode: QueryMode,
-    /// The slots of the variables that get a random value of a list in each transaction, with their lists.
+    /// The variables that get a random value of a list in each transaction: their slots (indexes of variables), with
+    /// their lists.
     pub lists: Vec<(usize, Vec<Value>)>,
     initial: Vec<Value>,
-    /// The slot of the variable `client_id`, if it has to be set to each client's number; otherwise `None`.
+    /// The slot (index) of the variable `client_id`, if this variable has to be set to each client's number; otherwise
+    /// `None`.
     client_id: Option<usize>,
     total_weight: u64,
 }
@@ -187,7 +191,7 @@ fn constants(variables: &[(String, Value)], parsed: &[Parsed]) -> HashMap<String
     unassigned.filter_map(typed).collect()
 }
 
-/// Tells each `\gset` and `\aset` the slots of all variables that it may set.
+/// Tells each `\gset` and `\aset` the slots (indexes) of all variables that it may set.
 fn connect_stores(script: &mut Script, symbols: &Symbols) {
     for step in &mut script.steps {
         let Operation::Query { store: Some(store), .. } = &mut step.operation else { continue };

@@ -57,7 +57,8 @@ pub enum Operation {
         statement: usize,
         store: Option<Box<Store>>,
     },
-    /// The start of a pipeline. The field has the statements of the pipeline, which are prepared before it starts.
+    /// The start of a pipeline. The field has the indexes of the pipeline's statements, which are prepared before the
+    /// pipeline starts.
     StartPipeline(Range<usize>),
     SyncPipeline,
     EndPipeline,
@@ -94,8 +95,8 @@ pub struct Store {
     /// True to store the results of all queries of the statement (`\aset`); false to store only the results of the last
     /// query (`\gset`).
     pub all: bool,
-    /// The slots of the variables by the names of their columns, for all variables that some script uses. They are
-    /// added when all scripts have been compiled.
+    /// The slots (indexes) of the variables that the command may set, as far as some script uses them. The keys are the
+    /// names of the columns whose values the variables get. The entries are added when all scripts have been compiled.
     pub slots: HashMap<Vec<u8>, usize>,
 }
 
@@ -263,7 +264,8 @@ pub enum VariableError {
 }
 
 impl VariableTarget {
-    /// Returns the slot of the variable. If its name is not valid, returns an error with the command's name `word`.
+    /// Returns the slot (index) of the variable. If the name is not valid for a variable, returns an error with the
+    /// command's name `word`.
     fn slot(&self, word: &'static str) -> Result<usize, VariableError> {
         match self {
             VariableTarget::Slot(slot) => Ok(*slot),

@@ -1,5 +1,5 @@
-//! The names of all variables of a run, with a slot for each. Names are looked up when scripts are linked, and never
-//! while scripts run.
+//! The names of all variables of a run. Each name has a slot, the index of the variable's value among the values of a
+//! client. Names are looked up when scripts are linked, and never while scripts run.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,8 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Returns the slot of `name`. If the name has none yet, it gets a new one.
+    /// Returns the slot of the variable `name`: the index of its value among the values of a client. A new name gets
+    /// the next index.
     pub fn slot(&mut self, name: &str) -> usize {
         if let Some(slot) = self.slots.get(name) {
             return *slot;
@@ -24,7 +25,7 @@ impl Symbols {
         slot
     }
 
-    /// Returns the name of a slot.
+    /// Returns the name of the variable that has the given slot.
     pub fn name(&self, slot: usize) -> &str {
         &self.names[slot]
     }

@@ -1,19 +1,20 @@
-//! Chooses the templates that a replay counts separately. Their number is bounded, so that memory is bounded too.
+//! Chooses the templates (texts of statements without their values) that a replay counts separately. Their number is
+//! bounded, so that memory is bounded too.
 
 use std::collections::BTreeSet;
 
 use capture::format::About;
 
-/// The greatest number of templates that are counted separately.
+/// The greatest number of templates (texts of statements without their values) that are counted separately.
 const MOST: usize = 1000;
 
-/// The accounts of a replay: a set of counters for each of the most frequent templates, and one set for all other
-/// templates together.
+/// The accounts of a replay. Each account is a set of counters: one for each of the most frequent templates (texts of
+/// statements without their values), and one for all other templates together.
 #[derive(Debug)]
 pub struct Accounts {
-    /// The number of the template that each account counts.
+    /// For each account (set of counters), the number of the template whose statements it counts.
     templates: Vec<u32>,
-    /// The number of the account that counts each template.
+    /// For each template of the capture, the number of the account (set of counters) that counts its statements.
     accounts: Vec<u16>,
 }
 
@@ -44,7 +45,7 @@ impl Accounts {
         &self.templates
     }
 
-    /// Returns the number of the account that counts a template.
+    /// Returns the number of the account, the set of counters, that counts the statements of a template.
     pub fn of(&self, template: u32) -> usize {
         self.accounts[template as usize].into()
     }

@@ -8,7 +8,8 @@ use crate::recorded::Micros;
 use capture::format::{Error, RecordedSession, Sessions};
 use ground::random::splitmix64_at;
 
-/// The choice of the sessions of a capture that are replayed, and of the number of their copies.
+/// The choice of the sessions that are replayed: the share of a capture's sessions, the seed with which they are drawn,
+/// and the number of copies of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
     /// The share of the sessions that is replayed: more than 0 and at most 1. Whole sessions are drawn at random.

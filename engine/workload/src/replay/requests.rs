@@ -1,4 +1,5 @@
-//! Decides how the statements of each template are sent. This is done once, when the capture is opened.
+//! Decides how the statements of each template (a statement's text without its values) are sent. This is done once,
+//! when the capture is opened.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use capture::sql::commands::{BlockStep, block_step, discards};
 use capture::sql::settings::SettingChange;
 use wire::statement::{QueryMode, Statement};
 
-/// The way in which the statements of a template are sent.
+/// The way in which the statements of a template (a statement's text without its values) are sent.
 pub struct TemplateRequest {
     pub kind: SendKind,
     /// The number of parameters of each statement.

@@ -40,12 +40,13 @@ impl Replay {
         })
     }
 
-    /// Returns the same replay, which also hashes the rows of results.
+    /// Returns the same replay, which also hashes the contents of results, so that the results of two servers can be
+    /// compared.
     pub fn hashing_results(self) -> Self {
         Self { rows: Rows::Hashed, ..self }
     }
 
-    /// True if the rows of results are hashed; false if they are only counted.
+    /// True if the contents of results are hashed, so that they can be compared; false if only their rows are counted.
     pub fn hashes_results(&self) -> bool {
         self.rows == Rows::Hashed
     }
@@ -55,7 +56,7 @@ impl Replay {
         &self.description
     }
 
-    /// Returns how the statements of a template are sent.
+    /// Returns the way in which the statements of the template with this number are sent.
     pub(super) fn request(&self, template: u32) -> &TemplateRequest {
         &self.requests[template as usize]
     }
@@ -70,13 +71,15 @@ impl Replay {
         &self.survey
     }
 
-    /// Returns the templates that are counted separately, in the order of their accounts. If there are more templates,
-    /// one more account counts all others together.
+    /// Returns the templates (texts of statements without their values) that are counted separately, in the order of
+    /// their accounts, which are sets of counters. If there are more templates, one more account counts all others
+    /// together.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         self.accounts.templates().iter().map(|id| &self.capture.templates()[*id as usize])
     }
 
-    /// Returns the number of templates that the last account counts together.
+    /// Returns the number of templates that have no account (set of counters) of their own, and that the last account
+    /// counts together.
     pub fn other_templates(&self) -> usize {
         self.capture.templates().len() - self.accounts.templates().len()
     }

@@ -142,7 +142,7 @@ enum Shape {
     Uniform {
         size: f64,
     },
-    /// A draw is the sum of `iterations` uniform draws from `0..step`.
+    /// Each draw is the sum of `iterations` uniform draws from `0..step`.
     Gaussian {
         iterations: u32,
         step: f64,

@@ -10,9 +10,11 @@ pub struct Exponent {
     exponent: f64,
     /// The value 1 - exponent.
     q: f64,
-    /// The greatest distance from a candidate up to its number at which the number is accepted without the exact test.
+    /// The greatest distance between a drawn position and the whole number above it at which that number is accepted
+    /// without the exact test.
     shortcut: f64,
-    /// The area at which the first number begins.
+    /// The area (integral of the weight, see [`Self::area`]) at which the range of the first and most frequent number
+    /// begins. A draw chooses a random area and takes the number to whose range the area belongs.
     first: f64,
 }
 
@@ -21,7 +23,7 @@ pub struct Exponent {
 pub struct Zipfian {
     exponent: Exponent,
     count: f64,
-    /// The area at which the last number ends.
+    /// The area (integral of the weight, see [`Exponent::area`]) at which the range of the last number ends.
     end: f64,
 }
 

@@ -1,6 +1,6 @@
-//! The tables of the suite `joins`: a shop with skewed values, with columns that depend on each other, and with joins
-//! in which the number of matches depends on other columns. PostgreSQL's planner assumes that neither dependency
-//! exists.
+//! The tables of the suite `joins`: a shop whose values are skewed, whose columns depend on each other, and in whose
+//! joins the number of matches depends on other columns. PostgreSQL's planner assumes that columns are independent, so
+//! it misestimates the sizes of these joins.
 
 mod people;
 mod products;

@@ -6,7 +6,7 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, spread};
 use crate::suites::population::{Population, numbered};
 
-/// The number that selects the random values of the table.
+/// The number of the table `people` in its suite. With the seed, it determines the table's random values.
 const PEOPLE: u64 = 2;
 
 const PLANS: [&str; 4] = ["free", "basic", "plus", "pro"];

@@ -6,7 +6,8 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers that select the random values of the tables.
+/// The numbers of the tables of this file in their suite. With the seed, the number of a table determines its random
+/// values.
 const PRODUCTS: u64 = 1;
 const COUPONS_TABLE: u64 = 6;
 

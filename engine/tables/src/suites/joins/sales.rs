@@ -7,7 +7,8 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, spread};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers that select the random values of the tables.
+/// The numbers of the tables of this file in their suite. With the seed, the number of a table determines its random
+/// values.
 const SALES: u64 = 3;
 const VISITS: u64 = 4;
 const REVIEWS: u64 = 5;

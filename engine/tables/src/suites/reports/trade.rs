@@ -8,7 +8,8 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// The numbers that select the random values of the tables.
+/// The numbers of the tables of this file in their suite. With the seed, the number of a table determines its random
+/// values.
 const PURCHASES: u64 = 5;
 const LINES: u64 = 6;
 
@@ -16,7 +17,7 @@ const LINES: u64 = 6;
 /// line n of purchase p draws the values of row p * 8 + n.
 const PLACES: i64 = 8;
 
-/// The random values and the catalog of parts from which the rows of purchases and of lines are made.
+/// The random values and the catalog of parts, from which the rows of the tables purchases and lines are made.
 #[derive(Debug, Clone, Copy)]
 struct Trade {
     catalog: Catalog,

@@ -1,4 +1,4 @@
-//! The words from which the texts are made.
+//! The words of which the text columns of the suite `reports` consist, such as names of nations and remarks.
 
 /// The 64 words from which remarks are made. Six random bits choose a word.
 pub const REMARKS: [&str; 64] = [

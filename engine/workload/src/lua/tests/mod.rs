@@ -168,7 +168,8 @@ impl Hand {
         self.program.complete(ActionResult::Failed(&error));
     }
 
-    /// Continues after the connection with which the script begins.
+    /// Takes the action with which the script opens its connection, and gives it a success as its answer, so that the
+    /// test continues after it.
     fn connected(mut self) -> Self {
         assert_eq!(self.next(), Seen::Connect(0));
         self.done(&Answered::default());

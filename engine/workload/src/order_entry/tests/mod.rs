@@ -81,7 +81,8 @@ fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
     }
 }
 
-/// Returns the first words of each statement. Equal ones that follow each other are returned once.
+/// Returns the first words of each statement. If several statements in a row begin with the same words, these words are
+/// returned once.
 fn outline(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
 }

@@ -65,7 +65,8 @@ impl ClientTransaction for Delivery {
         StatementNumber::CallDelivery
     }
 
-    /// Processes the result of the last statement. At this time `step` already names the next statement.
+    /// Processes the result of the statement that was sent last. `step` has already advanced, and names the statement
+    /// that follows it.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             // If the district has no new order, it is skipped (clause 2.7.4.2).

@@ -9,7 +9,7 @@ mod transaction;
 
 pub use transaction::{ClientTransaction, StatementRequest};
 
-/// Returns the five transactions for a client, in the order of the mix.
+/// Returns the five transactions for a client, in the order of the weights of a `TransactionMix`.
 pub fn all() -> [Box<dyn ClientTransaction>; 5] {
     [
         Box::<new_order::NewOrder>::default(),

@@ -119,7 +119,8 @@ impl ClientTransaction for NewOrder {
         StatementNumber::CallNewOrder
     }
 
-    /// Processes the result of the last statement. At this time `step` already names the next statement.
+    /// Processes the result of the statement that was sent last. `step` has already advanced, and names the statement
+    /// that follows it.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Customer => values.set(Slot::Order, number(result, 0, "the district's row")?),

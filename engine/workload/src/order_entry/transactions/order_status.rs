@@ -64,7 +64,8 @@ impl ClientTransaction for OrderStatus {
         StatementNumber::CallOrderStatus
     }
 
-    /// Processes the result of the last statement. At this time `step` already names the next statement.
+    /// Processes the result of the statement that was sent last. `step` has already advanced, and names the statement
+    /// that follows it.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),

@@ -95,7 +95,8 @@ impl ClientTransaction for Payment {
         StatementNumber::CallPayment
     }
 
-    /// Processes the result of the last statement. At this time `step` already names the next statement.
+    /// Processes the result of the statement that was sent last. `step` has already advanced, and names the statement
+    /// that follows it.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::District => {
@@ -120,7 +121,8 @@ impl Payment {
         Ok(())
     }
 
-    /// Sets the text that the statement puts in front of `c_data` if the customer has bad credit.
+    /// Sets the text that the statement for the customer's row puts in front of `c_data` if the customer has bad
+    /// credit.
     fn set_note(&self, values: &mut Values) {
         let customer = values.number(Slot::Customer);
         let Self { home, district, customer_warehouse, customer_district, cents, .. } = *self;

@@ -58,7 +58,8 @@ impl ClientTransaction for StockLevel {
         StatementNumber::CallStockLevel
     }
 
-    /// Processes the result of the last statement. At this time `step` already names the next statement.
+    /// Processes the result of the statement that was sent last. `step` has already advanced, and names the statement
+    /// that follows it.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         if self.step == Step::Count {
             let next = number(result, 0, "the district's row")?;

@@ -30,7 +30,8 @@ pub trait ClientTransaction {
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected>;
 }
 
-/// The error for a result that the transaction does not expect. Its message is a part of a sentence.
+/// The error for a result that the transaction does not expect. Its message is the reason in the message about the
+/// aborted client, such as "expected a price, got 0 rows".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unexpected {
     #[error("expected {what}, got {}", plural(*.rows, "row"))]

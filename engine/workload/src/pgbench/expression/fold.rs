@@ -1,5 +1,5 @@
-//! Replaces the names in a parsed expression by slots, and evaluates in advance the parts that cannot change during the
-//! load.
+//! Replaces the names in a parsed expression by slots (indexes of variables), and evaluates in advance the parts that
+//! cannot change during the load.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,8 @@ use super::scalar::Scalar;
 use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
-/// The variables with which the names in expressions are replaced. They are known when scripts are linked.
+/// The variables of a run, which replace the names in expressions. They are all known when the scripts are linked, that
+/// is, when the scripts of the run get one common table of variables.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
@@ -18,8 +19,9 @@ pub struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Returns the expression with slots in place of names. Constant parts are replaced by their values. A constant
-    /// part whose evaluation fails stays as it is, because the error must occur only when the command is executed.
+    /// Returns the expression with slots (indexes of variables) in place of names. Constant parts are replaced by their
+    /// values. A constant part whose evaluation fails stays as it is, because the error must occur only when the
+    /// command is executed.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         let tree = match syntax {
             Tree::Constant(scalar) => return Tree::Constant(*scalar),

@@ -186,7 +186,7 @@ fn absolute(argument: Scalar) -> Scalar {
     }
 }
 
-/// Returns the least or the greatest argument. The result is a double if any argument is one.
+/// Returns the least or the greatest argument. The result is a double if any argument is a double.
 fn extreme(arguments: &[Scalar], keeps: fn(&f64, &f64) -> bool, integers: fn(i64, i64) -> i64) -> Evaluated {
     if any_double(arguments) {
         let mut extreme = arguments[0].double()?;

@@ -1,5 +1,5 @@
-//! The expressions of `\set`, `\if` and `\elif`. They are parsed into a tree with names, in which then names are
-//! replaced by slots and constant parts by their values.
+//! The expressions of `\set`, `\if` and `\elif`. An expression is parsed into a tree with the names of its variables.
+//! Then slots (indexes of variables) replace the names, and values replace constant parts.
 
 pub mod evaluate;
 pub mod fold;

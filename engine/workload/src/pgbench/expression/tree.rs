@@ -3,7 +3,8 @@
 use super::functions::Function;
 use super::scalar::Scalar;
 
-/// A tree in which variables have the type `V`: names after parsing, and slots after names were replaced.
+/// A tree in which variables have the type `V`: a name after parsing, and a slot (the index of the variable) after
+/// names were replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree<V> {
     Constant(Scalar),
@@ -19,5 +20,5 @@ pub enum Tree<V> {
 /// An expression as it was parsed, with the names of its variables.
 pub type Syntax = Tree<String>;
 
-/// An expression that can be evaluated, with the slots of its variables.
+/// An expression that can be evaluated. Its variables are slots, the indexes of the values of a client.
 pub type Expression = Tree<usize>;

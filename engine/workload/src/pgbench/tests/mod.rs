@@ -98,8 +98,8 @@ fn said(text: &str) -> String {
     }
 }
 
-/// Resolves an expression. If `fold` is true, `variables` are constants that are replaced by their values; if it is
-/// false, they are the initial values of slots.
+/// Replaces the names in an expression by slots (indexes of variables). If `fold` is true, `variables` are constants,
+/// which are replaced by their values; if it is false, they are variables with initial values, which are returned too.
 fn resolve(syntax: &Syntax, variables: &[(&str, Value)], fold: bool) -> (Expression, Symbols, Vec<Value>) {
     let mut symbols = Symbols::default();
     let constants = variables

@@ -142,8 +142,8 @@ fn what_is_not_too_deep_is_evaluated() {
     assert_eq!(evaluate(&resolve(&syntax, &[], true), &mut Random::seeded(1)), Ok(Scalar::Int(901)));
 }
 
-/// Returns descriptions of a client's actions in some transactions. Legs are executed at once if `quick` is true, and
-/// step by step otherwise.
+/// Returns descriptions of a client's actions in some transactions. If `quick` is true, legs (random draws and the
+/// query after them) are executed at once; otherwise the client goes step by step.
 fn actions(text: &str, quick: bool) -> Vec<String> {
     let script = parse("script.sql", 1, text.as_bytes()).unwrap();
     let mut scripts = Scripts::link(vec![script], &environment(QueryMode::Prepared)).unwrap();
@@ -167,7 +167,8 @@ fn actions(text: &str, quick: bool) -> Vec<String> {
 }
 
 proptest! {
-    /// Checks that a leg which is executed at once has the same effect as its single steps.
+    /// Checks that a leg (random draws and the query after them) has the same effect if it is executed at once as if
+    /// its steps are executed one by one.
     #[test]
     fn with_or_without_the_short_way_of_queries_a_client_does_the_same(
         commands in prop::collection::vec(prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Compares single answers with those of pgbench 18.
+//! Compares the results of expressions and scripts one by one with the answers of pgbench 18.
 
 use super::*;
 use wire::value::write_double;
