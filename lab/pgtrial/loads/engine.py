@@ -33,8 +33,8 @@ PHASES = ("warmup", "measure")
 """The phases of a load. Transactions that are still running when the measured time is over belong to neither phase."""
 
 ENGINE_GRACE_S = 60.0
-"""The extra time, in seconds, that engines get beyond their phases, to connect and to finish their last
-transactions."""
+"""The time, in seconds, that pgtrial waits for an engine in addition to the lengths of its warm-up and its measured
+phase. The engine needs it to connect and to finish its last transactions."""
 
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
@@ -68,16 +68,17 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
 
 @dataclass(frozen=True)
 class Example:
-    """A recorded statement of a template, as its client sent it. Literals are part of the text, and values of
-    parameters are in `values`."""
+    """One recorded execution of a statement template (a statement in which values are left open), as its client sent
+    it. Literals are part of the text, and values of parameters are in `values`."""
 
     text: str
     values: Sequence[str | None]
 
 
 def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
-    """Returns an example for each statement template of a capture, by the template's number: the text and the values of
-    the first recorded execution that did not fail. Raises StudyError with the engine's message."""
+    """Returns an example for each of these statement templates (statements that differ only in values) of a capture, by
+    the template's number. The example is the text and the values of the first recorded execution that did not fail.
+    Raises StudyError with the engine's message."""
     numbers = ",".join(map(str, templates))
     with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
         output, complaint = engine.communicate()
@@ -146,7 +147,7 @@ class EngineRun(LoadRun):
 
     @property
     def notice_s(self) -> float:
-        """The lead time in seconds: the lab must send the engine its start time at least so long before that time."""
+        """The lead time in seconds: the engine must know its start time at least this long before it starts."""
         return _NOTICE_S
 
     def begin_at(self, at: float) -> None:
@@ -178,8 +179,8 @@ class EngineRun(LoadRun):
                 stream.close()
 
     def events(self, deadline: float) -> Iterator[Event]:
-        """Yields the events until the process closes its output, like events_of, but raises the TrialError that
-        events_of yields."""
+        """Yields the events of this engine until it closes its output, or until `deadline` (a value of
+        time.monotonic()). Unlike events_of, it raises a TrialError in place of yielding it."""
         for _, event in events_of([self], deadline):
             if isinstance(event, TrialError):
                 raise event
@@ -211,7 +212,8 @@ class EngineRun(LoadRun):
         subclasses for other programs override this."""
 
     def last_words(self) -> str:
-        """Returns why the engine ended, in one sentence: its last message, or the signal that killed it."""
+        """Returns why the engine ended, in one sentence: the last error message that it printed, or the signal that
+        killed it."""
         return last_words(self._tail, self._process.poll())
 
     def message_about(self, name: str) -> str | None:
@@ -241,8 +243,8 @@ PAUSE = "--pause"
 
 
 def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:
-    """Yields the events of loads that share an inbox, as they arrive, each with its load. An event of None means that
-    the load's output has ended.
+    """Yields the events of loads that share an inbox (a queue of event lines), as they arrive, each with its load. An
+    event of None means that the load's output has ended.
 
     `deadline` is a value of time.monotonic(). Loads that still run at the deadline are first asked to stop, which makes
     them report what they measured, and are killed if they do not end. In both cases, and for a line that is not an
@@ -281,8 +283,8 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
 
 
 def tick_s(tick: Tick, clients: int) -> float:
-    """Returns the seconds that a tick covers or, if loads alternate in slices, the mean time for which a client of this
-    load was active."""
+    """Returns the seconds that a tick (the measurements of one second) covers or, if loads alternate in slices, the
+    mean time for which a client of this load was active."""
     if "slice" in tick:
         return float(tick["slice"]["client_s"]) / max(1, clients)
     return float(tick.get("seconds", 1.0))

@@ -31,19 +31,20 @@ Times = TypedDict(
 
 
 class SlicesPlan(TypedDict):
-    """The slices of time in which several loads alternate."""
+    """The plan of the slices of time in which several loads alternate: the length of one slice, in seconds."""
 
     length_s: float
 
 
 class SuitePlan(TypedDict):
-    """The keys about a suite in the plan of a run."""
+    """The keys about a suite (queries in files, each of which is timed) in the plan of a run. `limit_s` is the longest
+    time, in seconds, that one query may run."""
 
     limit_s: float
 
 
 class Plan(TypedDict):
-    """The parts of the engine's plan of a run that the lab reads."""
+    """The engine's plan of a run (what it is going to do), as far as the lab reads it."""
 
     scripts: NotRequired[list[str]]
     slices: NotRequired[SlicesPlan]
@@ -62,7 +63,7 @@ class Hello(TypedDict):
 
 
 class Connected(TypedDict):
-    """The event that all clients are connected."""
+    """The event which reports that all clients are connected."""
 
     event: Literal["connected"]
     t: NotRequired[float]
@@ -71,14 +72,14 @@ class Connected(TypedDict):
 
 
 class Ready(TypedDict):
-    """The event that all clients are connected and wait for the planned start."""
+    """The event which reports that all clients are connected and wait for the start time."""
 
     event: Literal["ready"]
     t: float
 
 
 class PhaseBegins(TypedDict):
-    """The event that a phase begins."""
+    """The event which reports that a phase (the warm-up or the measured phase) begins."""
 
     event: Literal["phase"]
     t: NotRequired[float]
@@ -95,7 +96,7 @@ class Queries(TypedDict):
 
 
 class Counts(TypedDict):
-    """The keys that ticks and the summaries of phases have in common."""
+    """The keys that ticks (the measurements of one second) and the summaries of phases have in common."""
 
     transactions: int
     failures: NotRequired[dict[str, int]]
@@ -128,7 +129,8 @@ class Queue(TypedDict):
 
 
 class Tick(Counts):
-    """The event that one second of a phase is over, or one round of slices if loads alternate."""
+    """The event with the measurements of one second of a phase or, if loads alternate in slices, of one slice of this
+    load."""
 
     event: Literal["tick"]
     t: NotRequired[float]
@@ -148,7 +150,8 @@ class Summary(Counts):
 
 
 class Task(TypedDict):
-    """The event that a task of an application failed."""
+    """The event which reports that a task (a transaction of an application that takes a connection from its pool)
+    failed."""
 
     event: Literal["task"]
     t: float
@@ -157,14 +160,15 @@ class Task(TypedDict):
 
 
 class Pause(TypedDict):
-    """The event that the engine waits between two queries of a suite until the lab lets it go on."""
+    """The event which reports that the engine waits between two queries of a suite, until the lab sends a line to its
+    standard input."""
 
     event: Literal["pause"]
     t: float
 
 
 class Query(TypedDict):
-    """The event that a query of a suite has ended."""
+    """The event which reports that a query of a suite has ended."""
 
     event: Literal["query"]
     t: float
@@ -180,7 +184,8 @@ class Query(TypedDict):
 
 
 class Error(TypedDict):
-    """The event that the engine stopped a client after an error, or that it cannot read a capture."""
+    """The event which reports that the engine stopped a client after an error, or that it cannot read the capture (the
+    recorded sessions) of a replay."""
 
     event: Literal["error"]
     t: float
@@ -194,7 +199,7 @@ class Error(TypedDict):
 
 
 class Lost(TypedDict):
-    """The event that a machine of the fleet stopped sending events before the load had ended."""
+    """The event which reports that a machine of the fleet stopped sending events before the load had ended."""
 
     event: Literal["lost"]
     t: float
@@ -209,7 +214,8 @@ class Script(TypedDict):
 
 
 class Tasks(TypedDict):
-    """The totals of tasks on pools of connections."""
+    """The totals of a load of tasks: transactions of applications that wait for a connection of their application's
+    pool."""
 
     planned: int
     response_us: Times | None
@@ -219,13 +225,14 @@ class Tasks(TypedDict):
 
 
 class Replayed(TypedDict):
-    """The statements of all templates of a replay beyond the first 1,000, counted together."""
+    """The executions of those statements of a replay that are not listed one by one. The engine lists the totals of
+    1,000 statement templates (statements that differ only in values), and counts all others together here."""
 
     statements: int
 
 
 class Template(TypedDict):
-    """The totals of one statement template of a replay."""
+    """The totals of one statement template of a replay, that is, of all statements that differ only in their values."""
 
     unexpected_failures: dict[str, int]
     missing_failures: dict[str, int]
@@ -241,7 +248,7 @@ class Replay(TypedDict):
 
 
 class Share(TypedDict):
-    """The record of one machine of a fleet."""
+    """The record of one machine of a fleet in the last event: its name, and when its engine began."""
 
     machine: str
     began_at: NotRequired[float | None]

@@ -57,7 +57,8 @@ def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
 
 
 def end_programs(variable: str, value: str) -> None:
-    """Kills the processes of a job, and the process groups that they are in.
+    """Kills the processes of a job whose program runs or has left processes behind, and the process groups that they
+    are in.
 
     The function finds the processes by the variable in their environment that has this value, whatever parent or
     session they have by now.
@@ -177,7 +178,8 @@ class CommandRun(EngineRun):
                 os.killpg(self._process.pid, number)
 
     def _read_events(self, stream: Iterable[str]) -> None:
-        """Reads events that the lab makes itself, since the program writes none; the argument is not used."""
+        """Puts the events of the run into its inbox. The lab makes these events itself, since the program writes none,
+        so the argument `stream` is not used."""
         super()._read_events(f"{json.dumps(event)}\n" for event in self._events())
 
     def _wait(self, ended: list[float], over: threading.Event) -> None:

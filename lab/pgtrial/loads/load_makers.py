@@ -32,7 +32,8 @@ OnLine = Callable[[str], None]
 class Each:
     """The number of engines that make a load, and the number of CPUs for the threads of each engine.
 
-    By default there is one engine on the machine of the server, and the server needs half of the CPUs.
+    The defaults are for one engine on the machine of the server: it gets half of that machine's CPUs, since the server
+    needs the other half.
     """
 
     engines: int = 1
@@ -41,8 +42,8 @@ class Each:
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """A load to be made. `options` returns the options of the engine's front end for the whole load, as a person would
-    write them.
+    """The description of a load that a LoadMaker is to make. `options` returns the options of the engine's front end
+    for the whole load, as a person would write them on the command line.
 
     If several engines share the load, each gets a further option that names its share.
     """
@@ -109,25 +110,26 @@ class LoadMaker:
         """Checks that the machines that make loads can connect to the servers of an arm. Here this does nothing,
         because this machine has already connected to them.
 
-        `targets` is None if pgtrial will start the server itself on this machine. Raises StudyError and ArmError.
+        `targets` is None if pgtrial will start the server itself on this machine. Raises StudyError if the machines can
+        never connect to a server, and ArmError if one of them does not reach its address now.
         """
 
     def check_slices(self, slice_s: float) -> None:
         """Checks that the clocks of the engines agree well enough for slices of this length. Here this does nothing,
         because engines on this machine have one clock.
 
-        Raises StudyError.
+        Raises StudyError if the clocks do not agree well enough.
         """
 
     def ready(self, report: OnLine) -> list[str]:
-        """Prepares for the next load. Returns notes that are stored with its trial. Raises ArmError if no load is
-        possible."""
+        """Prepares the machines for the next load. Returns notes (sentences for the report) that are stored with its
+        trial. Raises ArmError if no load is possible."""
         return []
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
-        """Runs a load for the duration of the context. Raises TrialError, and ArmError for problems that a repetition
-        would not cure."""
+        """Runs a load for the duration of the context. Raises TrialError if the load cannot be started, and ArmError
+        for problems that would occur again if the trial were repeated."""
         command = order.command(Each())
         fed = AT_A_WORD in command or PAUSE in command
         load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)
@@ -138,11 +140,12 @@ class LoadMaker:
 
     @property
     def engines(self) -> int:
-        """The number of engines that make data together where a command can be shared."""
+        """The number of engines that make data together, if the command that makes the data can be shared."""
         return 1
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Makes data, and calls `on_line` with each line in which the engine reports progress. Raises ArmError."""
+        """Makes data, and calls `on_line` with each line in which the engine reports progress. Raises ArmError if the
+        engine fails."""
         tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         with ExitStack() as stack:
             with held_off():

@@ -17,7 +17,7 @@ of a load's events."""
 
 
 class LoadRun(ABC):
-    """A load, from its start to its end. Its events arrive in its inbox."""
+    """A load, from its start to its end. Its events arrive in its inbox, a queue of event lines."""
 
     def __init__(self, events_file: Path, inbox: Inbox | None) -> None:
         """Sets up the load.
@@ -27,7 +27,7 @@ class LoadRun(ABC):
         self._events_file = events_file
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self.trouble: str | None = None
-        """Why the load failed, in one sentence, if the events do not tell it; None otherwise."""
+        """Why the load failed, in one sentence, if its events do not contain the reason; None otherwise."""
         self.notes: list[str] = []
         """Notes that are stored with the trial, one sentence each."""
         self.copy_error: StoreError | None = None
@@ -54,7 +54,7 @@ class LoadRun(ABC):
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Asks the load to stop. The load still reports what it has measured."""
+        """Asks the program that makes the load to stop. It still reports what it has measured."""
 
     @abstractmethod
     def kill(self) -> None:

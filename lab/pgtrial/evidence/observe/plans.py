@@ -115,8 +115,8 @@ def _planned(session: Session, statement: SentStatement) -> LoadStatement:
 
 
 def _chosen(session: Session, statement: SentStatement) -> LoadStatement:
-    """Returns the statement with the plan that the server uses after a few executions, and with the best-known plan of
-    the other kind (generic or custom), which it did not choose, so that reports can show both."""
+    """Returns the statement with the plan that the server uses after a few executions, and with the plan of the other
+    kind (custom or generic), which it did not choose."""
     executions = list(islice(cycle(statement.values), _CHOOSES if statement.protocol == "prepared" else 1))
     with _prepared(session, statement.text):
         plans = [_execution(session, values) for values in executions]

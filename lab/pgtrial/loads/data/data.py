@@ -154,9 +154,10 @@ class MarkedTables(Data):
     marks, comments on the tables that contain the digest of the data."""
 
     mark: ClassVar[str]
-    """The text of the mark on a complete table, before the digest; one of `marks`."""
+    """The beginning of the mark on a complete table (a comment by which pgtrial recognises its own tables); the digest
+    of the data follows it. It is one of the texts in `marks`."""
     unfinished: ClassVar[str]
-    """The text of the mark on tables while the data is not complete."""
+    """The text of the mark on tables (a comment by pgtrial) while the data is not complete."""
 
     def relations(self, connection: Session) -> str:
         return marked_by(self.mark, connection)
@@ -211,7 +212,8 @@ class MarkedTables(Data):
 
 def too_old(connection: Session, what: str, since: int, otherwise: str) -> str | None:
     """Returns why a server is too old, as a sentence without a full stop; None if it is not. `what` is the beginning of
-    the sentence and ends with a verb, `since` the first sufficient major version, and `otherwise` a remedy."""
+    the sentence and ends with a verb, `since` the first sufficient major version, and `otherwise` a remedy for the
+    user, which ends the sentence."""
     major = connection.info.server_version // 10000
     if major >= since:
         return None
@@ -227,7 +229,8 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
     JOIN pg_class b ON b.oid = coalesce(i.indrelid, c.oid)
     WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
         FROM unnest(%s::text[]) AS name WHERE strpos(name, '.') > 0) ORDER BY c.relname"""
-"""SQL that finds the objects with a name that the data need, with the comment and the place of their table."""
+"""SQL that finds the objects that already have one of the names that the data need. For each object, or for the table
+of an index, it returns the comment, and the text that names its server, database and table (see marks.py)."""
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:
@@ -244,7 +247,8 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
 
 def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:
     """Raises StudyError with the names of the tables that pgtrial did not create, if there are any. `marks` has the
-    marks of the tables by their names, and `beginning` the beginning of pgtrial's own marks."""
+    comment of each table, read as a mark, by the name of the table; a table is pgtrial's if its mark begins with
+    `beginning`."""
     foreign = [name for name, mark in marks.items() if not mark.is_ours(beginning)]
     if foreign:
         tables, cure = ("a table", "rename it") if len(foreign) == 1 else ("tables", "rename them")
@@ -299,8 +303,8 @@ def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> N
 
 
 def prefilled_wal_mb(data: Data) -> int:
-    """Returns how many megabytes of WAL segments a template keeps ready: as many as its data has, but at least 64 and
-    at most 512.
+    """Returns how many megabytes of empty WAL segments a template (a loaded data directory that trials get as a copy)
+    keeps ready for them: as many as its data has, but at least 64 and at most 512.
 
     Creating a segment costs PostgreSQL more than recycling one, and without these segments the first trials after
     initdb would bear the cost.
@@ -309,8 +313,8 @@ def prefilled_wal_mb(data: Data) -> int:
 
 
 def needed_mb(data: Data, *, templates: int = 1, copies: int = 1) -> int:
-    """Returns the disk space, in megabytes, that is needed to load the data and to run trials: for the templates, their
-    copies, and the WAL of loading or of a trial."""
+    """Returns the disk space, in megabytes, that is needed to load the data and to run trials: for the templates
+    (loaded data directories), the copies of them in which trials run, and the WAL of loading or of a trial."""
     return (templates + copies) * (CLUSTER_MB + data.mb + prefilled_wal_mb(data)) + wal_mb(data)
 
 

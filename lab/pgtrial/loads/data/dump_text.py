@@ -23,7 +23,8 @@ _COMMAND = re.compile(rb"\s*(\\\S+)")
 _RESTRICTS = (rb"\restrict", rb"\unrestrict")
 _CONNECTS = (rb"\c", rb"\connect")
 _OF_A_SERVER = b"-- PostgreSQL database cluster dump"
-"""A line at the beginning of the output of pg_dumpall."""
+"""A line at the beginning of the output of pg_dumpall, which pgtrial does not restore, since it has all databases of a
+server."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class DumpText:
             self._complete.append(statement)
 
     def _take(self) -> Iterator[Part]:
-        """Yields the collected text as one part, unless it is blank, and starts a new collection."""
+        """Yields the statements that were collected so far as one part, unless they are blank, and begins to collect
+        again."""
         text = b"".join((*self._complete, *self._begun))
         self._complete, self._begun, self._size = [], [], 0
         part = self._next(Part(text, self._line))

@@ -51,16 +51,17 @@ that the load changes."""
 
 @dataclass(frozen=True)
 class UsedRelations:
-    """The OIDs of the relations that a load uses (`used`) and of the relations that its SQL changes (`changed`)."""
+    """The OIDs of all relations that a load uses (`used`), and of the relations that its SQL changes (`changed`)."""
 
     used: frozenset[int] = frozenset()
     changed: frozenset[int] = frozenset()
 
 
 def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
-    """Returns the relations on a server that SQL texts use, as far as the texts name them. Raises psycopg.Error.
+    """Returns the relations on a server that SQL texts use, as far as the texts name them. Raises psycopg.Error if a
+    query on the server's catalogs fails.
 
-    The functions of a relation's triggers are followed if the texts change the relation.
+    If the texts change a relation, the relations that its trigger functions use are included.
     """
     search = _Search(session)
     for text in texts:

@@ -28,13 +28,14 @@ MB_PER_WAREHOUSE = 105
 """The size, in megabytes, of the tables and indexes of one warehouse at fill factor 100."""
 
 _MADE = "pgtrial order entry"
-"""The beginning of the marks that the engine puts on its own tables and procedures."""
+"""The beginning of the comments by which the engine marks the tables and procedures that it has created."""
 
 _SINCE = 11
 """The first major version of PostgreSQL that has procedures."""
 
 _SEED = 1
-"""The seed for generating the rows. It is fixed, so that all arms get the same rows."""
+"""The seed of the random numbers with which the rows are generated. It never changes, so that all arms get the same
+rows."""
 
 _VIOLATED = 2
 """The exit status of the engine if a condition is violated."""
@@ -90,7 +91,8 @@ class OrderEntryTables(Data):
 
     @property
     def _mark(self) -> str:
-        """The mark that the engine puts on the table warehouse when all tables are complete."""
+        """The text of the comment that the engine puts on the table warehouse when all tables are complete. It names
+        the data, so that a later study can recognise them."""
         keys = "with" if self.foreign_keys else "without"
         warehouses = f"{self.warehouses} warehouse{'s' if self.warehouses != 1 else ''}"
         return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
@@ -104,7 +106,8 @@ class OrderEntryTables(Data):
         return too_old(connection, "the procedures of order-entry need", _SINCE, cure)
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError."""
+        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError if the
+        engine fails."""
         with server.connect() as connection:
             self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)
@@ -126,7 +129,8 @@ def violated_condition(server: Target) -> str | None:
     """Returns the first consistency condition that does not hold, with its number and the two values that should be
     equal; None if all conditions hold.
 
-    Raises TrialError, and StudyError for an engine that is built for another platform.
+    Raises TrialError if the engine cannot check the conditions, and StudyError if the engine is built for another
+    platform.
     """
     with starting() as engine:
         done = finished([engine, "order-entry", "check"], server.environment())

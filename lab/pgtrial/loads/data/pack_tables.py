@@ -28,9 +28,11 @@ from pgtrial.store.workloads import digest
 
 @dataclass(frozen=True)
 class PackTables(MarkedTables):
-    """The tables that schema.sql and data.sql of a pack make at a scale.
+    """The tables that a pack (a workload in a folder of SQL files) makes by its files schema.sql and data.sql, at one
+    scale.
 
-    Different mixes of one pack are equal here if they use the same tables.
+    A pack can have several mixes (sets of scripts with weights). Two load points with different mixes of one pack have
+    equal data if the mixes use the same tables.
     """
 
     mark: ClassVar[str] = "made by pgtrial for a pack: "
@@ -47,7 +49,7 @@ class PackTables(MarkedTables):
     """The names and texts of the files that determine the data: the SQL files for schema and data, and files with
     rows."""
     variables: tuple[tuple[str, str], ...]
-    """The names and values of the variables that these files contain."""
+    """The variables that occur in the files of `files`, as pairs of name and value."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -121,7 +123,8 @@ class PackTables(MarkedTables):
 
     @property
     def replaced(self) -> str:
-        """The beginning of the marks on all complete tables of this pack, whatever their data."""
+        """The beginning of the marks (comments by pgtrial) on all complete tables of this pack, at whatever scale and
+        with whatever variables they were made."""
         return f"{self.mark}pack-{self.name} "
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
@@ -152,8 +155,8 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has the tables of exactly this data. Raises StudyError if copies of such tables,
-        which pgtrial did not make here, have their names."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if tables of the same names
+        were restored or copied from another database, so that pgtrial must not drop them."""
         if Mark(self.mark + self.digest) in table_marks(connection).values():
             return True
         self.refuse_copies(connection)
@@ -171,6 +174,6 @@ def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
 
 
 def _variables_of(load: PackLoad, scale: int) -> dict[str, str]:
-    """Returns the values that replace variables in the SQL files of a pack: those of the pack's variables, the scale
-    and the name of the mix."""
+    """Returns the values that replace variables in the SQL files of a pack: those of the pack's variables, the scale,
+    and the name of the mix (the set of scripts that the load runs)."""
     return {**load.variables, "scale": str(scale), "mix": load.mix or ""}

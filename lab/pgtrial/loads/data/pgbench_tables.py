@@ -33,8 +33,8 @@ _PHASES = (_CREATION, _ROWS, "v", "p", "f")
 """The steps of pgbench's initialisation, by its letters: tables, rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
-"""The number of connections over which all engines together load the rows of one table. If there are more engines, each
-uses one connection."""
+"""The number of connections over which all engines together load rows. If there are more engines than this, each uses
+one connection."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PgbenchTables(Data):
         programs.
 
         On a server of the user, scripts need the tables only if they name one of them or if the study sets `scale`, and
-        client programs only if it sets `scale`.
+        client programs only if the study sets `scale`.
         """
         if point.kind.query_files or point.without_tables:
             return None
@@ -115,16 +115,16 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Drops nothing, since the engine replaces the tables when it loads them. Returns true if an interrupted load
-        can be resumed."""
+        """Drops nothing, since the engine replaces the tables when it loads them. Returns true if an earlier load of
+        these tables was interrupted and can be resumed."""
         return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables with the engine, marks them as pgtrial's, and runs VACUUM (FREEZE, ANALYZE) on them. Raises
-        ArmError.
+        """Makes the tables with the engine, marks them as pgtrial's by a comment, and runs VACUUM (FREEZE, ANALYZE) on
+        them. Raises ArmError if the engine fails.
 
-        With `in_steps`, the marks say after each step which steps are left: an interrupted load resumes with the step
-        that it was in.
+        With `in_steps`, the tables' comments say after each step of pgbench's initialisation which steps are left. A
+        load that was interrupted is later resumed with the step in which it was interrupted.
         """
         phases: tuple[str, ...] = _PHASES if self.foreign_keys else _PHASES[:-1]
         with server.connect() as connection:
@@ -164,7 +164,8 @@ class Found:
     """pgbench's tables as they were found in a database. `ours` is true if pgtrial loaded them, and is therefore
     allowed to replace them.
 
-    `missing` lists the steps that an interrupted load did not finish; () if the tables are complete.
+    `missing` lists the steps of pgbench's initialisation that an interrupted load did not finish; () if the tables are
+    complete.
     """
 
     contents: PgbenchTables
@@ -174,9 +175,9 @@ class Found:
 
 
 def find_tables(connection: Session) -> Found | None:
-    """Returns pgbench's tables in this database, as the search path finds them; None if there is none of the four.
+    """Returns pgbench's tables in this database, as the search path finds them; None if none of the four tables exists.
 
-    Raises ArmError if some of the four are there and others are not.
+    Raises ArmError if only some of the four tables exist.
     """
     present = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
     if not present:
@@ -204,7 +205,8 @@ def find_tables(connection: Session) -> Found | None:
 
 
 def _content(mark: Mark) -> Found | None:
-    """Returns the tables that a mark describes; None if the mark is not pgtrial's or is that of other tables."""
+    """Returns pgbench's tables as a mark (the comment on one of them) describes them; None if the comment was not
+    written by pgtrial for pgbench's tables."""
     if not mark.is_ours((_MARK, _UNFINISHED)):
         return None
     try:
@@ -216,15 +218,15 @@ def _content(mark: Mark) -> Found | None:
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the steps of loading these tables that an interrupted load did not finish; () if no load was
-    interrupted."""
+    """Returns the steps of pgbench's initialisation that an interrupted load of exactly these tables did not finish; ()
+    if no load was interrupted."""
     present = find_tables(connection)
     return present.missing if present is not None and present.contents == tables else ()
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the steps that an interrupted load did not finish. Also drops the keys that the first of these steps
-    created before it was interrupted."""
+    """Returns the steps of pgbench's initialisation that an interrupted load did not finish. Also drops the primary or
+    foreign keys that the first of these steps created before it was interrupted, so that the step can be repeated."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
@@ -233,8 +235,8 @@ def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
 
 
 def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: LoadMaker) -> None:
-    """Carries out steps of pgbench's initialisation. The rows are loaded by as many engines as there are, if they are
-    the only step."""
+    """Carries out steps of pgbench's initialisation. If loading the rows is the only step in `steps`, all machines of a
+    fleet share it; otherwise one engine carries out the steps."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
         # engines that share the rows do not delete earlier rows: those of an interrupted load are removed here
@@ -253,8 +255,8 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
 def tables_order(
     env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
 ) -> DataOrder:
-    """Returns the order to carry out `steps` of pgbench's initialisation. Several `engines` can share the step `g` if
-    it is the only one."""
+    """Returns the command of the engine that carries out `steps` of pgbench's initialisation, as a DataOrder. Several
+    `engines` can share the step `g`, which generates the rows, if it is the only step."""
     command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
     if engines > 1:
         command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")
@@ -264,7 +266,8 @@ def tables_order(
 def _undo_constraints(server: Target, kinds: str) -> None:
     """Drops the primary keys (`p`) and foreign keys (`f`) that an interrupted step created.
 
-    If an engine was killed, the server still completes its last statement: the lock below waits for that.
+    If an engine was killed, the server still completes the engine's last statement. This function therefore first locks
+    the tables, which waits for the end of that statement.
     """
     with server.connect() as connection, connection.transaction():
         tables = qualified(connection, TABLES)
@@ -279,7 +282,8 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 
 
 def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
-    """Marks all four tables. Raises ArmError if somebody has replaced one of them by a table without a mark."""
+    """Writes a comment on all four tables, which marks them as pgtrial's and contains `content`. Raises ArmError if one
+    of them has no earlier mark by pgtrial, since somebody has then replaced it by another table."""
     with server.connect() as connection, connection.transaction():
         tables = ", ".join(qualified(connection, TABLES))
         connection.execute(f"LOCK TABLE {tables} IN SHARE UPDATE EXCLUSIVE MODE".encode())

@@ -31,7 +31,7 @@ class PlainFile:
     """Runs the statements of a dump on a server. `connection` is a session of the role that owns the database."""
 
     def __init__(self, connection: Session, text: DumpText, made_by: str | None, *, has_lines: bool) -> None:
-        """Sets up the run of a dump with the text `text`.
+        """Sets up the object for one dump, whose statements come from `text`.
 
         `made_by` is the version of the pg_dump that wrote the dump, if it is known. `has_lines` is true if the dump is
         a text file, so that line numbers help the user.
@@ -65,7 +65,7 @@ class PlainFile:
             self._send(b"ROLLBACK TO SAVEPOINT pgtrial", part)
 
     def _execute(self, part: Part) -> None:
-        """Runs the statements of a part. Raises ArmError."""
+        """Runs the statements of a part. Raises ArmError if PostgreSQL rejects one of them."""
         text = part.text
         parts = statements(text.decode("latin-1"), {}) if b"stdout" in text.lower() else []
         for one in parts:
@@ -90,7 +90,7 @@ class PlainFile:
         return psycopg.errors.error_from_result(results[-1]), len(results)
 
     def _copy(self, part: Part) -> None:
-        """Sends the rows that follow a COPY in the dump. Raises ArmError."""
+        """Sends the rows that follow a COPY in the dump. Raises ArmError if PostgreSQL rejects them."""
         text = part.text.rstrip().removesuffix(b";")
         begin = part.line + part.text.count(b"\n")
         rows = self._text.rows()
@@ -109,8 +109,9 @@ class PlainFile:
             ) from None
 
     def _is_of_extension(self, error: psycopg.Error) -> bool:
-        """True if the error rejected rows of a table that belongs to an extension: the extension's table was created by
-        the superuser. The rows are then noted as left out."""
+        """True if PostgreSQL rejected the rows because their table belongs to an extension. A superuser has created
+        this table, so the role that owns the database has no right to fill it. The function then also notes that the
+        rows are left out."""
         words = error.diag.message_primary or ""
         if self._connection.info.transaction_status != TransactionStatus.IDLE or "table" not in words:
             return False

@@ -47,17 +47,18 @@ _EXTENDED = "SELECT format('%I.%I', stxnamespace::regnamespace, stxname) FROM pg
 def draw_anew(session: Session) -> None:
     """Runs ANALYZE on all tables of the database that the session's role owns, in the order of their names.
 
-    Raises psycopg.Error.
+    Raises psycopg.Error if an ANALYZE fails.
     """
     for (table,) in session.execute(_TABLES.encode()).fetchall():
         session.execute(f"ANALYZE {table}".encode())
 
 
 def read_statistics(session: Session) -> list[str]:
-    """Returns the statements with which another server imports the statistics of this one. This server must be
-    PostgreSQL 18 or later.
+    """Reads the planner's statistics of the session's server, which must be PostgreSQL 18 or later, and returns the
+    statements with which another server imports them.
 
-    Raises ArmError if there are extended statistics (CREATE STATISTICS), which cannot be imported, and psycopg.Error.
+    Raises ArmError if there are extended statistics (CREATE STATISTICS), which cannot be imported, and psycopg.Error if
+    a query fails.
     """
     if (extended := value(session, _EXTENDED)) is not None:
         raise ArmError(
@@ -68,8 +69,8 @@ def read_statistics(session: Session) -> list[str]:
 
 
 def take_statistics(session: Session, statements: Sequence[str]) -> None:
-    """Imports the statistics of another server by the statements of `read_statistics`. Raises ArmError, and
-    psycopg.Error."""
+    """Imports the statistics of another server by the statements of `read_statistics`. Raises ArmError if PostgreSQL
+    does not import the statistics of a table, and psycopg.Error if a statement fails."""
     for statement in statements:
         if not value(session, statement):
             raise ArmError(

@@ -34,7 +34,8 @@ from pgtrial.store.own_data import data_places, is_to_be_dumped, size_of_dumped
 from pgtrial.store.replay_files import dump_at
 
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
-"""The approximate number of bytes of tables and indexes per byte of a dump; archives are compressed."""
+"""The approximate number of bytes of tables and indexes that one byte of a dump restores to. The number is larger for
+archives, since they are compressed."""
 
 
 _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")

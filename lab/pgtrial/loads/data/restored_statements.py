@@ -59,7 +59,8 @@ _SUBSCRIPTION = _pattern(r"(?:CREATE|ALTER|DROP) (SUBSCRIPTION) ({name})")
 _PUBLICATION = _pattern(r"CREATE (PUBLICATION) ({name}) FOR (?:ALL TABLES|TABLES IN SCHEMA)\b")
 
 _LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke", "set", "reset", "security"))
-"""The first words of statements that are examined. Rows are inserted by other statements."""
+"""The first words of the statements that pgtrial examines. Statements that insert rows begin with other words, and are
+run unchanged."""
 
 _NO_ROLES = frozenset(("public", "current_user", "session_user", "current_role", "none"))
 """Words that SQL accepts in place of a role's name, but that are not the name of a role."""
@@ -104,7 +105,8 @@ class DumpNeeds:
     """True if a statement asks for compression of columns by lz4."""
 
     def look_at(self, text: str) -> None:
-        """Notes what a statement needs. Must be called for the statements for which `is_looked_at` is true."""
+        """Adds the extensions, roles and features that a statement needs to this object. The caller must pass each
+        statement of the dump for whose first words `is_looked_at` returns true."""
         if (match := _EXTENSION.match(text)) is not None:
             schema, version = _IN_SCHEMA.match(match[2]), _OF_VERSION.match(match[2])
             name = name_in(match[1])
@@ -131,7 +133,7 @@ class DumpNeeds:
 
 @dataclass(frozen=True)
 class Treated:
-    """The statement that the owner of the database runs in place of a statement of the dump."""
+    """The statement that the role that owns the database runs in place of one statement of the dump."""
 
     text: str
     """The text of the statement; empty if the statement is left out."""

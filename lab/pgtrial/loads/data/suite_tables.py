@@ -16,7 +16,8 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 _SEED = 1
-"""The seed for generating the rows. It is fixed, so that all arms get the same rows."""
+"""The seed of the random numbers with which the rows are generated. It never changes, so that all arms get the same
+rows."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Generator:
     """A set of tables that the engine can make, and its size."""
 
     tables: tuple[str, ...]
-    """The names of the tables. The mark on the first table says whether the data are complete."""
+    """The names of the tables. When all tables are complete, the engine writes a comment (a mark) on the first one."""
     mb: int
-    """The size of tables and indexes at scale 1, megabytes."""
+    """The size of tables and indexes at scale 1, in megabytes."""
     mb_at_least: int
     """The size, in megabytes, of the tables that do not grow with the scale."""
 
@@ -37,12 +38,13 @@ GENERATORS: Mapping[str, Generator] = {
     ),
     "joins": Generator(("sales", "visits", "reviews", "people", "products", "places", "coupons"), 380, 1),
 }
-"""The generators, by the names that suites use for them."""
+"""The generators of tables in the engine, by the names that a suite uses for them in its file suite.toml."""
 
 
 @dataclass(frozen=True)
 class SuiteTables(Data):
-    """The tables of a suite, which the engine makes at a scale. `name` is that of the generator."""
+    """The tables that the queries of a suite read, which the engine generates at a scale. `name` is the name of the
+    generator."""
 
     marks: ClassVar[tuple[str, ...]] = tuple(f"pgtrial {name}" for name in GENERATORS)
 
@@ -88,16 +90,17 @@ class SuiteTables(Data):
 
     @property
     def _part(self) -> str:
-        """The beginning of the marks that the engine puts on these tables."""
+        """The beginning of the comments by which the engine marks these tables as its own."""
         return f"pgtrial {self.name}"
 
     @property
     def _complete(self) -> str:
-        """The mark that the engine puts on the first table when all tables are complete."""
+        """The text of the comment that the engine puts on the first table when all tables are complete."""
         return f"{self._part}: scale {self.scale:g}, seed {_SEED}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError."""
+        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError if the
+        engine fails."""
         with server.connect() as connection:
             self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)

@@ -45,8 +45,8 @@ _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 @dataclass(frozen=True)
 class SysbenchTables(MarkedTables):
-    """The tables that `prepare` of a sysbench test makes. Tests that use the same tables are equal here, and share the
-    tables."""
+    """The tables that sysbench's command `prepare` makes for a test. Two tests that use the same tables have equal
+    data, and share them."""
 
     mark: ClassVar[str] = "prepared by pgtrial: "
     unfinished: ClassVar[str] = "being prepared by pgtrial"
@@ -101,8 +101,8 @@ class SysbenchTables(MarkedTables):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the tables and indexes of sysbench's own tests. For a user's script, the names that stand in it
-        as a whole."""
+        """The names of the tables and indexes of sysbench's own tests. For a user's script, these are only the names
+        that the script contains completely; it may compose others when it runs."""
         if self.scripts:
             return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
         return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))
@@ -121,7 +121,7 @@ class SysbenchTables(MarkedTables):
         return f"sysbench-{self.digest[:8]}"
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Runs `prepare` of the test."""
+        """Makes the tables by sysbench's command `prepare` for the test, which the engine runs."""
         with server.for_load.connect() as connection:
             mark_by = marking_query(connection, self.unfinished)
         with temporary_folder() as folder:
@@ -145,7 +145,7 @@ class SysbenchTables(MarkedTables):
 
 def _named_in(script: str) -> Iterator[str]:
     """Yields the names of the tables that a script creates. A name at the end of a quoted text is skipped, since the
-    script appends to it."""
+    script appends the rest of the name, such as a number, when it runs."""
     for statement in _CREATES.findall(script):
         for named in made(statement):
             end = statement.find(named.name) + len(named.name)
@@ -154,11 +154,11 @@ def _named_in(script: str) -> Iterator[str]:
 
 
 def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mark_by: str) -> DataOrder:
-    """Returns the order to prepare the tables of a test.
+    """Returns the command of the engine that makes the tables of a test, as a DataOrder.
 
     A thread of a test has one connection. For sysbench's own tests, each engine gets as many threads as a single engine
     would. In bulk_insert each thread has a table, and the tables of a user's script may depend on the number of
-    threads: in these cases all engines together have this number of threads.
+    threads: in these two cases all engines together have as many threads as a single engine would have.
     """
     test, env = data.test, server.environment()
     for name, text in data.scripts:
@@ -174,7 +174,8 @@ def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mar
 def sysbench_order(
     env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
 ) -> DataOrder:
-    """Returns the order to prepare the tables of a test. `test` is its name, or the path of a script in `folder`."""
+    """Returns the command of the engine that makes the tables of a test, as a DataOrder. `test` is its name, or the
+    path of a script in `folder`."""
     env = noticing(env)
     command = ["sysbench", test, *server_options(env), *options, "prepare"]
     return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)

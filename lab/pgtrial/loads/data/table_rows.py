@@ -112,7 +112,7 @@ def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[T
 
     These are the tables of the data. If pgtrial's own generators make the data, they are the other tables that the SQL
     in `texts` uses (`named_relations`). Materialized views are included, since they are copies of rows that may be
-    older than the tables. Raises psycopg.Error.
+    older than the tables. Raises psycopg.Error if a query fails.
     """
     condition = data.relations(session)
     found = used_relations(session, texts)
@@ -141,7 +141,7 @@ def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_colu
     rows cannot be read, `unread` of the result says why.
 
     The session must be one of the lab's own sessions, with the load's role (`Target.for_load`). Raises
-    psycopg.OperationalError.
+    psycopg.OperationalError if the connection is lost.
     """
     columns = [name for (name,) in session.execute(_COLUMNS, (table.oid,)).fetchall()]
     if table.kind == _FOREIGN:
@@ -169,7 +169,7 @@ def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
     """Returns the primary keys of a random sample of rows, which can be looked up on other servers; None for a table
     without a primary key.
 
-    Raises psycopg.OperationalError.
+    Raises psycopg.OperationalError if the connection is lost.
     """
     key = [name for name, _ in session.execute(_KEY, (table.oid,)).fetchall()]
     if not key:

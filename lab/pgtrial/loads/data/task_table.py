@@ -25,7 +25,7 @@ from pgtrial.model.study.spec import StudySpec
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
 _MADE = "pgtrial tasks: "
-"""The beginning of the mark that the engine puts on the complete table."""
+"""The beginning of the comment by which the engine marks the table as complete."""
 _UNFINISHED = "pgtrial tasks, unfinished: "
 
 _ROWS = "g"
@@ -80,12 +80,12 @@ class TaskTable(Data):
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the table with the engine as in the published benchmark, freezes its rows, and stores the time that
-        this took as a comment on its index.
+        """Makes the table with the engine in the same steps as the published benchmark that the workload app-tasks
+        repeats, freezes its rows, and stores the time that this took as a comment on its index.
 
-        With several engines the time is not stored, since the published time is that of one connection. If making the
-        table fails, the incomplete table is dropped. Raises ArmError, and StudyError if a table of the same name was
-        not created by pgtrial.
+        With several engines the time is not stored: it could not be compared with the published time, which is for one
+        connection. If making the table fails, the incomplete table is dropped. Raises ArmError if the engine fails, and
+        StudyError if a table of the same name was not created by pgtrial.
         """
         created: list[str] = []
 
@@ -121,8 +121,8 @@ class TaskTable(Data):
 
 
 def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
-    """Returns the order to carry out `steps` of making the table. All steps are `tgv`; several engines can share the
-    step `g` if it is the only one."""
+    """Returns the command of the engine that carries out `steps` of making the table, as a DataOrder: `t` creates the
+    table, `g` generates its rows, and `v` runs VACUUM. Several engines can share the step `g` if it is the only one."""
     shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
     command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
     return DataOrder("making table_a", command, noticing(env), most_parts)
@@ -134,7 +134,8 @@ def _drop_unfinished(server: Target) -> None:
 
 
 def creation_s(connection: Session) -> float | None:
-    """Returns the stored time, in seconds, that making the table took; None if none is stored."""
+    """Returns the time, in seconds, that making the table took, as it was stored in a comment on the table's index;
+    None if no time is stored."""
     comment = mark_on(connection, _INDEX)
     match = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
     return int(match[1]) / 1000 if match else None

@@ -123,8 +123,8 @@ class Agent:
             self._watchdog.wait()
         self._engine = ""
         self._running: dict[str, _Running] = {}
-        """The engines, by the names that the lab gave them. Engines that have ended stay in this dictionary until
-        another one begins."""
+        """The engines, by the names that the lab gave them. Engines that have ended stay in this dictionary, so that
+        their messages can be read, until another one begins."""
 
     def describe(self) -> dict[str, Any]:
         """Returns a description of the machine: host name, system and processor, identity, kernel, and the number of

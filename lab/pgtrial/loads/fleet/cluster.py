@@ -37,7 +37,8 @@ _THREADS = 32
 
 @contextmanager
 def joined(section: FleetSection) -> Iterator[RayCluster]:
-    """Joins the Ray cluster that a study names, and reserves a CPU for each machine of the fleet. Raises StudyError."""
+    """Joins the Ray cluster that a study names, and reserves a CPU for each machine of the fleet. Raises StudyError if
+    the cluster cannot be joined or has too few CPUs."""
     ray = import_ray()
     section = section.model_copy(update={"address": resolved(section.address)})
     check_listens(section.address)
@@ -104,7 +105,8 @@ class RayCluster:
         return self._ray.put(content)
 
     def dismiss(self, member: Member) -> None:
-        """Kills the agent of a machine. The watchdog on that machine removes everything that the agent leaves."""
+        """Kills the agent of a machine. The watchdog, a process beside the agent, then ends the engines on that machine
+        and removes the agent's files."""
         self._ray.kill(self._handles.pop(member))
 
     def _start(self, place: int) -> Any:

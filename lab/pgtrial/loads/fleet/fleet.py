@@ -51,8 +51,8 @@ that the server may not have."""
 
 @contextmanager
 def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
-    """Provides the object that makes a study's loads: its fleet, or one engine on this machine. Raises StudyError and
-    ArmError."""
+    """Provides the object that makes a study's loads: its fleet, or one engine on this machine. Raises StudyError if
+    the fleet does not fit the study, and ArmError if its machines cannot be used."""
     for notice in clean():
         report(notice)
     if spec.fleet is None:
@@ -79,7 +79,8 @@ class Fleet(LoadMaker):
         self._members: list[Member] = []
         self._reached: set[tuple[Member, str, int]] = set()
         self._slice_s: float | None = None
-        """The length, in seconds, of the slices in which loads alternate; None if they do not alternate."""
+        """The length, in seconds, of the slices in which loads alternate; None if the study's loads do not
+        alternate."""
         self._gone: list[str] = []
         """The machines that were lost and not replaced, each as a phrase with the reason."""
         binary = engine_path().read_bytes()
@@ -93,12 +94,12 @@ class Fleet(LoadMaker):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the machines that currently take part."""
+        """The network addresses of the machines that currently take part."""
         return tuple(dict.fromkeys(member.address for member in self._members))
 
     def gather(self) -> None:
         """Starts an agent on each machine of the fleet, and makes sure that the machine can run the engine. Raises
-        StudyError and ArmError."""
+        StudyError if the machines do not fit the study, and ArmError if a machine is lost or cannot run the engine."""
         try:
             self._members = self._hiring.hire(self._places, GATHERING_S)
             name_all(self._members)
@@ -120,8 +121,8 @@ class Fleet(LoadMaker):
         return len(self._loading)
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Makes data with as many machines as can share the order, or with one engine on this machine if it cannot be
-        shared. Raises ArmError."""
+        """Makes data by the engine's command in `order`: with as many machines as can share the command, or with one
+        engine on this machine if it cannot be shared. Raises ArmError if an engine fails or a machine is lost."""
         if order.most_parts > 1 and self._loading:
             SharedMaking(self._loading[: order.most_parts], order, on_line).make()
         else:
@@ -142,8 +143,8 @@ class Fleet(LoadMaker):
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Checks, before data is loaded, that every machine can connect to the servers of an arm.
 
-        Raises StudyError for servers that only this machine can reach, and ArmError for an address to which a machine
-        cannot connect.
+        Raises StudyError for servers that only this machine can reach (at a Unix socket or a loopback address), and
+        ArmError for an address to which a machine cannot connect.
         """
         if targets is None:
             self._check_here(
@@ -168,10 +169,11 @@ class Fleet(LoadMaker):
             )
 
     def ready(self, report: OnLine) -> list[str]:
-        """Replaces machines that were lost, or goes on without them, and measures the differences of the clocks.
+        """Prepares the fleet for the next load: replaces machines that were lost, or goes on without them, and measures
+        the differences between the machines' clocks and the lab's.
 
-        Returns notes about the fleet that are stored with the trial. Raises ArmError if the study has to stop, or if no
-        machine is left.
+        Returns notes about the fleet that are stored with the trial. Raises ArmError if no machine is left, or if the
+        study file asks to stop when a machine is lost (on_machine_loss).
         """
         while True:
             for member in [member for member in self._members if member.lost is not None]:
@@ -213,14 +215,15 @@ class Fleet(LoadMaker):
             check_offset(member.name, member.offset)
 
     def _doubt(self) -> str | None:
-        """Returns why the clocks are not known well enough for loads that alternate in slices; None if they are."""
+        """Returns why the differences between the machines' clocks are not known well enough for loads that alternate
+        in slices; None if they are, or if loads do not alternate."""
         if self._slice_s is None:
             return None
         return doubt_of_clocks({member.name: member.offset for member in self._members}, self._slice_s)
 
     def _part_with(self, member: Member, report: OnLine) -> None:
         """Treats the loss of a machine as the study says: waits for another machine, stops, or goes on without it.
-        Raises ArmError."""
+        Raises ArmError if the study has to stop."""
         self._hiring.dismiss(member)
         lost = f"{member.name} was lost ({member.lost})"
         patience_s = self._section.patience_s

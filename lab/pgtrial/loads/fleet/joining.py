@@ -52,7 +52,7 @@ def import_ray() -> Any:
 
 def resolved(address: str) -> str:
     """Returns the address of the cluster. `auto` is replaced by the address of the cluster on this machine, which is
-    found as Ray's own tools do. Raises StudyError."""
+    found as Ray's own tools do. Raises StudyError if no cluster runs on this machine."""
     if address != AUTO:
         return address
     # Ray's own "auto" would take any cluster whose processes it finds on this machine; in Ray 2.60, actors of such
@@ -111,7 +111,7 @@ def _open_own(folder: int, name: str, flags: int) -> int:
 
 
 _LONGEST_NOTE = 4096
-"""The largest number of characters that are read from Ray's file."""
+"""The largest number of characters that are read from the file in which Ray notes the address of the cluster."""
 
 
 def check_listens(address: str) -> None:
@@ -130,7 +130,8 @@ def check_listens(address: str) -> None:
 
 
 def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
-    """Joins the cluster, or starts a cluster for this run, whose files are in `folder`. Raises StudyError."""
+    """Joins the cluster, or starts a cluster for this run, whose files are in `folder`. Raises StudyError with the
+    cause if Ray cannot join or start it."""
     address = section.address
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     # Ray has no option to hide the long messages about a lost node, which the lab reports in one sentence
@@ -232,7 +233,7 @@ def _take_token() -> None:
 @contextmanager
 def _kept_errors() -> Iterator[IO[bytes]]:
     """A context in which everything that this process and its libraries write to standard error goes to a temporary
-    file."""
+    file, whose text pgtrial can search for the cause of a failure."""
     with tempfile.TemporaryFile() as kept:
         try:
             former = os.dup(2)

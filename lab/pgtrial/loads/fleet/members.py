@@ -60,7 +60,7 @@ class Member:
     lost: str | None = None
     """Why the machine counts as lost; None as long as it does not."""
     offset: Offset = field(init=False, repr=False)
-    """The last measured offset of the machine's clock."""
+    """The difference between the machine's clock and the lab's, as it was measured last."""
 
     @property
     def with_lab(self) -> bool:
@@ -86,8 +86,8 @@ class Member:
 
 
 def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s: float = ANSWER_S) -> dict[Member, Any]:
-    """Calls a method of all these agents at the same time, and returns their answers. Machines that are lost meanwhile
-    are left out."""
+    """Calls a method of the agents on all these machines at the same time, and returns their answers. Machines that do
+    not answer are marked as lost, and are left out of the result."""
     coming = {member: member.call(method, *arguments) for member in members}
     known = {}
     for member, answer in coming.items():
@@ -110,11 +110,12 @@ def name_all(members: Sequence[Member]) -> None:
 
 ROUND_TRIPS = 8
 MOST_ROUND_TRIPS = 32
-"""The largest number of round trips for measuring a clock. The usual number is exceeded only if the result is not
-precise enough, because a machine was busy."""
+"""The largest number of round trips for measuring a clock. pgtrial makes more round trips than usual, up to this
+number, if the result is not precise enough because a machine was busy."""
 
 MOST_OFFSET_S = 3600.0
-"""The clock difference, in seconds, beyond which a clock has certainly never been set."""
+"""The difference, in seconds, between a machine's clock and the lab's, beyond which one of the clocks has certainly
+never been set."""
 
 
 def measure(
@@ -154,7 +155,8 @@ def check_offset(machine: str, offset: Offset) -> None:
 
 
 _CLOCK_SHARE = 0.1
-"""The largest tolerated difference between the begins of a slice on two machines, as a share of its length."""
+"""The largest tolerated difference between the times at which the same slice begins on two machines, as a share of the
+length of the slice."""
 
 
 def known_well_s(slice_s: float) -> float:
@@ -186,7 +188,8 @@ def round_trips_us(members: Sequence[Member], target: Target) -> list[float | No
     """Returns, for each machine, the median of several network round trips to the server, in microseconds. All machines
     measure at the same time.
 
-    The value is None for a Unix socket, which has no network round trip, and if the measurement failed.
+    The value of a machine is None if it connects by a Unix socket, which has no network round trip, or if its
+    measurement failed.
     """
     if target.host.startswith(("/", "@")):
         return [None] * len(members)

@@ -27,8 +27,8 @@ END_S = 5.0
 
 @dataclass(frozen=True)
 class Packed:
-    """The arguments, environment variables and files of an engine. Arguments and variables name the files by their
-    paths in HERE."""
+    """The arguments, environment variables and files of an engine. Arguments and variables name the files by paths
+    below HERE, the working directory of the engine on the machine."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
@@ -36,8 +36,8 @@ class Packed:
     cpus: Sequence[int] | None = None
 
     def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
-        """Returns the order in the form that `Agent.begin` expects, with the arguments `more` behind the name of the
-        front end."""
+        """Returns a dictionary with all that the machine needs to start the engine, in the form that `Agent.begin`
+        expects, with the arguments `more` behind the name of the front end."""
         front_end, *rest = self.arguments
         return {
             "arguments": [front_end, *more, *rest],
@@ -52,7 +52,8 @@ def pack(
     arguments: Sequence[str], variables: Mapping[str, str], folder: Path | None, cpus: str | None = None
 ) -> Packed:
     """Packs everything that an engine needs on another machine: its arguments and variables, the files in `folder`, and
-    certificates that the variables name. Paths are replaced by paths in HERE."""
+    certificates that the variables name. Paths of this machine are replaced by paths below HERE, the working directory
+    of the engine on the other machine."""
     files: dict[str, bytes] = {}
     if folder is not None:
         files |= {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

@@ -25,16 +25,18 @@ from pgtrial.model.records.where_it_ran import MachineShare
 _NOTICE_S = 0.3
 """The least time, in seconds, between the moment at which all engines are connected and their common start."""
 _NOTICE_TRIPS = 4
-"""The least time between the moment at which all engines are connected and their common start, in network round trips
-to the slowest machine."""
+"""The least time between the moment at which all engines are connected and their common start, as a multiple of the
+network round trip to the slowest machine."""
 _NOTICE_OF_SLICES = 4
 """The factor by which the least times before a common start (_NOTICE_S, _NOTICE_TRIPS) are longer for loads that
-alternate in slices. There, an engine that learns its start time too late cannot take part."""
+alternate in slices. With slices, an engine that learns its start time too late cannot take part at all, while otherwise
+it only begins late."""
 
 
 @dataclass(eq=False)
 class _Part:
-    """One machine's share of the load, with its state."""
+    """The share of the load that one machine makes, with its state: whether its engine is ready, has sent its report,
+    or has ended."""
 
     index: int
     member: Member
@@ -48,7 +50,7 @@ class _Part:
 
 
 class FleetRun(EngineRun):
-    """A load that a fleet makes. To its readers it looks like the load of a single engine: the local process of this
+    """A load that a fleet makes. Code that reads its events sees the load of a single engine: the local process of this
     object merges the events of all machines."""
 
     def __init__(self, order: LoadOrder, members: Sequence[Member]):
@@ -140,7 +142,8 @@ class FleetRun(EngineRun):
         return MachineShare.model_validate(share)
 
     def _begin_engines(self) -> None:
-        """Starts the engines, which connect and then wait for their start time. Raises TrialError."""
+        """Starts the engines, which connect and then wait for their start time. Raises TrialError if an engine cannot
+        be started or its machine is lost."""
         started = []
         for part in self._parts:
             at_a_word = [] if self._alternates else [AT_A_WORD]

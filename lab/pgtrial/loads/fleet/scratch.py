@@ -36,7 +36,8 @@ def scratch() -> Iterator[str]:
 
 
 def leftovers() -> list[Leftover]:
-    """Returns the folders of labs that have ended without removing them."""
+    """Returns the folders that belonged to labs which have ended without removing them, for instance because they were
+    killed."""
     return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in abandoned_folders(ROOT, _PREFIX)]
 
 
@@ -53,8 +54,8 @@ def clean() -> list[str]:
 
 
 def _end_processes(room: Path) -> int:
-    """Kills the processes of a cluster, and returns their number. Most of them end by themselves some seconds after the
-    lab, for which they look regularly."""
+    """Kills the processes of a cluster, and returns their number. Most of these processes check regularly whether the
+    lab still runs, and end by themselves some seconds after it."""
     ended: set[psutil.Process] = set()
     for _ in range(_ROUNDS):
         processes = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]

@@ -16,8 +16,8 @@ from pgtrial.model.errors import ArmError
 
 
 class SharedMaking:
-    """Makes data with several machines, each of which makes a share of it. If there is more than one machine, each line
-    of progress begins with the name of its machine."""
+    """Makes data with several machines, each of which makes a share of it. If more than one machine takes part, each
+    line of progress begins with the name of the machine that it is about."""
 
     def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]
@@ -62,7 +62,7 @@ class SharedMaking:
 
     def _complaint(self, engine: RemoteEngine, shard: str) -> str | None:
         """Runs an engine that makes its shard of the data, until it ends. Returns why it failed; None if it did not.
-        Raises MachineLost."""
+        Raises MachineLost if the machine does not answer any more."""
         complaint = engine.member.answer(engine.begin(self._packed.order(shard, one_output=True)))
         if complaint is not None:
             return str(complaint)
