@@ -432,7 +432,7 @@ def test_a_standby_is_told(tasks, start_cluster):
     cluster.start(cluster.data_directory.with_suffix(".log"))
     done = tasks.run(cluster.target, "-i", *SMALL)
     assert done.status == 3
-    assert "the server is a read-only standby, and tasks update a table; name the primary\n" in done.stderr
+    assert "the server is a read-only standby, and tasks update a table; connect to the primary\n" in done.stderr
 
 
 def test_pools_larger_than_the_server_takes_are_refused_by_pgbench_as_well(peers, loaded):

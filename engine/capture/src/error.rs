@@ -58,7 +58,7 @@ pub enum CaptureError {
         "the logs are in another language than English (line {line} of \"{log}\"). Set lc_messages = 'C' on the server and log again"
     )]
     OtherLanguage { line: u64, log: String },
-    #[error("interrupted; there is no capture")]
+    #[error("interrupted, so no capture was written; run the command again")]
     Interrupted,
     #[error("no statement of the logs is captured: {0}")]
     Outside(String),
@@ -86,11 +86,11 @@ pub enum CaptureError {
     NoColumn { file: String, column: String },
     #[error("{column} in line {line} of \"{file}\" is not a number: \"{text}\"")]
     NotANumber { file: String, line: u64, column: String, text: String },
-    #[error("the mix would have {0:.0} statements; make it shorter with --length")]
+    #[error("the mix would have {0:.0} statements, and at most 1000000000 are possible; make it shorter with --length")]
     LongMix(f64),
-    #[error("no statement can be made; left out: {count} {why}")]
+    #[error("no statement can be generated from the statistics; left out: {count} {why}")]
     NothingMade { count: u64, why: String },
-    #[error("no statement can be made: \"{0}\" has no calls")]
+    #[error("no statement can be generated: \"{0}\" has no calls; write it again after the server has run statements")]
     NoCalls(String),
 }
 

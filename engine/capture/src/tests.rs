@@ -391,6 +391,6 @@ fn an_interrupted_capture_leaves_no_values_behind() {
         ..CaptureOrder::default()
     };
     let error = make(&order, &output, &mut |_| {}).unwrap_err();
-    assert_eq!(error.to_string(), "interrupted; there is no capture");
+    assert_eq!(error.to_string(), "interrupted, so no capture was written; run the command again");
     assert!(!directory.path().join("capture.plain").exists());
 }

@@ -39,9 +39,9 @@ pub enum TablesError {
     Denied { what: &'static str, message: String },
     #[error("{0}")]
     Foreign(Foreign),
-    #[error("the server is a read-only standby, and {0}; name the primary")]
+    #[error("the server is a read-only standby, and {0}; connect to the primary")]
     Standby(&'static str),
-    #[error("transactions of this user are read-only (default_transaction_read_only), and {0}")]
+    #[error("transactions of this user are read-only (default_transaction_read_only), and {0}; set it to off")]
     ReadOnly(&'static str),
     #[error(
         "there is no unfinished table_a of {threads} x {rows} rows in database \"{dbname}\"; begin with --init-steps=t"
