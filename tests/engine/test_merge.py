@@ -138,7 +138,10 @@ def test_a_lost_machine_is_told_of_and_the_others_go_on(parts):
     first_tick = next(index for index, line in enumerate(bob) if '"second":0' in line and '"measure"' in line)
     done = merge("--machines=ann,bob", typed="".join([*ann[:5], *bob[: first_tick + 1], "1\t\n", *ann[5:]]))
     assert done.status == 2
-    assert done.stderr == "pgtrial-engine merge: warning: machine bob was lost in second 1 of measure\n"
+    assert done.stderr == (
+        "pgtrial-engine merge: warning: machine bob was lost in second 1 of the phase measure: its events end there, "
+        "and only those of the other machines go on\n"
+    )
     events = events_of(done.stdout)
     (lost,) = of_kind(events, "lost")
     assert (lost["machine"], lost["phase"], lost["second"]) == ("bob", "measure", 1)

@@ -36,11 +36,13 @@ pub enum Events {
 /// if the load has the group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
-    /// True if there are service times and schedule lags, because the load has a rate or replays recorded times.
+    /// True if the load has scheduled times, from a rate or from a recording. The events then contain service times,
+    /// and lags (how much later than scheduled transactions began).
     pace: bool,
     /// True if reads, writes and other statements are counted separately, as for sysbench tests and replays.
     queries: bool,
-    /// True if there are service times and queue times, because tasks share pools of connections.
+    /// True if tasks share pools of connections. The events then contain queue times (waiting for a connection) and
+    /// service times (using the connection).
     pools: bool,
 }
 
@@ -56,7 +58,8 @@ pub struct RunDescription<'a> {
     pub server: Option<&'a str>,
     /// The description of the replay, or `None` if the load is not a replay.
     pub replay: Option<&'a ReplayDescription>,
-    /// The exit status if the events could not be written to the end. It replaces the status of the run itself.
+    /// The exit status of the program if an event could not be written. It replaces the status that the run itself
+    /// would have.
     pub lost_status: u8,
 }
 
@@ -117,7 +120,8 @@ pub struct RunEvents<'a> {
     replay: Option<ReplayDescription>,
     is_lost: bool,
     lost_status: u8,
-    /// True once the load has begun. If the run fails later, the event `done` is written nevertheless.
+    /// True once the load has begun. If the run fails after that, the last event, `done`, is written all the same; if
+    /// it fails earlier, the events end without `done`.
     has_begun: bool,
     /// The flag that stops the run. It is set if the events are the only output and an event cannot be written.
     stop: &'a AtomicBool,
@@ -191,7 +195,8 @@ fn done_event(
 ) -> events::Done {
     let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
     let drained = &outcome.drain.counts;
-    // If there is only one script, its counts are the same as those in the summaries of the phases.
+    // If there is only one script, its counts are the same as those in the summaries of the phases, and are not
+    // repeated.
     let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
     events::Done {
         status,
@@ -229,7 +234,8 @@ struct Beside<'e, 'a> {
 impl Observer for Beside<'_, '_> {
     fn connected(&mut self, clients: usize, connect_s: f64) {
         self.observer.connected(clients, connect_s);
-        // The observer sets `stop` if the clients took too long to connect (sysbench's `--thread-init-timeout`).
+        // If the clients took too long to connect (sysbench's `--thread-init-timeout`), the observer has set `stop`.
+        // The run then ends, so no event says that the clients are connected.
         if !self.events.stop.load(Ordering::Relaxed) {
             self.events.write(Event::Connected(Connected { clients: (clients as u64).into(), connect_s }));
         }
@@ -248,7 +254,8 @@ impl Observer for Beside<'_, '_> {
         self.events.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
     }
 
-    /// Writes an event for each task that failed in this second, and then the event of the second.
+    /// Writes an event `task` for each task that failed in this second, and then the event `tick` with the counts of
+    /// the second.
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
@@ -340,7 +347,7 @@ fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     }
 }
 
-/// Converts the counters of a second or a phase to a measurement. Every group of keys in `sections` exists even if
+/// Converts the counters of a second or a phase to a measurement. Every group of keys in `sections` is present even if
 /// there were no transactions, so that all seconds have the same keys.
 fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
@@ -365,8 +372,8 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement
 }
 
-/// Returns the record of one slice of time: when the slice was planned to begin and end, and when clients really took
-/// part in it.
+/// Returns the record of one slice of time, in which this engine runs its load while other engines pause: when the
+/// slice was planned to begin and end, and from when to when clients really ran transactions.
 fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,

@@ -127,7 +127,7 @@ fn usage() -> Vec<String> {
 fn help() -> String {
     let mut text = format!("{ABOUT}\n\nUsage:\n");
     for line in usage() {
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(text, "  {line}");
     }
     text + "\n" + NOTES + "\n"

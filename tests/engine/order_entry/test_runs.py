@@ -99,7 +99,8 @@ def test_terminals_wait_around_their_transactions(order_entry, copy, tmp_path):
     # two seconds of keying before it
     assert [tick["transactions"] for tick in of_kind(events, "tick")[:2]] == [0, 0]
     assert done_of(events)["measure"]["transactions"] == 3
-    assert "limit by keying and think times, with ten clients a warehouse: 12.9 new-orders per minute" in done.stdout
+    limit = "upper limit that keying and think times set for ten clients per warehouse: 12.9 new-orders per minute"
+    assert limit in done.stdout
 
 
 def test_shards_of_a_run_have_its_clients(order_entry, copy, tmp_path):

@@ -8,7 +8,8 @@ pub fn failures(failures: &Failures) -> events::FailuresRecord {
     failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
 }
 
-/// Converts the counts of transactions. The numbers of reads, writes and other statements (`queries`) are left empty.
+/// Converts the counts of transactions. The key `queries` stays empty: only loads that count reads, writes and other
+/// statements separately have it, and their counts are added by the caller.
 pub fn counts(counts: &Counts) -> events::CountsRecord {
     events::CountsRecord {
         transactions: counts.transactions().into(),

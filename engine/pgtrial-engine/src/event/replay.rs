@@ -6,23 +6,27 @@ use events::{
     DistributionRecord, OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
 };
 
-/// The description of a replay that is known before the replay begins.
+/// The facts about a replay that are known before it begins. A template is the text of statements that differ only in
+/// their values.
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
     pub plan: ReplayPlanRecord,
-    /// The reasons for which the capture left out statements of the logs, added statements, or is not sure about them.
-    /// Each text begins with the number of the statements that it is about.
+    /// The doubts about the recording (the capture): statements of the server's logs that it left out, added, or is not
+    /// sure about. Each text is the number of such statements and the reason.
     pub doubts: Vec<String>,
-    /// The templates whose statements are counted separately, in the same order as [`ReplayTotals::accounts`].
+    /// The templates (statement texts without their values) whose statements are counted separately, in the same order
+    /// as their counts in [`ReplayTotals::accounts`].
     pub templates: Vec<TemplateName>,
-    /// The number of all other templates. Their statements are counted together, in one more account.
+    /// The number of all other templates. Their statements are counted together, in one more entry at the end of
+    /// [`ReplayTotals::accounts`].
     pub other_templates: usize,
     /// True if the rows that statements return are hashed, so that two replays can be compared. If false, the rows are
     /// only counted.
     pub hashes_results: bool,
 }
 
-/// The number of a template in the capture, and its text. A long text is cut off.
+/// A template, the text of statements that differ only in their values, and its number in the recording. A long text is
+/// cut off.
 #[derive(Debug, Clone)]
 pub struct TemplateName {
     pub id: u32,
@@ -30,7 +34,8 @@ pub struct TemplateName {
 }
 
 impl ReplayDescription {
-    /// Returns the record about the replay for the event `done`. Templates of which no statement ran are left out.
+    /// Returns the counts of the replay for the last event, `done`. Templates (statement texts without their values) of
+    /// which no statement ran are left out.
     pub(super) fn event(&self, totals: Option<&ReplayTotals>) -> ReplayRecord {
         let nothing = ReplayTotals::default();
         let totals = totals.unwrap_or(&nothing);

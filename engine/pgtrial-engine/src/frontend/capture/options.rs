@@ -16,15 +16,16 @@ use ground::options::{Argument, OptionRow, Stop, set};
 
 const NAME: &str = "pgtrial-engine capture";
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
 /// The options of a capture: what is captured, and to which directory it is written.
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,
-    /// The files and settings of a synthetic mix of statements, which is made from the counts of pg_stat_statements
-    /// instead of logs. Used only if the command line names these files.
+    /// The settings of a synthetic mix: a capture that is not made from logs, but from the counts of statements in
+    /// pg_stat_statements. Used only if the command line names files with these counts.
     pub mix: Mix,
     pub directory: PathBuf,
     /// True if the summary is printed as JSON in the form of `capture.json`. If false, it is printed as text.
@@ -77,7 +78,7 @@ const OPTIONS: &[Row] = &[
         |options, value| set(&mut options.mix.statements, Ok::<_, Failure>(value.text.to_owned()))),
     Row::value("--columns=FILE", (), "statistics of the columns from pg_stats, from which the mix\ndraws its values",
         |options, value| set(&mut options.mix.columns, Ok::<_, Failure>(value.text.to_owned()))),
-    Row::value("--counted=SECONDS", (), "the time in which pg_stat_statements counted the calls",
+    Row::value("--counted=SECONDS", (), "how long pg_stat_statements had counted calls, in seconds",
         |options, value| set(&mut options.mix.counted, span(value))),
     Row::value("--length=SECONDS", (),
         "length of the mix; the number of calls is scaled to it\n(default: the time of --counted)",
@@ -100,10 +101,10 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// The greatest number of sessions that a mix may have.
+/// The greatest number of sessions that a synthetic mix (made from pg_stat_statements instead of logs) may have.
 const MOST_SESSIONS: u64 = 100_000;
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     let prefixes: Vec<_> = COMMON.iter().map(|prefix| format!("  '{prefix}'")).collect();
     Manual {
@@ -131,7 +132,7 @@ log_min_duration_statement = 0), with messages in English (lc_messages = 'C').",
 pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     let mut options = CaptureOptions { mix: Mix { sessions: 10, ..Mix::default() }, ..CaptureOptions::default() };
     options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| {
-        // After every mistake in an option the message advises to read `--help`.
+        // Whatever is wrong with an option, the message advises to read `--help`.
         stop.map(|failure| Failure { is_misuse: true, ..failure })
     })?;
     options.order.made_by = format!("pgtrial-engine {}", env!("CARGO_PKG_VERSION"));
@@ -147,14 +148,16 @@ pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     Ok(options)
 }
 
-/// Returns the mix, or an error if its options do not fit together.
+/// Returns the settings of a synthetic mix (made from pg_stat_statements instead of logs). Fails if options for logs
+/// are given, too, or if one of the three options that a mix needs is missing.
 fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     let CaptureOptions { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
         "a mix (--statements, --columns) is not made from logs: leave out the names of logs, --prefix, and the options \
          that select sessions or statements of logs"
     } else if mix.statements.is_empty() || mix.columns.is_empty() || mix.counted == 0 {
-        "a mix needs --statements, --columns and --counted"
+        "a mix, which is made from pg_stat_statements instead of logs, needs all three of --statements, --columns and \
+         --counted: add the missing options"
     } else {
         return Ok(mix.clone());
     };
@@ -174,8 +177,8 @@ fn span(value: &Argument<'_>) -> Result<Micros, Failure> {
     number(value, 1, 315_360_000).map(|seconds| seconds * 1_000_000)
 }
 
-/// Reads the value of `--from` or `--to`: a date and a time of day, with or without a time zone. Seconds and the time
-/// of day may be left out.
+/// Reads the value of `--from` or `--to`: a date and a time of day, with or without a time zone. The seconds may be
+/// left out, and so may the time of day, which is then midnight.
 fn moment(value: &Argument<'_>) -> Result<GivenMoment, Failure> {
     let (option, text) = (value.option(), value.text);
     let wrong = || Failure::error(format!("{option} \"{text}\" is not a time such as '2026-11-23 08:00:00'"));

@@ -6,13 +6,15 @@ use std::path::Path;
 use capture::format::{About, Capture, Error, Template};
 use capture::time::iso;
 
-/// The number of templates that the summary lists: those with the most statements.
+/// The number of templates (statement texts without their values) that the summary lists: those with the most
+/// statements.
 const LISTED: usize = 10;
 
-/// The number of characters after which the text of a template is cut off in the list.
+/// The number of characters after which the text of a template (a statement without its values) is cut off in the list.
 const LONGEST: usize = 100;
 
-/// Returns the summary in the form of `capture.json`, on one line. It lists only as many templates as the text does.
+/// Returns the summary in the form of `capture.json`, on one line. Of the templates (statement texts without their
+/// values) it lists only the `LISTED` with the most statements, as the text does.
 pub fn json(about: &About) -> String {
     let mut short = about.clone();
     short.commonest.truncate(LISTED);
@@ -20,7 +22,8 @@ pub fn json(about: &About) -> String {
     text + "\n"
 }
 
-/// Returns the templates of a capture that have the most statements, each with the number of its statements.
+/// Returns the templates of a capture (statement texts without their values) that have the most statements, each with
+/// the number of its statements.
 pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, Error> {
     let capture = Capture::open(directory)?;
     let listed = capture.about().commonest.iter().take(LISTED);
@@ -58,7 +61,7 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
         let _ = writeln!(text, "  {statements:>9} {percent:>5.1}%  {}", shortened(&template.text));
     }
     if !about.left_out.is_empty() {
-        text += "left out, added or doubtful:\n";
+        text += "statements that the capture left out, added, or is not sure about:\n";
     }
     for left_out in &about.left_out {
         let (place, count) = (&left_out.first, left_out.count);
@@ -68,7 +71,7 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
 }
 

@@ -96,7 +96,7 @@ pub struct OutputOptions {
     pub percentiles: bool,
     pub histogram: Option<PathBuf>,
     pub events: Option<Events>,
-    /// The file to which the statements that clients send are written (`--list-statements`).
+    /// The file to which pgtrial writes the statements that its clients send to the server (`--list-statements`).
     pub statements: Option<PathBuf>,
 }
 

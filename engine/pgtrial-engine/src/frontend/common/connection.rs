@@ -11,12 +11,12 @@ use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
 
-/// What a connection before or after the load is needed for, such as `setup` or `initialization`. Error messages
-/// contain this word.
+/// The word by which error messages name the purpose of a connection before or after the load, such as `setup` or
+/// `initialization`.
 pub type Purpose = &'static str;
 
-/// Adds the name of the database to the server, if it is given as an argument after the options. More arguments are an
-/// error.
+/// Adds the name of the database to the connection options, if the command line has it as an argument after the
+/// options. Any further argument is an error.
 pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
     let mut rest = positional.into_iter();
     let dbname = server.dbname.clone().or_else(|| rest.next());
@@ -33,7 +33,7 @@ pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<
     Target::of(&given, USER).map_err(|error| no_connection(error, purpose))
 }
 
-/// Opens a session for work before or after the load.
+/// Opens a session for the work of the program itself before or after the load, such as making or checking tables.
 pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
     Session::open(target).map_err(|error| no_connection(error.message, purpose))
 }
@@ -46,7 +46,8 @@ pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
 /// Returns the greatest number of connections that the server allows this user, and the name of the setting that limits
 /// the number. `None` if the server does not report a limit.
 pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
-    // PostgreSQL does not apply the connection limits of roles and databases to superusers.
+    // PostgreSQL does not apply the connection limits of roles and databases to superusers, so only `max_connections`
+    // limits their connections.
     const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
         (current_setting('max_connections')::int - case when rolsuper then 0 \
         else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \

@@ -20,7 +20,8 @@ pub struct Failure {
     pub is_misuse: bool,
 }
 
-/// A line or several lines of a failure. All except `Plain` are printed with the program's name before them.
+/// A line or several lines of a failure, each kind printed in its own form. All except `Plain` are printed with the
+/// program's name before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailurePart {
     Error(String),
@@ -43,17 +44,17 @@ impl Failure {
         Self { is_misuse: true, ..Self::error(message) }
     }
 
-    /// Adds a detail to the last error.
+    /// Adds a detail to the last error: a line that explains it, printed after `detail:`.
     pub fn detail(self, text: impl Display) -> Self {
         self.with(FailurePart::Detail(text.to_string()))
     }
 
-    /// Adds a hint to the last error.
+    /// Adds a hint to the last error: a line that says what the user can do, printed after `hint:`.
     pub fn hint(self, text: impl Display) -> Self {
         self.with(FailurePart::Hint(text.to_string()))
     }
 
-    /// Adds another error to the failure.
+    /// Adds another error, which is printed after the errors that the failure has already.
     pub fn and(self, message: impl Display) -> Self {
         self.with(FailurePart::Error(message.to_string()))
     }

@@ -64,7 +64,8 @@ impl FrontEnd {
         Self { name, failed: ERROR, form: FailureForm::Sentence }
     }
 
-    /// Writes a message to standard error that is neither an error nor a warning.
+    /// Writes information for the user to standard error, such as a random seed that was chosen. For problems, use
+    /// [`Self::warning`] or [`Self::error`].
     pub fn info(&self, message: impl Display) {
         print_stderr(format_args!("{}: {message}\n", self.name));
     }
@@ -90,8 +91,8 @@ impl FrontEnd {
         self.info(format_args!("the run was interrupted after {seconds:.1} s; the results cover only this time"));
     }
 
-    /// Prints the help or other text that an option asked for, or the failure, if `done` contains one. Returns the exit
-    /// status of the program.
+    /// Ends the front end: prints the failure or, if an option such as `--help` asked for a text, this text. Returns
+    /// the exit status of the program.
     pub fn exit_status(&self, done: Result<u8, Stop<Failure>>) -> ExitCode {
         exit_status(done, self.failed, |failure| self.describe(failure))
     }

@@ -39,7 +39,7 @@ pub struct LoadOptions {
     pub slices: Option<Slices>,
 }
 
-/// The share of the run that this engine (this process of pgtrial-engine) makes. Several engines, on one or more
+/// The part of the run that this engine (a process of pgtrial-engine) carries out. Several engines, on one or more
 /// machines, may share a run.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineShare {
@@ -95,7 +95,7 @@ impl RunArguments {
 
 impl LoadArguments {
     /// Returns this engine's share of the clients or, if there are pools, of the pools. Raises the process's limit of
-    /// open files, so that all its connections can be opened.
+    /// open files, so that all connections of the share can be opened.
     pub fn share(&self) -> Result<EngineShare, Failure> {
         if self.shard.is_part() && !self.seed.is_given {
             return Err(needs_seed("--random-seed").into());
@@ -158,8 +158,8 @@ impl LogArguments {
     }
 }
 
-/// Returns the slices of time of this engine, if the options request slices. Both the warm-up and the measured part
-/// must consist of whole rounds of slices.
+/// Returns the slices of time in which this engine runs its load while other engines pause, if the options request
+/// slices. Both the warm-up and the measured part must consist of whole rounds, in which each engine has one slice.
 fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
     let warmup = Length { option: "--warmup", time: load.settings.warmup, unit: 1 };
     let measured = load.duration.map(|seconds| Duration::from_secs(seconds.into()));

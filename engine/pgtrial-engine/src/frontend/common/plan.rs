@@ -27,8 +27,8 @@ pub struct ScriptSources {
     /// The variables of `--values`, each with its list of values. At the beginning of each transaction a variable gets
     /// a random value of its list.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// True if a client is aborted when a statement uses a variable that has no value. If false, the variable is
-    /// handled as in pgbench.
+    /// True if a client is aborted when a statement in extended or prepared mode uses a variable that has no value. If
+    /// false, the server gets NULL as the value, as from pgbench.
     pub needs_values: bool,
 }
 

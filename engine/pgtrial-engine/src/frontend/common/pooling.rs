@@ -1,4 +1,5 @@
-//! The options for loads in which the tasks of applications share pools of connections.
+//! The options for loads in which applications run tasks (one transaction each), and all tasks of an application share
+//! a pool of connections.
 
 use std::time::Duration;
 
@@ -27,7 +28,10 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 pub enum PoolError {
     #[error("tasks on pools of connections need both --tasks and --pool")]
     Incomplete,
-    #[error("all pools together (--apps x --pool) may have at most {MAX_CONNECTIONS} connections")]
+    #[error(
+        "all pools together (--apps x --pool) may have at most {MAX_CONNECTIONS} connections: choose a smaller --pool or \
+         --apps"
+    )]
     TooMany,
     #[error(transparent)]
     Sharing(#[from] SharingError),
@@ -56,8 +60,9 @@ impl PoolArguments {
         *self != Self::default()
     }
 
-    /// Returns the share of the tasks and connections that belongs to this engine, which is one of several engines if
-    /// `shard` says so.
+    /// Returns the plan of the connection pools. If `shard` says that several engines share the load, the plan has this
+    /// engine's share of the tasks and connections. Fails if `--tasks` or `--pool` is missing, or if there are too many
+    /// connections or too few for all engines.
     pub fn plan(&self, shard: Shard) -> Result<PoolPlan, PoolError> {
         let (Some(tasks), Some(size)) = (self.tasks, self.size) else { return Err(PoolError::Incomplete) };
         let apps = self.apps.unwrap_or(1);

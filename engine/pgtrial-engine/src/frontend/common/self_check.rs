@@ -7,8 +7,8 @@ pub use events::Warning;
 /// The fraction of the time above which a thread counts as busy: it may then limit the load.
 const BUSY: f64 = 0.8;
 
-/// The delay of the start of transactions, as a fraction of the median latency, above which a warning is given. Only
-/// delays count that the load generator itself caused.
+/// A warning is given if the delay with which transactions start is above this fraction of the median latency, for at
+/// least one transaction of 100. Only delays that the load generator itself caused are counted.
 const LAG: f64 = 0.1;
 
 /// Returns the warnings about the measured part. `threads` is the name of the option that sets the number of threads,
@@ -30,9 +30,9 @@ fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
 }
 
-/// Returns a warning if the engine was busy reading rows for most of the time of the queries. The times then say less
-/// about the server. Used for queries that run one after the other; `share` is the CPU time of the engine divided by
-/// the time of the queries.
+/// Returns a warning if reading the returned rows kept the engine busy for most of the time of the queries: the times
+/// are then partly those of the engine and not of the server. Used for queries that run one after the other; `share` is
+/// the CPU time of the engine divided by the time of the queries.
 pub fn reading_rows(share: f64) -> Option<Warning> {
     let message = format!(
         "the load generator used a processor for {:.0}% of the time of the queries, to read the rows that they \

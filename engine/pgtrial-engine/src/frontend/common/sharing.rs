@@ -51,17 +51,18 @@ pub enum SharingError {
     Rounds { option: &'static str, time_s: f64, engines: usize, slice_s: f64, nearest_s: f64 },
 }
 
-/// Returns the error for a shard without a given seed. `option` is the name of the option that sets the seed.
+/// Returns the error for a load that several engines share without a given seed. `option` is the name of the option
+/// that sets the seed.
 pub fn needs_seed(option: &'static str) -> SharingError {
     SharingError::NoSeed(option)
 }
 
-/// Reads the value of `--shard`.
+/// Reads the value of `--shard`: `I/N`, where this engine runs share number I of a load that N engines share.
 pub fn shard(text: &str) -> Result<Shard, SharingError> {
     part(text, "--shard", "the number of this shard and the number of all shards, such as 2/4 for the second of four")
 }
 
-/// Reads the value of `--slice-of`.
+/// Reads the value of `--slice-of`: `I/N`, where this engine has number I among the N engines that take turns.
 pub fn slice_part(text: &str) -> Result<Shard, SharingError> {
     part(
         text,
@@ -86,7 +87,8 @@ pub fn check_enough(shard: Shard, total: usize, what: &'static str) -> Result<()
     if total >= shard.of { Ok(()) } else { Err(SharingError::TooFew { shard, total, what }) }
 }
 
-/// The options of slices. A field is `None` if its option was not given.
+/// The options of slices of time, in which engines with different loads take turns. A field is `None` if its option was
+/// not given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SliceArguments {
     pub length: Option<Nanos>,
@@ -94,8 +96,8 @@ pub struct SliceArguments {
     pub seed: Option<u64>,
 }
 
-/// The length of the warm-up or of the measured part, with the option that sets it. `unit` is the smallest step in
-/// which the option can be set.
+/// The length of the warm-up or of the measured part, with the option that sets it. `unit` is the smallest step of this
+/// option, such as one second, to which a proposed length is rounded.
 pub struct Length {
     pub option: &'static str,
     pub time: Duration,
@@ -116,15 +118,15 @@ pub fn slice_length(text: &str) -> Result<Nanos, SharingError> {
     if is_in_range { Ok(length as Nanos) } else { Err(SharingError::LengthOutOfRange(trimmed.to_owned())) }
 }
 
-/// Reads the value of `--slice-seed`.
+/// Reads the value of `--slice-seed`, the seed of the random order in which engines take turns.
 pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
     text.trim().parse().map_err(|_| SharingError::Seed(text.to_owned()))
 }
 
 impl SliceArguments {
     /// Returns this engine's slices of time, or `None` if the options request no slices. `has_start` is true if
-    /// `--start-at` is given. Each of `lengths` (the warm-up and the measured part) must consist of whole rounds of
-    /// slices.
+    /// `--start-at` is given. Each of `lengths` (the warm-up and the measured part) must consist of whole rounds, in
+    /// which each engine has one slice.
     pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, SharingError> {
         let given = [
             ("--slice", self.length.is_some()),
@@ -147,7 +149,8 @@ impl SliceArguments {
     }
 }
 
-/// Checks that a part of the load consists of whole rounds. The error message proposes the nearest length that does.
+/// Checks that the warm-up or the measured part consists of whole rounds of slices, in which each engine has one slice.
+/// The error message proposes the nearest length that does.
 fn check_length(slices: &Slices, length: &Length) -> Result<(), SharingError> {
     let (round, time) = (slices.round(), nanos(length.time));
     if time % round == 0 {
@@ -168,7 +171,7 @@ fn greatest_common_divisor(one: Nanos, other: Nanos) -> Nanos {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-/// The value of [`Length::unit`] for options in whole seconds.
+/// The value of [`Length::unit`] for an option that can be set only in whole seconds.
 pub const WHOLE_SECONDS: Nanos = SECOND;
 
 #[cfg(test)]

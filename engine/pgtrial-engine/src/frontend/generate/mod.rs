@@ -13,7 +13,8 @@ use tables::suites::generate;
 
 pub use options::manual;
 
-/// What the connections are needed for. Error messages contain this word.
+/// The purpose of the connections that make the tables, as error messages name it: `could not create connection for
+/// loading`.
 const PURPOSE: &str = "loading";
 
 /// Runs the front end with the command line `args` (without the program's name). The exit status is 0, 3 if the options

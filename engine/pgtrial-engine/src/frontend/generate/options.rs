@@ -14,10 +14,12 @@ use wire::params::Given;
 /// The greatest number of connections that may load rows.
 const MOST_JOBS: u32 = 1000;
 
-/// The default seed of the rows. It is the same in every run, so that making the tables again gives the same rows.
+/// The default seed of the random values in the rows. It is the same in every run, so that making the tables again
+/// gives the same rows.
 const DEFAULT_SEED: u64 = 1;
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const GENERATE: FrontEnd = FrontEnd::new(NAME);
 
 /// The complete options: which tables are made, on which server, and how.
@@ -25,7 +27,7 @@ pub struct GenerateOptions {
     pub server: Given,
     pub suite: &'static SuiteTables,
     pub scale: Scale,
-    /// The seed of the rows.
+    /// The seed of the random values in the rows.
     pub seed: u64,
     /// The number of connections that load rows. `None` means one connection for each processor, but at most four.
     pub jobs: Option<usize>,
@@ -73,7 +75,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine generate makes the tables of a suite of queries.",

@@ -1,4 +1,4 @@
-//! The errors for which events cannot be merged.
+//! The errors that make it impossible to merge the events of several machines into one run.
 
 use events::EventError;
 use ground::output::CouldNot;
@@ -39,7 +39,7 @@ pub enum MergeError {
     NoMachine { line: u64, most: usize },
     #[error("machine {machine}: line {line} {error}")]
     Line { machine: String, line: u64, error: LineError },
-    #[error("no machine sent any event; the machines are {}", .0.join(", "))]
+    #[error("no machine sent any event, so there is nothing to merge; the machines are {}", .0.join(", "))]
     NoRun(Vec<String>),
     #[error("the input ended before all machines had sent their last event, \"done\"")]
     NoEnd,
@@ -52,9 +52,12 @@ pub enum MergeError {
     NoShard { machine: String, reason: String, text: String },
     #[error("machine {whole} ran a whole load, but machine {part} ran only shard {number} of {of} of a load")]
     OwnLoad { whole: String, part: String, number: u64, of: u64 },
-    #[error("machine {machine} ran shard {number} of {of}, but there {}", machines(.fleet))]
+    #[error(
+        "machine {machine} ran shard {number} of {of}, but there {}; give the events of all machines of one run",
+        machines(.fleet)
+    )]
     OtherFleet { machine: String, number: u64, of: u64, fleet: usize },
-    #[error("machines {first} and {second} both ran shard {number} of {of}")]
+    #[error("machines {first} and {second} both ran shard {number} of {of}; each shard may occur only once")]
     SameShard { first: String, second: String, number: u64, of: u64 },
     #[error("machine {machine} reports {scripts} scripts, but the machines before it report {before}")]
     OtherScripts { machine: String, scripts: usize, before: usize },

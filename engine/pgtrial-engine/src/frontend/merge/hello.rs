@@ -8,8 +8,8 @@ use events::{Hello, PROTOCOL, ShardRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The keys of the plan whose values are added up over the machines. `SUMMED_OF_POOLS` has such keys of the object
-/// `pools` in the plan. All other keys must have the same value on all machines.
+/// The keys of the plan whose values are added up over the machines. Inside the object `pools` of the plan, these are
+/// the keys in `SUMMED_OF_POOLS`. All other keys must have the same value on all machines.
 const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
 const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 
@@ -86,7 +86,7 @@ fn add_plan(
     Ok(())
 }
 
-/// Checks that the machines ran different shards of one run of `fleet` shards. Runs in which no machine had a shard are
+/// Checks that the machines ran different shards of one run of `fleet` shards. A run in which no machine had a shard is
 /// accepted, too.
 fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError> {
     let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
@@ -174,9 +174,16 @@ mod tests {
             |number: u32, of: u32, clients: u32| json!({ "shard": {"number": number, "of": of, "clients": clients} });
         let refused = |plans: &[Value]| joined(plans).unwrap_err().to_string();
         assert!(joined(&[shard(2, 2, 5), shard(1, 2, 5)]).is_ok());
-        assert_eq!(refused(&[shard(1, 2, 5), shard(1, 2, 5)]), "machines a and b both ran shard 1 of 2");
-        assert_eq!(refused(&[shard(1, 3, 5), shard(2, 3, 5)]), "machine a ran shard 1 of 3, but there are 2 machines");
-        assert_eq!(refused(&[shard(1, 2, 5)]), "machine a ran shard 1 of 2, but there is 1 machine");
+        assert_eq!(
+            refused(&[shard(1, 2, 5), shard(1, 2, 5)]),
+            "machines a and b both ran shard 1 of 2; each shard may occur only once"
+        );
+        let advice = "give the events of all machines of one run";
+        assert_eq!(
+            refused(&[shard(1, 3, 5), shard(2, 3, 5)]),
+            format!("machine a ran shard 1 of 3, but there are 2 machines; {advice}")
+        );
+        assert_eq!(refused(&[shard(1, 2, 5)]), format!("machine a ran shard 1 of 2, but there is 1 machine; {advice}"));
         assert!(refused(&[shard(1, 2, 5), shard(2, 2, 6)]).contains("\"shard.clients\" is 5 on a and 6 on b"));
         assert!(
             refused(&[json!({ "shard": 1 })]).starts_with("machine a does not report which shard of the run it ran")

@@ -57,8 +57,8 @@ impl Merger {
         self.push_complete()
     }
 
-    /// Returns the machine whose events have reached the earliest second of the run, among the machines that are still
-    /// running. `None` if no machine is running.
+    /// Returns the running machine that is furthest behind: its next event is about the earliest second of the run.
+    /// `None` if no machine is running.
     pub fn last(&self) -> Option<usize> {
         self.frontier().map(|(_, machine)| machine)
     }
@@ -83,8 +83,8 @@ impl Merger {
         self.status
     }
 
-    /// Returns the position (phase and second) that all running machines have reached, and the machine that has reached
-    /// no more than this position.
+    /// Returns the first position (the beginning of a phase, or a second) that some running machine has not reported
+    /// yet, and this machine. Everything before the position is complete. `None` if no machine is running.
     fn frontier(&self) -> Option<(Position, usize)> {
         let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
         running.map(|(machine, stream)| (stream.next, machine)).min()
@@ -121,7 +121,8 @@ impl Merger {
         Ok(())
     }
 
-    /// Passes on an event of one machine unmerged, and adds the machine's name to it.
+    /// Writes an event that concerns a single machine, such as an error. It is not merged with other events, but gets
+    /// the machine's name.
     fn pass_on(&mut self, machine: usize, t: f64, mut other: Other) {
         let stream = &self.streams[machine];
         other.keys.insert("machine".to_owned(), stream.name.clone().into());
@@ -139,7 +140,7 @@ impl Merger {
         self.push_tasks(tasks);
     }
 
-    /// Makes all merged events for which every running machine has sent its part.
+    /// Makes every merged event for which all running machines have sent their own event.
     fn push_complete(&mut self) -> Result<(), MergeError> {
         if self.early.is_some() && !self.push_hello()? {
             return Ok(());

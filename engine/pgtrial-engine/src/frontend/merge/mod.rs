@@ -58,7 +58,9 @@ fn write_line(out: &mut OutputFile, line: &EventLine) -> Result<(), CouldNot> {
 fn warn_of_loss(Lost { machine, phase, second }: &Lost) {
     let place = match phase {
         None => "before its load began".to_owned(),
-        Some(phase) => format!("in second {} of {}", second.unwrap_or_default(), phase_name(*phase)),
+        Some(phase) => format!("in second {} of the phase {}", second.unwrap_or_default(), phase_name(*phase)),
     };
-    MERGE.warning(format_args!("machine {machine} was lost {place}"));
+    MERGE.warning(format_args!(
+        "machine {machine} was lost {place}: its events end there, and only those of the other machines go on"
+    ));
 }

@@ -10,7 +10,8 @@ use ground::options::{OptionRow, Stop};
 
 const NAME: &str = "pgtrial-engine merge";
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const MERGE: FrontEnd = FrontEnd::new(NAME);
 
 /// The names of the machines, and the files with their events.
@@ -37,7 +38,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine merge merges the events of several machines into the events of one run.",

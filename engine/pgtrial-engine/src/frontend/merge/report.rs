@@ -60,7 +60,7 @@ pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Do
         scripts: scripts(&parts)?,
         client: client(&parts),
         tasks: tasks(&parts, &totals.of(Phase::Measure).latencies)?,
-        // Replays have no shards.
+        // A replay cannot be divided into shards, so there is never a replay to merge.
         replay: None,
         machines: Some(streams.iter().map(machine_share).collect()),
     })
@@ -68,8 +68,8 @@ pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Do
 
 type Parts<'a> = [(&'a MachineStream, &'a Done)];
 
-/// The sum of one script's measurements over all machines. The histogram is `None` if the record of a machine has no
-/// histogram.
+/// The sum of one script's measurements over all machines. The histogram is `None` if the record of a machine has none,
+/// since a sum without this machine would be wrong.
 struct ScriptSum {
     counts: CountsRecord,
     moments: Moments,

@@ -1,6 +1,6 @@
 //! Adds up the events of all machines for each second of the run. A second is open until every machine has reported it.
-//! Each open second has a single sum, so that memory does not grow with the number of machines. If many seconds are
-//! open because one machine is far behind, their histograms are compressed.
+//! An open second is stored as one sum over its machines, so that memory does not grow with the number of machines. If
+//! many seconds are open because one machine is far behind, their histograms are compressed.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ const UNPACKED: usize = 32;
 /// One second of the run, or the beginning of a phase, merged over the machines that have reported it so far.
 #[derive(Default)]
 pub struct Merged {
-    /// The latest time at which a machine reported this second or phase, in seconds since the load began on that
-    /// machine.
+    /// The latest time at which a machine reported this second or phase. Each machine's time is in seconds since the
+    /// load began on this machine.
     pub since: f64,
     /// The earliest time at which the phase began on a machine, in Unix seconds. `None` for a second.
     pub at: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Merged {
     float_sums: BTreeMap<usize, FloatSums>,
 }
 
-/// The open phases and seconds: at least one machine has not reported them yet.
+/// The open phases and seconds, which at least one machine has not reported yet.
 #[derive(Default)]
 pub struct Seconds {
     open: BTreeMap<Position, Merged>,
@@ -70,8 +70,8 @@ impl Seconds {
         Ok(())
     }
 
-    /// Removes and returns the first second or phase before `frontier`, which is the position that all running machines
-    /// have reached. If `frontier` is `None`, because no machine is running any more, every second is complete.
+    /// Removes and returns the first second or phase before `frontier`, the first position that some running machine
+    /// has not reported yet. If `frontier` is `None`, because no machine is running any more, every second is complete.
     pub fn next_complete(&mut self, frontier: Option<Position>) -> Option<(Position, Merged)> {
         let first = self.open.first_entry()?;
         if frontier.is_some_and(|frontier| *first.key() >= frontier) {

@@ -52,9 +52,9 @@ fn is_whole(line: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(event).is_ok()
 }
 
-/// Merges the events of all machines from one file for each machine. The next line is always read from the machine
-/// whose events have reached the earliest second, so that few seconds are kept in memory. `write` writes the events
-/// that are complete.
+/// Merges the events of all machines from one file for each machine. The next line is always read from the file of the
+/// machine that is furthest behind, so that few seconds are kept in memory. `write` writes the events that are
+/// complete.
 pub fn merge_files(
     merger: &mut Merger,
     paths: &[PathBuf],
@@ -72,7 +72,7 @@ pub fn merge_files(
             None => merger.end_stream(machine)?,
         }
         if !merger.is_running(machine) {
-            // If the file has another line after the last event, the merger rejects it.
+            // A line after the last event is an error. It is read here so that the merger can reject it.
             if let Some(line) = files[machine].next()? {
                 merger.add_line(machine, line)?;
             }
@@ -83,7 +83,7 @@ pub fn merge_files(
 }
 
 /// Merges lines of the form `MACHINE<TAB>EVENT`, where MACHINE is a number, until all machines have ended or the input
-/// ends. `write` writes the events that are complete.
+/// ends. A line with nothing after the tab ends the events of its machine. `write` writes the events that are complete.
 pub fn merge_live(
     merger: &mut Merger,
     from: impl Read,

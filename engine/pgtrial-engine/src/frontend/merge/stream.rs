@@ -1,4 +1,4 @@
-//! The events that one machine has reported, and the position (phase and second) that it has reached.
+//! The events that one machine has reported, and its position (phase and second) in the run.
 
 use events::{Connected, Done, Hello, PhaseStart, Summary, TaskRecord, TickRecord};
 
@@ -69,7 +69,7 @@ pub struct FailedTask {
     pub task: TaskRecord,
 }
 
-/// The events of one machine. Fields with an event that is needed later are pairs of the event's time `t` and the
+/// The events of one machine. If a later step needs an event, its field is a pair of the event's time `t` and the
 /// event.
 #[derive(Default)]
 pub struct MachineStream {
@@ -117,7 +117,7 @@ impl MachineStream {
         self.began.map_or(t, |began| t - began.t)
     }
 
-    /// Records that a phase begins at the time `t`.
+    /// Records that a phase begins at the time `t`. Fails if this phase or a later one has begun already.
     pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), LineError> {
         let position = Position::beginning(start.phase);
         if position < self.next {
@@ -128,7 +128,8 @@ impl MachineStream {
         Ok(())
     }
 
-    /// Records that a second is over. Returns the tasks that failed in this second.
+    /// Records that a second is over, and returns the tasks that failed in this second. Fails if the second does not
+    /// follow the seconds before it.
     pub fn end_second(&mut self, tick: &TickRecord) -> Result<Vec<FailedTask>, LineError> {
         let position = Position::of_second(tick.phase, tick.second);
         if tick.phase != self.next.phase || self.began.is_none() || position < self.next {

@@ -13,7 +13,8 @@ use wire::params::Given;
 /// The exit status if at least one condition does not hold.
 const VIOLATED: u8 = 2;
 
-/// What the connection is needed for. Error messages contain this word.
+/// The purpose of the connection that checks the tables, as error messages name it: `could not create connection for
+/// checking`.
 const PURPOSE: &str = "checking";
 
 /// Checks all conditions and prints a line about each condition. Returns the exit status.

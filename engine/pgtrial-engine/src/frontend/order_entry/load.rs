@@ -7,7 +7,8 @@ use ground::interrupt;
 use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
 
-/// What the connections are needed for. Error messages contain this word.
+/// The purpose of the connections that make the tables, as error messages name it: `could not create connection for
+/// loading`.
 const PURPOSE: &str = "loading";
 
 /// Makes the tables according to the options. Returns the exit status.

@@ -23,13 +23,15 @@ const MOST: u32 = 1_000_000;
 /// The length of a run in seconds if the options give neither a time nor a number of transactions.
 const DEFAULT_TIME_S: u32 = 60;
 
-/// The default seed of the rows. It is the same in every run, so that making the tables again gives the same rows.
+/// The default seed of the random values in the rows. It is the same in every run, so that making the tables again
+/// gives the same rows.
 const DEFAULT_SEED_OF_LOAD: u64 = 1;
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 
-/// The command of the command line, with its options.
+/// The command (`load`, `run` or `check`) that the command line names, with its options.
 #[derive(Debug)]
 pub enum OrderEntryCommand {
     Load(TableOptions),
@@ -46,7 +48,7 @@ pub struct TableOptions {
     /// The storage parameter `fillfactor` of the tables, in percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
-    /// The seed of the rows.
+    /// The seed of the random values in the rows.
     pub seed: u64,
     /// The number of connections that load rows. `None` means one connection for each processor, but at most four.
     pub jobs: Option<usize>,
@@ -100,7 +102,7 @@ impl AsMut<Given> for Arguments {
     }
 }
 
-/// The section of the help that lists an option, and the commands that take it.
+/// The section of the help that lists an option. It also determines which of the commands accept the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Load,
@@ -224,7 +226,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", About, "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "\

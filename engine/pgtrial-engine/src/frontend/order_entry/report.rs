@@ -25,7 +25,7 @@ pub struct Results<'a> {
 /// Returns the text of the report.
 pub fn report(results: &Results<'_>) -> String {
     let mut out = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = results.write(&mut out);
     out
 }
@@ -70,7 +70,7 @@ impl Results<'_> {
         self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.thinks)
     }
 
-    /// Writes the table: a row for each kind of transaction, and a row for all transactions together.
+    /// Writes the table of response times: a row for each kind of transaction, and a row for all transactions together.
     fn write_table(&self, out: &mut String, total: &Tally) -> Result {
         writeln!(out)?;
         writeln!(
@@ -104,7 +104,8 @@ impl Results<'_> {
             let most = MOST_NEW_ORDERS_PER_WAREHOUSE * f64::from(self.made.warehouses);
             writeln!(
                 out,
-                "limit by keying and think times, with ten clients a warehouse: {most:.1} new-orders per minute"
+                "upper limit that keying and think times set for ten clients per warehouse: {most:.1} new-orders per \
+                 minute"
             )?;
         }
         if let Some(space) = &self.space {
@@ -241,7 +242,8 @@ mod tests {
     #[test]
     fn the_limit_of_terminals_is_told_with_think_times() {
         let found = lines(true, &outcome());
-        let limit = "limit by keying and think times, with ten clients a warehouse: 25.7 new-orders per minute";
+        let limit =
+            "upper limit that keying and think times set for ten clients per warehouse: 25.7 new-orders per minute";
         assert!(found.iter().any(|one| one == limit), "{found:#?}");
     }
 

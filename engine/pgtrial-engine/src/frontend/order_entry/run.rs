@@ -24,7 +24,7 @@ use workload::order_entry::{OrderEntry, TransactionStyle};
 /// The exit status of a run in which clients were aborted.
 const ABORTED: u8 = 2;
 
-/// What the connection before the run is needed for. Error messages contain this word.
+/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
 const PURPOSE: &str = "setup";
 
 /// Runs the load. Returns the exit status.

@@ -1,4 +1,5 @@
-//! Prints lines while the run is in progress: progress lines, aborted clients, and notes.
+//! Prints lines while the run is in progress: progress lines, the reasons why clients were aborted, and other messages
+//! about the run.
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::elapsed::Elapsed;

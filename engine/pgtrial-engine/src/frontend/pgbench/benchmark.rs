@@ -24,7 +24,7 @@ use wire::target::Target;
 /// The exit status of a run in which clients were aborted.
 const ABORTED: u8 = 2;
 
-/// What the connection before the run is needed for. Error messages contain this word.
+/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
 const PURPOSE: Purpose = "setup";
 
 /// Runs the benchmark. Returns pgbench's exit status.
@@ -86,7 +86,8 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
 }
 
-/// Returns the variables that pgbench sets by itself. The command line can replace their values.
+/// Returns the variables that pgbench sets for all scripts, `scale` and `random_seed`. The command line can replace
+/// their values.
 fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
     [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
 }

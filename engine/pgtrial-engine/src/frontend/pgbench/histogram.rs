@@ -1,4 +1,5 @@
-//! The file of the option `--histogram`. It has one line `NAME BASE64` for each histogram of the measured part.
+//! The file of the option `--histogram`. For each histogram of the measured part it has one line `NAME BASE64`: the
+//! name of what was measured, such as `latency`, and the encoded histogram.
 
 use drive::ledger::Tally;
 use drive::ledger::tasks::PooledTasks;

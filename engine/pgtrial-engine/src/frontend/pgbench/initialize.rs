@@ -20,7 +20,8 @@ use wire::session::CopyError;
 /// interrupt.
 const INTERRUPTED: i32 = 1;
 
-/// What the connections are needed for. Error messages contain this word.
+/// The purpose of the connections that make the tables, as error messages name it: `could not create connection for
+/// initialization`.
 const PURPOSE: Purpose = "initialization";
 
 /// The time between two cancel requests. The request is repeated because it has no effect on a session that is between

@@ -1,4 +1,5 @@
-//! Prints the lines that pgbench prints while a run is in progress: progress lines, aborted clients, and notes.
+//! Prints the lines that pgbench prints while a run is in progress: progress lines, the reasons why clients were
+//! aborted, and other messages about the run.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -120,7 +121,7 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
     let failed = tally.counts.failed();
     let mut line = format!("progress: {time} s, {tps:.1} tps, lat {latency:.3} ms stddev {stddev:.3}, {failed} failed");
     let counts = &tally.counts;
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     if columns.lag {
         let _ = write!(line, ", lag {:.3} ms", counts.lag.mean() / 1000.0);
     }

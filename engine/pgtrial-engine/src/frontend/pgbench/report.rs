@@ -23,7 +23,7 @@ pub fn report(output: &OutputOptions, plan: &Plan, facts: &Facts, outcome: &Outc
     total.merge(&outcome.drain);
     let mut report =
         Report { out: String::new(), output, plan, facts, outcome, total, scripts: plan.scripts().to_vec() };
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = report.write();
     report.out
 }
@@ -34,7 +34,8 @@ struct Report<'a> {
     plan: &'a Plan,
     facts: &'a Facts,
     outcome: &'a Outcome,
-    /// The counts of the measured part, and of the transactions that were finished after it.
+    /// The counts of the measured part and of the time after it, in which the transactions that are still running are
+    /// finished.
     total: Tally,
     scripts: Vec<ScriptInfo>,
 }
@@ -125,7 +126,7 @@ impl<'a> Report<'a> {
 
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
-        // The time is 0 if the run was interrupted before its load began.
+        // If the run was interrupted before its load began, the time is 0. The rate is then 0, too.
         let loaded = self.outcome.warmup.turn_s(self.plan.clients).unwrap_or(seconds);
         let tps = if loaded > 0.0 { transactions as f64 / loaded } else { 0.0 };
         writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")

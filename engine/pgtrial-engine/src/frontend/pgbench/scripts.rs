@@ -16,7 +16,8 @@ use workload::pgbench::{Parsed, Scripts, drawn, is_variable_name, listed, parse}
 /// The greatest number of scripts of a run.
 const MAX_SCRIPTS: usize = 128;
 
-/// Returns the built-in script whose name begins with `name`. The error lists all built-in scripts.
+/// Returns the built-in script whose name begins with `name`. Fails if no script or more than one matches; the error
+/// lists all built-in scripts.
 pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
     builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
 }
@@ -85,7 +86,7 @@ fn value(text: &[u8]) -> Value {
 const LISTED_TRANSACTIONS: usize = 6;
 
 /// Returns the commands of all scripts as JSON, one command on each line. Each SQL command has examples of its
-/// parameter values, as a client would draw them whose random generator is `random`.
+/// parameter values, drawn from the random generator `random` as a client of the run draws them.
 pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<String, Failure> {
     let mut lines = String::new();
     for (place, script) in scripts.iter().enumerate() {

@@ -29,8 +29,8 @@ pub fn print_version(server: &str) {
     }
 }
 
-/// Reads the scale and the partitioning from pgbench's tables. If the run has no built-in script, the tables are not
-/// read, and the scale is the value of the option `-s` (default 1).
+/// Reads the scale and the partitioning from pgbench's tables. If the run has no built-in script, the tables need not
+/// exist: they are not read, and the scale is the value of the option `-s` (default 1).
 pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
     if !benchmark.needs_tables {
         return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });

@@ -1,4 +1,5 @@
-//! Describes a replay and its templates of statements, for messages, events and the report.
+//! Describes a replay and its templates (the texts of its statements without their values), for messages, events and
+//! the report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use crate::event::{ReplayDescription, TemplateName};
 use drive::ReplayPace;
 use workload::replay::Replay;
 
-/// The number of characters after which the text of a template is cut off: `LONGEST_TEXT` in events, `LONGEST_NAME` in
-/// messages.
+/// The number of characters after which the text of a template (a statement without its values) is cut off:
+/// `LONGEST_TEXT` in events, `LONGEST_NAME` in messages.
 const LONGEST_TEXT: usize = 200;
 const LONGEST_NAME: usize = 60;
 
-/// Returns phrases by which messages name a statement: one phrase for each template that is counted separately, and one
-/// for all other templates.
+/// Returns the phrases by which messages name statements. Each template (a statement text without its values) that is
+/// counted separately has a phrase with its number and its text; all other templates share the last phrase.
 pub fn names(replay: &Replay) -> Arc<[String]> {
     let named = replay.templates().map(|template| {
         format!("a statement of template {} ({})", template.id, shortened(&template.text, LONGEST_NAME))
@@ -22,7 +23,7 @@ pub fn names(replay: &Replay) -> Arc<[String]> {
     named.chain([format!("a statement of one of {} other templates", replay.other_templates())]).collect()
 }
 
-/// Returns the description of the replay that is known before the replay begins.
+/// Returns the facts about the replay that are known before it begins.
 pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     let survey = replay.survey();
     let speed = match options.pace() {

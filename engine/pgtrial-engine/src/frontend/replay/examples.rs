@@ -1,5 +1,5 @@
-//! Prints an example of each template of statements, which can be used for EXPLAIN. The example is the first recorded
-//! statement of the template that did not fail.
+//! Prints an example of each template (a statement text without its values), which can be used for EXPLAIN. The example
+//! is the first recorded statement of the template that did not fail.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,14 +13,15 @@ use ground::output::print_stdout;
 #[derive(Serialize)]
 struct Example {
     template: u32,
-    /// The text of the statement, with the literals that the template replaces by placeholders.
+    /// The text of the statement as it was recorded. It contains the literals in place of which the template has
+    /// placeholders.
     text: String,
-    /// The bound parameters as text; null stands for NULL.
+    /// The values of the bound parameters as text. A null stands for the SQL value NULL.
     values: Vec<Option<String>>,
 }
 
-/// Prints an example statement of each of `templates` as one line of JSON, in the order in which the capture contains
-/// the examples.
+/// Prints an example statement for each of `templates` (the numbers of statement texts without values) as one line of
+/// JSON, in the order in which the capture (the recording) contains the examples.
 pub fn print(directory: &Path, templates: &BTreeSet<u32>) -> Result<(), Error> {
     let capture = Capture::open(directory)?;
     let mut wanted = templates.clone();

@@ -1,5 +1,5 @@
-//! The front end `replay`: runs the recorded sessions of a capture against a server, at their recorded times or as fast
-//! as possible.
+//! The front end `replay`: runs the sessions of a capture, which were recorded from a server's logs, against another
+//! server, at their recorded times or as fast as possible.
 
 mod description;
 mod examples;

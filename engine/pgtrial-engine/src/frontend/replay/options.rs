@@ -20,7 +20,8 @@ use workload::replay::Choice;
 
 const NAME: &str = "pgtrial-engine replay";
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const REPLAY: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_CONNECTIONS: u32 = 1_000_000;
@@ -33,7 +34,7 @@ const HIGHEST_SPEED: f64 = 1e6;
 /// The options of a replay: what is replayed, on which server and how fast, and which results are written.
 #[derive(Debug)]
 pub struct ReplayOptions {
-    /// The directory of the capture.
+    /// The directory of the capture, which contains the recorded sessions.
     pub directory: PathBuf,
     pub server: Given,
     speed: Option<f64>,
@@ -47,10 +48,11 @@ pub struct ReplayOptions {
     pub time: Option<Duration>,
     pub start: Option<StartAt>,
     pub events: Option<Events>,
-    /// The number of templates that the report lists.
+    /// The number of templates (statement texts without their values) that the report lists.
     pub listed: usize,
     pub hashes_results: bool,
-    /// The templates for which an example statement is printed. If this set is not empty, nothing is replayed.
+    /// The numbers of the templates (statement texts without their values) for which an example statement is printed.
+    /// If this set is not empty, nothing is replayed.
     pub examples: BTreeSet<u32>,
 }
 
@@ -83,8 +85,8 @@ impl ReplayOptions {
         ReplayPace::Recorded { speed: self.speed.unwrap_or(1.0) }
     }
 
-    /// Returns which sessions are replayed: the share, the seed of its random choice, and the number of copies of each
-    /// session.
+    /// Returns which sessions are replayed: a share of the recorded sessions that is chosen at random, the seed of this
+    /// choice, and how many copies of each chosen session run.
     pub fn choice(&self) -> Choice {
         Choice { share: self.sample / 100.0, seed: self.seed, copies: self.copies }
     }
@@ -160,7 +162,7 @@ const OPTIONS: &[Row] = &[
         "print a recorded statement of each of these templates as a line\n\
          of JSON, and replay nothing",
         |o, v| set(&mut o.examples, templates(v))),
-    Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
+    Row::value("--list=NUM", OUTPUT, "list NUM templates (statements without their values) in the\nreport (default: 20)",
         |o, v| set(&mut o.listed, count_to(v, MOST_LINES).map(|lines| lines as usize))),
 
     Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
@@ -173,7 +175,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine replay runs the sessions of a capture against a server.",
@@ -235,7 +237,7 @@ fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     number.ok_or_else(|| ValueError::unexpected(value, "a share above 0% and up to 100%"))
 }
 
-/// Reads the numbers of templates, separated by commas.
+/// Reads numbers of templates (statement texts without their values), separated by commas.
 fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, ValueError> {
     let numbers: Option<_> = value.text.split(',').map(|word| word.trim().parse::<u32>().ok()).collect();
     numbers.ok_or_else(|| ValueError::unexpected(value, "numbers of templates with commas between them"))

@@ -11,7 +11,8 @@ use drive::ledger::{Failures, Tally};
 use drive::plan::Plan;
 use latency::{Latencies, Moments};
 
-/// The number of characters after which the text of a template is cut off in the tables.
+/// The number of characters after which the text of a template (a statement without its values) is cut off in the
+/// tables.
 const LONGEST_TEXT: usize = 80;
 
 /// Returns the text of the report. Its tables have at most `listed` rows.
@@ -21,7 +22,7 @@ pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, lis
     let nothing = ReplayTotals::default();
     let totals = outcome.own.get().unwrap_or(&nothing);
     let mut report = Report { out: String::new(), plan, described, outcome, total, totals };
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = report.write(listed);
     report.out
 }
@@ -31,19 +32,22 @@ struct Report<'a> {
     plan: &'a Plan,
     described: &'a ReplayDescription,
     outcome: &'a Outcome,
-    /// The counts of the measured part, and of the transactions that were finished after it.
+    /// The counts of the measured part and of the time after it, in which the transactions that are still running are
+    /// finished.
     total: Tally,
     totals: &'a ReplayTotals,
 }
 
-/// The counts of one template, or of all other templates together.
+/// The counts of the statements of one template (a statement text without its values), or of all other templates
+/// together.
 struct Row<'a> {
     name: String,
     account: &'a ReplayAccount,
 }
 
-/// How often statements of one template failed with one SQLSTATE. Values are compared field by field; the report lists
-/// the greatest first, so errors that were not recorded come first.
+/// How often statements of one template (a statement text without its values) failed with one SQLSTATE. The report
+/// lists the greatest value first. Values are compared field by field, and the first field counts errors that were not
+/// recorded, so statements with such errors come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StatementErrors {
     new: u64,
@@ -144,7 +148,7 @@ impl Report<'_> {
             writeln!(out, "{what}: {}{}", failures.values().sum::<u64>(), kinds(failures))?;
         }
         if !described.doubts.is_empty() {
-            writeln!(out, "left out, added or doubtful in the capture:")?;
+            writeln!(out, "statements that the capture left out, added, or is not sure about:")?;
         }
         described.doubts.iter().try_for_each(|doubt| writeln!(out, "  {doubt}"))
     }
@@ -184,7 +188,8 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Writes the table of the templates whose statements took the most time in total.
+    /// Writes the table of the templates (statement texts without their values) whose statements took the most time in
+    /// total.
     fn write_templates(&mut self, listed: usize) -> Result {
         let mut rows = self.rows();
         let all = rows.len();
@@ -221,7 +226,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Returns a row for each template of which at least one statement ran.
+    /// Returns a row for each template (a statement text without its values) of which at least one statement ran.
     fn rows(&self) -> Vec<Row<'_>> {
         let names = self.described.templates.iter().map(|template| {
             let text = shortened(&template.text, LONGEST_TEXT);
@@ -332,7 +337,7 @@ mod tests {
             "rows returned or changed: 16",
             "errors as recorded: 0",
             "errors that were not recorded: 1 (42P01: 1)",
-            "left out, added or doubtful in the capture:",
+            "statements that the capture left out, added, or is not sure about:",
             "6 statements in doubt",
             "new following recorded gone SQLSTATE statement",
             "1 60 0 0 42P01 7: update",

@@ -94,7 +94,7 @@ fn finish(
     status
 }
 
-/// Checks that the capture contains statements.
+/// Checks that the capture (the recorded sessions) contains statements. Fails if there is nothing to replay.
 fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
     if replay.survey().statements > 0 {
         return Ok(());
@@ -125,7 +125,8 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
     }
 }
 
-/// Warns if the capture has properties that make its replay differ from the recorded load.
+/// Warns if the replay must differ from the recorded load, because sessions used several databases or because values
+/// were made anonymous.
 fn warn_of_differences(replay: &Replay, target: &Target) {
     let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
     if databases.len() > 1 {

@@ -18,7 +18,8 @@ use wire::params::Given;
 
 const NAME: &str = "pgtrial-engine suite";
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const SUITE: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_RUNS: u32 = 1_000_000;
@@ -136,7 +137,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine suite runs queries one after the other and times each.",

@@ -44,12 +44,12 @@ impl Output {
         }
     }
 
-    /// Reports that the first connection has been made.
+    /// Writes the event `connected` about the first connection, which took `connect_s` seconds.
     pub fn connected(&mut self, connect_s: f64) {
         self.write(Event::Connected(Connected { clients: 1.into(), connect_s }));
     }
 
-    /// Reports that a phase begins.
+    /// Writes the event `phase`: the warm-up or the measured part begins.
     pub fn phase(&mut self, phase: Phase) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let at = (!self.has_begun).then_some(now);
@@ -57,12 +57,13 @@ impl Output {
         self.write(Event::Phase(PhaseStart { phase, at, planned_at: None }));
     }
 
-    /// Reports that the engine waits for a line on standard input before a query.
+    /// Writes the event `pause`: the engine waits for a line on standard input before it runs a query.
     pub fn pause(&mut self, pause: PauseRecord) {
         self.write(Event::Pause(pause));
     }
 
-    /// Reports that a query has ended.
+    /// Writes the event `query` with the result of a query. If standard output is not used for events, also prints a
+    /// line about the query.
     pub fn query(&mut self, query: QueryRecord) {
         if self.prints {
             print_stdout(line_of(&query));
@@ -70,13 +71,14 @@ impl Output {
         self.write(Event::Query(query));
     }
 
-    /// Reports that the connection is lost.
+    /// Prints the error that ends the run, such as a lost connection, and writes the event `error` about it.
     pub fn error(&mut self, error: ClientError) {
         SUITE.error(&error.message);
         self.write(Event::Error(error));
     }
 
-    /// Reports that the run is over.
+    /// Writes the last event, `done`. If standard output is not used for events, also prints a line with the totals of
+    /// the measured part.
     pub fn done(&mut self, done: Done) {
         if let Some(measured) = done.measure.as_ref().filter(|_| self.prints) {
             let failed: u64 = measured.counts.failures.values().map(|count| count.0).sum();

@@ -1,4 +1,4 @@
-//! Runs the queries of a suite. In each pass all queries run once, in random order.
+//! Runs the queries of a suite one after the other. Each query runs once, in random order, before any query runs again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use wire::session::Session;
 use wire::target::Target;
 use wire::{QueryKind, Rows};
 
-/// What the connection is needed for. Error messages contain this word.
+/// The purpose of the connection, as error messages name it: `could not create connection for queries`.
 const PURPOSE: Purpose = "queries";
 
 /// The longest time until the engine notices an interrupt while it waits for a line on standard input.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The exit status if the connection is lost.
 const LOST: u8 = 2;
 
-/// The kind of failure if a file contains no statement. Events have it in place of an SQLSTATE.
+/// The kind of failure if a file contains no statement. In events it stands where other failures have an SQLSTATE.
 const EMPTY: &str = "empty";
 
 /// Runs the queries. Returns the exit status.
@@ -108,8 +108,8 @@ impl Runner<'_> {
         self.lost || self.output.is_lost || self.target.is_interrupted() == Some(true)
     }
 
-    /// Runs all queries `runs` times, each time in a new random order. Returns the summary of the phase, or `None` if
-    /// no query ran.
+    /// Runs all queries `runs` times, each time in a new random order. Returns the totals of the phase, or `None` if no
+    /// query ran.
     fn phase(&mut self, phase: Phase, runs: u32) -> Option<Summary> {
         self.output.phase(phase);
         self.measured = Measured::default();
@@ -227,8 +227,8 @@ impl Runner<'_> {
             (false, true) => LOST,
             (false, false) => 0,
         };
-        // If the run was interrupted in its warm-up, the measurements are those of the warm-up and must not be
-        // reported.
+        // If the run was interrupted in its warm-up, `self.measured` still has the measurements of the warm-up, which
+        // must not be reported as those of the measured part.
         let measured = if measure.is_some() { std::mem::take(&mut self.measured) } else { Measured::default() };
         let Measured { measurement, spent, cpu } = &measured;
         let share = if spent.is_zero() { 0.0 } else { cpu.total().as_secs_f64() / spent.as_secs_f64() };

@@ -208,7 +208,8 @@ impl CommandContext<'_> {
             return Ok(0);
         }
         if !parallel || self.settings.int("threads") <= 1 {
-            // The function runs in the Lua state in which the script was loaded.
+            // The function runs in the Lua state in which the script was loaded, so it sees the variables that the
+            // script has set.
             return Ok(script.perform(command).map(|()| 0)?);
         }
         self.announce_threads();

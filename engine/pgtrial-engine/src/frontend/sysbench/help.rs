@@ -52,7 +52,7 @@ pub fn text() -> String {
     text + "\nThis sysbench is a part of pgtrial and is only for PostgreSQL.\n"
 }
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     let mut options = Vec::new();
     let later = [("Options of later versions of sysbench:", Group::Later), ("Options that pgtrial adds:", Group::Own)];

@@ -74,7 +74,8 @@ mod tests {
         };
         assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);
         assert_eq!(limits("mutex"), (Some(9), Some(1)));
-        // The events write 100 GiB in total, 1 KiB each.
+        // The clients write 100 GiB in total, 1 KiB in each event. Each of the five clients runs a fifth of these
+        // events.
         assert_eq!(limits("memory"), (None, Some(100 * (1 << 20) / 5)));
     }
 

@@ -50,7 +50,8 @@ fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
         host: text("pgsql_host"),
         port: Some(settings.int("pgsql_port").to_string()),
         user: text("pgsql_user"),
-        // If no database is named, the empty name makes libpq's default apply and not pgbench's default.
+        // If the options name no database, the default is libpq's, as in sysbench, and not pgbench's. The empty name
+        // stands for libpq's default.
         dbname: Some(text("pgsql_db").unwrap_or_default()),
         password: settings.text("pgsql_password").map(Password::new),
         sslmode: text("pgsql_sslmode"),
@@ -194,8 +195,8 @@ fn threads_for(clients: usize, processors: usize) -> usize {
     if clients <= ALONE { clients } else { clients.min((2 * processors).max(4)) }
 }
 
-/// Returns the plan of a command whose clients only execute the actions that come before their first transaction. It
-/// has no limits and no rate.
+/// Returns the plan of a command such as `prepare`, whose clients only execute the actions that come before their first
+/// transaction. The plan has no limits and no rate; [`load`] adds them for tests that have transactions.
 pub fn staged(
     settings: &Settings,
     part: ClientShare,

@@ -1,4 +1,5 @@
-//! Writes a line for each task: as text in the format of the published application, or as CSV with more columns.
+//! Writes a line for each task (one transaction of an application): as text in the format of the published benchmark
+//! that this front end reproduces, or as CSV with more columns.
 
 use std::time::{Duration, SystemTime};
 

@@ -22,12 +22,13 @@ use wire::params::Given;
 const PUBLISHED: PoolArguments =
     PoolArguments { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
-/// The limits for the size of the table: `MAX_ROWS` is the greatest number of rows for each value of thread_id, and
-/// `MAX_THREADS` the greatest number of different values of thread_id.
+/// The limits for the size of the table: `MAX_ROWS` is the greatest number of rows for each value of its column
+/// thread_id, and `MAX_THREADS` the greatest number of different values in this column.
 const MAX_ROWS: u32 = 100_000_000;
 const MAX_THREADS: u32 = 10_000;
 
-/// The name of this front end in messages, and the form of its messages.
+/// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
+/// then 3.
 pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
 /// What the command line asks for: to make the table, or to run tasks.
@@ -42,7 +43,8 @@ pub enum TasksCommand {
 #[derive(Debug)]
 pub struct TableSteps {
     pub shape: Shape,
-    /// The letters of the steps, as in [`STEPS`].
+    /// The steps that are executed, as letters of [`STEPS`]: `t` makes the table, `g` generates its rows, and `v`
+    /// vacuums it.
     pub steps: String,
     /// The share of the rows that this engine makes.
     pub shard: Shard,
@@ -55,7 +57,7 @@ pub struct TasksRun {
     /// The steps that make the table before the tasks run; `None` if the table must exist already.
     pub table: Option<TableSteps>,
     /// The size that the table must have, if the options give it: `threads_in_table` is the number of different values
-    /// of thread_id, and `rows` the number of rows for each value.
+    /// in its column thread_id, and `rows` the number of rows for each value.
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub lines: LineOptions,
@@ -173,7 +175,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// Returns the description of the front end and its options.
+/// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine tasks runs an application's tasks on bounded pools of connections.",
@@ -224,8 +226,8 @@ impl Arguments {
         if self.initialize_only {
             if self.init_steps != "g" {
                 return Err(Failure::error(
-                    "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
-                     (--init-steps=t), and finish it once afterwards (--init-steps=v)",
+                    "--shard with --initialize-only divides only the making of rows (--init-steps=g) among engines: \
+                     make the table once before (--init-steps=t), and finish it once afterwards (--init-steps=v)",
                 ));
             }
             let threads = Shape::published_but(self.threads_in_table, self.rows).threads as usize;
@@ -311,8 +313,11 @@ mod tests {
             ("--shard 3/2", "invalid value \"3/2\" for option --shard: it must be I/N"),
             ("--shard 1/2", "--shard needs --random-seed with a number"),
             ("--shard 1/2 --random-seed 1 -i", "--shard cannot be combined with --initialize"),
-            ("--shard 1/2 -I", "--shard with --initialize-only is for the rows alone (--init-steps=g)"),
-            ("--shard 1/2 -I --init-steps=tg", "--shard with --initialize-only is for the rows alone"),
+            (
+                "--shard 1/2 -I",
+                "--shard with --initialize-only divides only the making of rows (--init-steps=g) among engines",
+            ),
+            ("--shard 1/2 -I --init-steps=tg", "--shard with --initialize-only divides only the making of rows"),
             (
                 "--shard 1/11 -I --init-steps=g",
                 "--shard=1/11: 10 values of thread_id (--threads-in-table) cannot be shared out among 11 shards",

@@ -38,7 +38,7 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
 
-/// What the connection before the run is needed for. Error messages contain this word.
+/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
 const PURPOSE: Purpose = "setup";
 
 /// Makes the table. Returns the exit status.

@@ -15,7 +15,7 @@ const CLASSES: [&str; 4] =
 pub fn summary(outcome: &Outcome) -> String {
     let mut out = String::new();
     if let Some(tasks) = outcome.own.get() {
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = write_all(&mut out, outcome, tasks);
     }
     out
@@ -62,7 +62,8 @@ fn write_times(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
     row("mean", moments.map(Moments::mean))?;
     let histograms = [&outcome.measure.latencies, queue, service];
     let at = |percentile: f64| {
-        // A percentile is the upper end of a bucket of the histogram, which may lie above the longest time.
+        // A percentile is the upper end of a bucket of the histogram, which may lie above the longest time. It is then
+        // shown as the longest time.
         let of = |histogram: &Latencies| histogram.percentile(percentile).unwrap_or_default();
         [0, 1, 2].map(|at| of(histograms[at]).min(moments[at].max))
     };

@@ -55,7 +55,7 @@ fn when_all_are_lost_the_seconds_are_summed_up() {
     assert_eq!((&done["measure"]["transactions"], &done["measure"]["tps"]), (&json!(40), &json!(20.0)));
     assert_eq!(
         in_turns(&[vec![], vec![]]).unwrap_err().to_string(),
-        "no machine sent any event; the machines are m0, m1"
+        "no machine sent any event, so there is nothing to merge; the machines are m0, m1"
     );
 }
 

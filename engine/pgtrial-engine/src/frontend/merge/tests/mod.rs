@@ -93,7 +93,8 @@ fn measurement(of: &[&MergedTransaction], paced: bool) -> Measurement {
     sum
 }
 
-/// Returns the events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
+/// Returns the lines of events that an engine writes when it runs these transactions. When the load began, the engine's
+/// clock showed `clock` seconds. If `paced` is true, the load has a rate.
 pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));

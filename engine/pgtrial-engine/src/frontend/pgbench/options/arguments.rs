@@ -43,7 +43,7 @@ pub struct InitArguments {
     pub tables: InitOptions,
 }
 
-/// What the options ask pgbench to do: to make its tables or to run a benchmark.
+/// The work that the options ask pgbench to do: making its tables, or running a benchmark.
 #[derive(Debug)]
 pub enum PgbenchCommand {
     Initialize(Box<Initialization>),

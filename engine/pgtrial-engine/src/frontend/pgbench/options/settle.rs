@@ -25,8 +25,8 @@ const EXCLUDED: [(&str, &str); 10] = [
     ("wait-for-server", "a pool replaces broken connections, and tasks wait for them up to --pool-timeout"),
 ];
 
-/// Returns what the arguments ask pgbench to do, or an error if they contradict each other. `given` are the options
-/// that the command line contains, and `positional` are its other arguments.
+/// Returns the work that the arguments ask pgbench to do, or an error if they contradict each other. `given` are the
+/// options that the command line contains, and `positional` are its other arguments.
 pub fn settle(
     arguments: Arguments,
     given: &[&PgbenchOption],
@@ -108,8 +108,8 @@ fn initialization(
     let steps = (steps + last).replace(|step| no_vacuum && step == 'v', "");
     if shard.is_part() && steps.trim() != "g" {
         return Err(Failure::error(
-            "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), and vacuum \
-             them and make their keys once afterwards (-I vp)",
+            "--shard with -i divides only the making of rows (-I g) among engines: make the tables once before \
+             (-I dt), and vacuum them and make their keys once afterwards (-I vp)",
         ));
     }
     let partition_method = partition_method.unwrap_or(PartitionMethod::Range);
@@ -232,8 +232,8 @@ mod tests {
             ("-P 4000000000", "-P/--progress must be in range 1..2147483647"),
             (
                 "-i --shard 1/2",
-                "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), and \
-                 vacuum them and make their keys once afterwards (-I vp)",
+                "--shard with -i divides only the making of rows (-I g) among engines: make the tables once \
+                 before (-I dt), and vacuum them and make their keys once afterwards (-I vp)",
             ),
             ("-i --partition-method hash", "--partition-method requires greater than zero --partitions"),
             ("--log-prefix x", "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"),
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(initialization("-i --shard 1/1").steps, "dtgvp");
         for line in ["-i -I gv", "-i -I dtg", "-i -I G", "-i -I g --foreign-keys", "-i -I gg"] {
             let refused = rejected(&format!("{line} --shard 1/2"));
-            assert!(refused.contains("--shard with -i is for the client-side rows alone (-I g)"), "{line}");
+            assert!(refused.contains("--shard with -i divides only the making of rows (-I g) among engines"), "{line}");
         }
     }
 

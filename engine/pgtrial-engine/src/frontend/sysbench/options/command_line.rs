@@ -2,8 +2,8 @@
 //! given.
 //!
 //! An option begins with two dashes, and its value comes after an equals sign. A dash and an underscore in a name mean
-//! the same. The other two words are the name of the test and the command. If an option is given several times, the
-//! last value counts, whether it comes from the command line or from a file.
+//! the same. Words that are not options are the name of the test and the command. If an option is given several times,
+//! the last value counts, whether it comes from the command line or from a file.
 
 use std::io;
 

@@ -26,7 +26,7 @@ pub fn lines(latencies: &Latencies) -> String {
     for (bucket, count) in counts {
         let stars = (count as f64 * WIDTH as f64 / most as f64).round() as usize;
         let bar = "*".repeat(stars);
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(lines, "{:12.3} |{bar:<WIDTH$} {count}", value_ms(bucket));
     }
     lines

@@ -42,9 +42,10 @@ pub fn of_clients(tally: &Tally) -> &[ClientTotals] {
 pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
     let values: Vec<_> = of_clients(tally).iter().map(value).collect();
-    // The sum of an empty iterator is -0.
+    // The sum of an empty iterator would be -0, which the report would show with its sign. This sum begins with 0.
     let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
-    // A client without totals has not run any transaction, so its value is 0.
+    // A client without totals has run no transaction. Its value is 0, so its squared distance from the mean is the
+    // square of the mean.
     let unknown = clients.saturating_sub(values.len()) as f64 * mean * mean;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() + unknown;
     (mean, (squares / n).sqrt())

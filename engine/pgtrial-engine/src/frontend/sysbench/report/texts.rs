@@ -179,7 +179,7 @@ fn latency_lines(part: &ReportedPeriod<'_>, options: &ReportOptions) -> Vec<Stri
         0 => value("         percentile stats:", "disabled"),
         number => percentile(&number.to_string(), latency_pct * 1e3),
     });
-    // The texts are numbers, since the option has been checked.
+    // The texts are known to be numbers, since the option has been checked before.
     let others = options.percentiles.iter();
     lines
         .extend(others.map(|number| percentile(number, percentile_ms(part.tally, number.parse().unwrap_or_default()))));
