@@ -1,8 +1,8 @@
 """Finds, marks and drops the objects that the SQL of packs, scripts and sysbench tests creates in a database. A mark is
 a comment on the object (`marks.py`).
 
-An object is marked in the transaction that creates it. Even if pgtrial is killed, the database therefore contains no
-object of unknown origin.
+An object is marked in the transaction that creates it. If pgtrial is killed, the database therefore contains no object
+that a later study could not recognise as pgtrial's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pgtrial.model.errors import StudyError
 
 
 class _Catalog(NamedTuple):
-    """A system catalog whose objects can have comments. A column or function that the catalog does not have is ""."""
+    """A system catalog whose objects can have comments. The fields name its columns for the object's name, schema and
+    owner; a field is "" if the catalog has no such column. `since` is the first version of PostgreSQL that has the
+    catalog, as server_version_num counts."""
 
     name: str
     label: str
@@ -58,11 +60,12 @@ _PART = (
     "AND d.deptype::text = ANY ({kinds}))"
 )
 """SQL condition that leaves out objects which belong to another object: members of extensions, row types of tables, and
-sequences of columns. They get no marks of their own."""
+sequences of columns. Such objects get no marks of their own, since they are dropped with the object to which they
+belong."""
 
 _AHEAD = "(((XMIN::text::bigint - (txid_current() & 4294967295) + 6442450944) & 4294967295) - 2147483648)"
 """SQL for the number of transactions between the session's own transaction and the one that wrote a row, modulo 2^32.
-Subtransactions of the own transaction are a small number ahead."""
+Subtransactions of the session's own transaction have numbers that are slightly larger."""
 _MOST_AHEAD = 2**20
 _MADE_HERE = (
     f"CASE WHEN {_AHEAD} NOT BETWEEN 0 AND {_MOST_AHEAD} THEN false "
@@ -74,7 +77,8 @@ block with an exception handler). If a row is visible and the transaction that w
 is the session's own."""
 _MADE_HERE_BEFORE_10 = f"{_AHEAD} = 0"
 _MAY_MARK = "MAY"
-"""Placeholder for an SQL condition: the session's role has the right to comment on the object."""
+"""The placeholder, in the SQL here, for a condition that is true if the session's role has the right to comment on the
+object."""
 
 _MOST_NAMED = 5_000
 """The largest number of earlier objects that a query excludes by their OIDs."""
@@ -84,8 +88,8 @@ _FIXED_PATH = (
     "'pgtrial.search_path', pg_catalog.current_setting('search_path'), true) IS NULL; "
     "SET LOCAL search_path = pg_catalog, pg_temp"
 )
-"""SQL that restricts the search path to pg_catalog, and saves the former search path in a setting. It returns no
-row."""
+"""SQL that restricts the search path to pg_catalog, and saves the former search path in the setting
+pgtrial.search_path, from which it is restored later. The statement returns no row."""
 _FORMER_PATH = "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrial.search_path'), true)"
 
 _MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
@@ -94,21 +98,22 @@ _CHANGES_MARKS = re.compile(r"COMMENT\b|.*\bRENAME\b", re.I | re.S)
 
 
 class MadeObject(NamedTuple):
-    """An object of a database. `kind` and `identity` are written as in COMMENT and DROP, and `letter` is
-    pg_class.relkind."""
+    """An object of a database. `kind` and `identity` are the words for its type and its name as pg_identify_object
+    returns them, such as `table` and `public.orders`, and `letter` is pg_class.relkind."""
 
     catalog: str
     oid: int
     mark: Mark
     place: str
-    """The server, the database and the name of the object, as SQL of `marks.place_in` returns them."""
+    """A text that names the database and the object, as the SQL expression of `marks.place_in` returns it."""
     kind: str
     identity: str
     name: str
     letter: str
     schema: int
     reached: bool
-    """True if the object is in a schema of the load's search path, or is of a type that belongs to no schema."""
+    """True if the load reaches the object by a name without a schema: it is in a schema of the load's search path, or
+    it is of a type that belongs to no schema."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -124,8 +129,8 @@ def _query(
     before: Iterable[tuple[str, int]] = (),
     catalogs: Iterable[_Catalog] = _CATALOGS,
 ) -> str:
-    """Returns a query for the objects that satisfy `condition`, without those that existed `before` (pairs of catalog
-    and OID)."""
+    """Returns a query for the objects that satisfy `condition`, an SQL condition, except the objects in `before` (pairs
+    of catalog and OID), which existed earlier."""
     parts = []
     path = array_of(schemas_of_load(session))
     for catalog in catalogs:
@@ -176,8 +181,9 @@ def marked_objects(session: Session, text: str) -> list[MadeObject]:
 
 
 def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
-    """Returns the objects whose marks were copied along with them, such as from a dump, and whose names would clash
-    with objects that pgtrial creates with such marks."""
+    """Returns the names of objects that somebody has copied from pgtrial's own, for instance by restoring a dump, so
+    that they have comments that begin with one of `beginnings`. Only copies are returned that the load would reach, or
+    whose schema was copied too: their names would clash with those of the objects that pgtrial creates."""
     copies = [made for made in _objects(session, "true") if made.mark.is_copy(beginnings)]
     schemas = {made.oid for made in copies if made.catalog == "pg_namespace"}
     return [made.identity for made in copies if made.reached or made.schema in schemas]
@@ -209,12 +215,13 @@ def _made_here(session: Session) -> str:
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
-    """Returns the catalog and OID of each object of the database that can have a mark, no matter who created it."""
+    """Returns the catalog and OID of each object of the database that pgtrial could mark by a comment, no matter who
+    created it."""
     return frozenset(made.key for made in _objects(session, "true", identify=False))
 
 
 def mark_objects(session: Session, objects: Iterable[MadeObject], text: str) -> None:
-    """Sets the mark with this text on each of the objects."""
+    """Marks each of the objects by a comment with this text."""
     marks = Marks(session)
     for made in objects:
         _comment(session, made, marks.comment(text, made.place))
@@ -230,11 +237,12 @@ def _words(made: MadeObject) -> str:
 
 
 class MarkingSession:
-    """Runs statements of the user in a session, and marks what they create: each statement and its marks are one
-    transaction."""
+    """Runs statements of the user in a session, and marks the objects that they create by comments. Each statement and
+    the comments on its objects are one transaction."""
 
     def __init__(self, session: Session, mark: str) -> None:
-        """Sets up the object for a session of `connect_as_load`. `mark` is the text of the mark on each new object."""
+        """Sets up the object for a session that `Target.connect_as_load` has opened. `mark` is the text of the comment
+        on each object that the statements create."""
         self.session = session
         self._mark = mark
         with lab_path(session):
@@ -242,8 +250,8 @@ class MarkingSession:
         self._made: list[MadeObject] = []
 
     def execute(self, statement: bytes) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Runs one statement. A statement that PostgreSQL does not allow in a transaction block runs without one, and
-        what it creates gets no mark. Raises psycopg.Error."""
+        """Runs one statement. A statement that PostgreSQL does not allow in a transaction block runs outside of one,
+        and the objects that it creates get no mark. Raises psycopg.Error if the statement fails."""
         text = statement.decode(errors="replace")
         within = self.session.info.transaction_status != TransactionStatus.IDLE
         if not _MAY_MAKE.match(text):
@@ -278,13 +286,13 @@ class MarkingSession:
 
 
 def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = False) -> list[str]:
-    """Drops the objects that pgtrial created and whose marks begin with one of `marks`. Either all of them are dropped
-    or none.
+    """Drops the objects that pgtrial created and whose marks begin with one of `marks`. Either all of these objects are
+    dropped, or none of them.
 
     With `everywhere`, objects in all schemas are dropped, and extensions. Otherwise only objects in schemas of the
     load's search path, and in schemas that pgtrial created, are dropped. Returns the extensions that stay because other
-    objects need them; their marks are removed. Raises StudyError if an object without such a mark depends on one that
-    would be dropped.
+    objects need them; the marks of these extensions are removed. Raises StudyError if an object without such a mark
+    depends on one that would be dropped.
     """
     with session.transaction():
         ours = _locked(session, marks)
@@ -305,10 +313,11 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
 
 
 def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
-    """Locks the tables with such marks until the session's transaction ends, and returns all objects with such marks.
+    """Returns all objects whose marks begin with one of `marks`, and locks the tables among them until the session's
+    transaction ends.
 
-    The marks are read again once the tables are locked, since somebody may meanwhile have replaced a table by one of
-    their own.
+    The marks are read again once the tables are locked, since somebody may have replaced a table by another one before
+    the lock was granted.
     """
     ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
     tables = sorted(made.identity for made in ours if made.letter in TABLES)

@@ -1,9 +1,9 @@
 """Reads and writes the marks of pgtrial. A mark is a comment on an object of a database, which says that pgtrial
-created the object, and names the place of the object at that time.
+created the object, and names the server, the database and the object at that time (the "place").
 
-The place in a mark names the server, the database and the object. A restored dump or a copy of a database has the same
-comments on other objects, and somebody may have renamed an object: then the place is not that of the object, and
-pgtrial does not treat the object as its own. The engine writes and reads the same form (`engine/tables/src/mark.rs`).
+A restored dump or a copy of a database has the same comments on other objects, and somebody may have renamed an object.
+The place in the comment then differs from the object's real place, and pgtrial does not treat the object as its own.
+The engine writes and reads marks of the same form (`engine/tables/src/mark.rs`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pgtrial.loads.names import is_reached, qualified
 from pgtrial.loads.target import Session, value
 
 _BEGIN = " [made as "
-"""The text between the text of a mark and its place."""
+"""The separator, in a mark, between its text and the names of server, database and object."""
 
 _UNKNOWN = "-"
-"""Replaces the server's system identifier if the role is not allowed to read it."""
+"""The text that stands in a mark in place of the server's system identifier, if the role is not allowed to read the
+identifier."""
 
 _MAY_ASK = """SELECT pg_catalog.has_function_privilege(
     pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')"""
@@ -28,27 +29,29 @@ _ASK = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 
 
 class Mark(NamedTuple):
-    """The comment on an object of a database, interpreted as a mark."""
+    """The comment on an object of a database, read as a mark by which pgtrial recognises its own objects."""
 
     text: str
-    """The text of the mark without its place; empty if the object has no comment."""
+    """The text of the mark without the names of server, database and object; empty if the object has no comment."""
     is_here: bool = True
-    """True if the place in the mark is that of the object. Marks of versions up to 0.2 have no place and count as
-    pgtrial's."""
+    """True if the server, the database and the name in the mark are those of the object. Marks by pgtrial up to 0.2 do
+    not contain them, and are trusted without this check."""
 
     def is_ours(self, beginnings: str | tuple[str, ...]) -> bool:
-        """True if pgtrial created this object itself: the mark begins with one of `beginnings`, and its place is that
-        of the object."""
+        """True if pgtrial created this object itself: the mark begins with one of `beginnings`, and the server, the
+        database and the name in the mark are still those of the object."""
         return self.is_here and self.text.startswith(beginnings)
 
     def is_copy(self, beginnings: str | tuple[str, ...]) -> bool:
-        """True if the mark was copied from another object that pgtrial created."""
+        """True if the mark was copied from another object that pgtrial created: it begins with one of `beginnings`, but
+        names another server, database or object."""
         return not self.is_here and self.text.startswith(beginnings)
 
 
 def place_in(name: str, oid: str) -> str:
-    """Returns an SQL expression for the place of an object, without the server's identifier. `name` and `oid` are SQL
-    expressions for its name and its OID.
+    """Returns an SQL expression for the place of an object: a text that names its database and the object. The server's
+    identifier, which a mark also contains, is added by `Marks`. `name` and `oid` are SQL expressions for its name and
+    its OID.
 
     The result has only ASCII characters, so that it is the same in every encoding and needs no quotes.
     """
@@ -70,8 +73,8 @@ class Marks:
         self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
 
     def read(self, comment: str, place: str) -> Mark:
-        """Returns the comment of an object as a mark. `place` is the place of the object, as SQL of `place_in` returns
-        it."""
+        """Returns the comment of an object as a mark. `place` is the text that names the object and its database now,
+        as the SQL expression of `place_in` returns it."""
         text, begun, named = comment.rpartition(_BEGIN)
         if not begun:
             return Mark(comment)
@@ -79,13 +82,14 @@ class Marks:
         return Mark(text, system in (self._system, _UNKNOWN) and named == system + place)
 
     def comment(self, text: str, place: str) -> str:
-        """Returns the comment that marks the object at a place with this text."""
+        """Returns the comment that marks an object as pgtrial's: this text, and the names of the server and of the
+        object's place (see `place_in`)."""
         return f"{text}{_BEGIN}{self._system}{place}"
 
 
 def mark_on(connection: Session, relation: str) -> Mark | None:
-    """Returns the mark on the relation that an unqualified name in the load would reach; None if there is no such
-    relation."""
+    """Returns the comment, read as a mark, on the relation that the unqualified name `relation` means in the load; None
+    if there is no such relation."""
     row = connection.execute(
         f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relname = %s AND {is_reached(connection)}".encode(),
@@ -95,7 +99,8 @@ def mark_on(connection: Session, relation: str) -> Mark | None:
 
 
 def table_marks(connection: Session) -> dict[str, Mark]:
-    """Returns the marks of all tables that unqualified names in the load would reach, by the name of the table."""
+    """Returns the comments, read as marks, on all tables that the load can reach by an unqualified name, by the name of
+    the table."""
     rows = connection.execute(
         f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' AND relnamespace NOT IN "
@@ -106,7 +111,7 @@ def table_marks(connection: Session) -> dict[str, Mark]:
 
 
 def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
-    """Marks tables, which are named as the load would name them, unqualified."""
+    """Marks tables by a comment with this text. `names` are unqualified, and mean the same tables as in the load."""
     marks = Marks(connection)
     query = f"SELECT {place_in('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
     tables = list(names)

@@ -85,7 +85,8 @@ class Found(NamedTuple):
 
     named: Named
     made_by: str
-    """The lower 32 bits of the number of the transaction that created or last changed the object (xmin)."""
+    """The lower 32 bits of the number of the transaction that created or last changed the object (xmin), by which
+    pgtrial notices whether the object was replaced."""
 
 
 def made(statement: str) -> list[Named]:
@@ -120,8 +121,8 @@ def only_drops(statement: str) -> bool:
 
 
 def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
-    """Returns the names of the objects that a job creates and its undo drops. Before the job, no object may have these
-    names.
+    """Returns the names of the objects that a job creates and its undo drops. pgtrial refuses to run the job if an
+    object with one of these names exists before it.
 
     Objects that the job drops before it creates them, and objects that its undo creates again, belong to the user and
     may exist before the job.
@@ -139,8 +140,8 @@ def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
 
 
 def find(session: Session, names: Iterable[Named]) -> list[Found]:
-    """Returns the objects among `names` that exist in the database. `session` is one of `connect_as_load`. Raises
-    psycopg.Error."""
+    """Returns the objects among `names` that exist in the database. `session` must have been opened by
+    `Target.connect_as_load`. Raises psycopg.Error if a query fails."""
     found = []
     for named in names:
         query = f"SELECT xmin::pg_catalog.text FROM {_QUALIFY.sub(_in_catalog, _FIND[named.kind])}".encode()

@@ -1,5 +1,5 @@
-"""Finds the tables that unqualified names in the load refer to, for the lab's own sessions, which do not have the
-load's search path.
+"""Finds the tables that unqualified names in the load refer to, for the lab's own sessions, whose own search path has
+no schema of a user.
 
 Queries of these sessions contain the OIDs of the schemas in the load's search path, in the order of the path.
 """
@@ -17,7 +17,7 @@ def is_reached(session: Session) -> str:
     """Returns an SQL condition for the relations that unqualified names in the load refer to. In the condition pg_class
     has the alias `c`.
 
-    Raises psycopg.Error.
+    Raises psycopg.Error if the query for the load's search path fails.
     """
     path = array_of(schemas_of_load(session))
     earlier, its = (f"array_position({path}, {name}.relnamespace)" for name in ("earlier", "c"))
@@ -31,7 +31,7 @@ def qualified(session: Session, names: Iterable[str]) -> list[str]:
     """Returns, for each unqualified name, the qualified and quoted name of the relation that it refers to in the load.
     A name that refers to no relation is returned unchanged.
 
-    Raises psycopg.Error.
+    Raises psycopg.Error if a query fails.
     """
     wanted = list(names)
     query = f"SELECT c.relname, {_QUALIFIED} FROM pg_class c WHERE c.relname = ANY (%s) AND {is_reached(session)}"

@@ -1,5 +1,5 @@
-"""Reads a metric that the user defined in the study file: the number that an SQL query returns, or that a program
-prints."""
+"""Reads the value of a metric that the user defined in the study file: the number that an SQL query returns, or that a
+program prints."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ class NoNumber(TrialError):
 
 
 class OwnNumber:
-    """Reads a metric of the user on one server. It is a context manager, which for an SQL metric holds a session of the
-    load's role."""
+    """Reads a metric that the user defined, on one server. As a context manager, it keeps a session of the load's role
+    open if the metric is read by SQL."""
 
     def __init__(self, name: str, section: MetricSection, target: Target) -> None:
         self._name, self._section, self._target = name, section, target
         self._session: Session | None = None
 
     def __enter__(self) -> Self:
-        """Opens the session, if the metric is read by SQL. Raises psycopg.OperationalError."""
+        """Opens the session, if the metric is read by SQL. Raises psycopg.OperationalError if the server does not
+        accept it."""
         if self._section.sql is not None:
             self._session = self._target.connect_as_load()
         return self
@@ -75,7 +76,8 @@ class OwnNumber:
         return self._number_of(self._rows(self._session))
 
     def stop(self) -> None:
-        """Cancels the SQL that is running. Another thread may call it."""
+        """Cancels the SQL that is running, so that `read` ends. It is called by another thread than the one that
+        reads."""
         if self._session is not None:
             self._session.cancel()
 

@@ -1,4 +1,4 @@
-"""Examines SQL statements without executing them: lets the server parse them, and looks at their first words."""
+"""Examines SQL statements without executing them: lets the server parse them, and reads their first words."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol:
     """Lets the server parse the statements of a script without executing them. Returns the error for the first
     statement that the server rejects; None if it rejects none.
 
-    The check stops at the first statement that creates something, such as a temporary table or a setting, since later
-    statements may need it. In the simple protocol, statements with variables are skipped, since a variable may stand
-    for any part of the text. Raises psycopg.Error.
+    The check stops at the first statement that creates something, such as a temporary table or a setting, since the
+    server may reject later statements only because that object or setting does not exist yet. In the simple protocol,
+    statements with variables are skipped, since a variable may stand for any part of the text. Raises psycopg.Error if
+    the session is lost.
     """
     for number, command in enumerate(commands):
         if command.sql is None or (protocol == "simple" and command.variables):

@@ -89,7 +89,7 @@ def checked(number: float, what: str, who: str) -> float:
 
 def _check_unit(text: str, found: re.Match[str], unit: str, what: str, who: str) -> None:
     """Raises TrialError if the text behind the number is another unit of time, size or share than the expected one, or
-    if it is a unit although neither the study nor the pattern expects any."""
+    if it is a unit although neither the study file nor the user's pattern for the number names one."""
     follows = _UNIT.match(text, found.end(found.re.groups))
     printed = _SPELLINGS.get(follows[1]) if follows is not None else None
     if follows is None or printed is None or (not unit and follows.end() <= found.end()):

@@ -25,7 +25,7 @@ TAIL_LINES = 40
 
 def engine_path() -> Path:
     """Returns the path of the engine's binary: $PGTRIAL_ENGINE, or else the binary in the directory of this Python, or
-    else the one on PATH. Raises StudyError."""
+    else the one on PATH. Raises StudyError if there is none."""
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(
@@ -46,7 +46,8 @@ def engine_path() -> Path:
 
 @contextmanager
 def starting() -> Iterator[str]:
-    """Yields the path of the engine, which the caller starts within the context.
+    """Yields the path of the engine's binary, which the caller starts within the context. An error at the start becomes
+    a message for the user.
 
     Raises StudyError if there is no engine, or if the operating system cannot run it because it is built for another
     processor or C library.
@@ -132,6 +133,7 @@ def last_words(tail: Sequence[str], status: int | None) -> str:
 
 
 def last_complaint(tail: Sequence[str]) -> str | None:
-    """Returns the last line that mentions an error, or else the last line; None if there are no lines."""
+    """Returns, of the last lines that a process printed, the last one that mentions an error, or else the last one;
+    None if there are no lines."""
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
     return spoken[-1] if spoken else None

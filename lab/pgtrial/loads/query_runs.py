@@ -1,4 +1,5 @@
-"""Runs each query of a suite once, before a study begins."""
+"""Runs each query of a suite (queries in files, each of which is timed) once, before a study begins, to find queries
+that fail."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: fl
     """Runs each query once, and returns the failures by the name of the query. A query that is cancelled at its time
     limit does not count as failed.
 
-    `options` are the engine's options. Raises StudyError, and TrialError if the engine cannot go on.
+    `options` are the engine's options. Raises StudyError if the engine cannot be started, and TrialError if it ends
+    before all queries have run.
     """
     failed: dict[str, ScriptFailure] = {}
     with EngineRun(load_command("suite", options, env), env) as run:

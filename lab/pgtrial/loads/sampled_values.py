@@ -36,7 +36,7 @@ def draw_values(
     session: Session, columns: Mapping[str, str], seed: int, *, where: str | None = None
 ) -> dict[str, list[str]]:
     """Returns sampled values for each variable: distinct values of its column, chosen by the seed. `columns` maps
-    variables to columns, and `session` is one of `connect_as_load`.
+    variables to columns, and `session` must have been opened by `Target.connect_as_load`.
 
     In messages, `where` is the key of the study file that names the columns, `[load] values` by default. Raises
     StudyError if a column is missing or has no values.
@@ -50,7 +50,8 @@ def check_values(
 ) -> None:
     """Checks that another arm has the values that were sampled on the first arm, in the same columns.
 
-    Raises StudyError if values are missing: statements would find no rows for them, and be faster for that reason.
+    Raises StudyError if values are missing: statements would find no rows for them, and would be faster for that
+    reason, so the arms could not be compared.
     """
     for name, column in columns.items():
         try:
@@ -75,8 +76,8 @@ def _share(absent: int, of: int) -> str:
 def write_values(
     session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Writes the sampled values of each variable into a file, one value per line. `session` is one of
-    `connect_as_load`.
+    """Writes the sampled values of each variable into a file, one value per line. `session` must have been opened by
+    `Target.connect_as_load`.
 
     Returns the files by variable. With `as_text` the values are inserted into the text of statements, so values that
     are not numbers are written in quotes.
@@ -124,7 +125,7 @@ def _is_number(session: Session, column: str) -> bool:
 
 
 def _filled(query: str, column: str) -> bytes:
-    """Returns the query with the table and the column as the study file writes them, where the user has already quoted
-    names that need quotes."""
+    """Returns the query in which the placeholders are replaced by the table and the column. The names are inserted as
+    the study file writes them: the user has already quoted names that need quotes."""
     table, name = column_parts(column) or ("", "")
     return query.format(table=table.replace("%", "%%"), column=name.replace("%", "%%")).encode()

@@ -1,6 +1,6 @@
 """Runs the statements of a script with given values of its variables, in transactions that are rolled back, and returns
 for each statement the number of rows and a digest of them that does not depend on their order. By these answers pgtrial
-compares the data of two arms."""
+checks whether two arms have the same data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Bound:
 
 
 class AnswerRefused(Exception):
-    """The error for a statement that the server did not execute."""
+    """The error for a statement that the server rejected or cancelled."""
 
     def __init__(self, number: int, sqlstate: str | None, words: str) -> None:
         super().__init__(words)
@@ -55,7 +55,8 @@ def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *,
     """Runs the statements in one transaction that is rolled back, and returns the answers of the statements that return
     rows, in their order.
 
-    `session` is one of `connect_as_load`. Raises AnswerRefused, and psycopg.OperationalError.
+    `session` must have been opened by `Target.connect_as_load`. Raises AnswerRefused if the server rejects a statement
+    or cancels it after `limit_s` seconds, and psycopg.OperationalError if the session is lost.
     """
     found = []
     ends = time.monotonic() + limit_s

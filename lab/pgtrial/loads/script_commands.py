@@ -22,7 +22,7 @@ class ScriptCommand:
     line: int
     """The line of the script on which the command begins, counted from 1."""
     text: str
-    """The first line of the command."""
+    """The first line of the command's text, for messages."""
     sql: str | None
     """The SQL statement, with parameters in place of variables; None for a backslash command."""
     variables: Sequence[str]
@@ -82,7 +82,7 @@ def run_once(
     front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str], limit_s: float
 ) -> ScriptFailure | None:
     """Runs a front end of the engine once, with `options` that limit it to one transaction. Returns why the transaction
-    failed, or None. Raises StudyError."""
+    failed, or None if it succeeded. Raises StudyError if the engine cannot be started."""
     failure: ScriptFailure | None = None
     with EngineRun(load_command(front_end, options, env), env) as run:
         try:

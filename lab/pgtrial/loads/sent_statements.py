@@ -30,15 +30,16 @@ class SentText:
     values: Sequence[str | None]
     """The values of the parameters; None for NULL."""
     sent: str | None
-    """The whole text that was sent, if the protocol inserts the values into it; else None."""
+    """The whole text that was sent, if the protocol inserts the values into the text (the simple protocol); else
+    None."""
 
 
 def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[SentText]:
-    """Runs a load that ends by itself, and returns the statements that it sent: each distinct text with its first few
-    executions.
+    """Runs a load that ends by itself after a few transactions, and returns the statements that it sent: each distinct
+    text with its first few executions.
 
-    Raises StudyError and StoreError like EngineRun. If the load fails, the statements that it sent until then are
-    returned.
+    Raises StudyError if the engine cannot be started, and StoreError if its events cannot be written to their file. If
+    the load fails, the statements that it sent until then are returned.
     """
     with temporary_folder() as folder:
         file = folder / "statements.jsonl"

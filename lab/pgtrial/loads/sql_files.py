@@ -66,9 +66,9 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
 
 
 def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
-    """Joins the parts to one statement. Returns it in a list, which is empty if the parts are blank. The line of the
-    statement is that of the first character after `begin` that is not white space; comments before the statement are
-    already skipped."""
+    """Joins the parts of a text to one statement. Returns a list with this statement, or an empty list if the parts are
+    blank. The line of the statement is that of the first character after `begin` that is not white space; comments
+    before the statement are already skipped."""
     whole = "".join(parts).strip()
     first = len(text) - len(text[begin:].lstrip())
     return [Statement(whole, text.count("\n", 0, first) + 1)] if whole else []
@@ -86,7 +86,8 @@ def reads_rows(statement: str) -> bool:
 
 
 def objection(statement: str) -> str | None:
-    """Returns why pgtrial cannot run a statement, with a remedy, as the rest of a sentence; None if pgtrial can."""
+    """Returns why pgtrial cannot run a statement, with a remedy, as the rest of a sentence that begins with the
+    statement's position; None if pgtrial can run it."""
     if (command := _COMMAND.match(statement)) is not None:
         return f"{command[0]} is a command of psql, which pgtrial does not run; write SQL in its place"
     if _COPY_STDOUT.match(statement) is not None:

@@ -64,7 +64,7 @@ class Scanner:
         self._inside: str | None = None
         """The kind of comment or quoted text that is still open at the end of the last piece; None if none is."""
         self._comments = 0
-        """The number of block comments that are open, since they can be nested."""
+        """The number of block comments that are open at the end of the last piece; comments in SQL can be nested."""
         self._dollar = ""
         self._escapes = False
         """True if a backslash in plain quotes escapes the next character, since the text has SET
@@ -79,7 +79,8 @@ class Scanner:
         """True if the current statement has begun: it has more than white space and comments."""
         self._parentheses = 0
         self._bodies = 0
-        """The number of BEGIN and CASE in the body of a function that have no END yet."""
+        """The number of words BEGIN and CASE in the body of a function for which no END has come yet. A semicolon ends
+        the statement only when this number is 0."""
         self._words: list[str] = []
         """The first words of the current statement, in lower case."""
 
@@ -109,8 +110,8 @@ class Scanner:
             self.under_way = True
 
     def _token(self, match: re.Match[str]) -> Token:
-        """Returns the token for a match. For a block comment or quoted text, the token covers only the opening mark,
-        and `_inside` is set."""
+        """Returns the token for a match. For a block comment or quoted text, the token covers only its first
+        characters, such as `/*` or `$$`, and `_inside` is set to its kind."""
         start, end = match.span()
         group = match.lastgroup or ""
         if group in ("line_comment", "comment"):

@@ -90,8 +90,8 @@ _OF_LAB = {
 }
 """Settings that the lab's own sessions have, whatever is set for the role, the database or the server. With them, the
 lab's statements use no function, operator, type or table of a user's schema, and run no row-security policy with the
-rights of the lab's role. The sessions get no messages below warnings, may write, read SQL with standard meanings, and
-get numbers with all digits.
+rights of the lab's role. The sessions get no messages below warnings, may write, read quoted texts by the rules of the
+SQL standard, and get floating-point numbers with all digits.
 
 Any role may change all of these settings. Settings of the planner are left as they are: they can make the lab's queries
 slower, but do not change their results.
@@ -109,9 +109,10 @@ _HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
     WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) text
         AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
 """SQL that changes the settings of a session that differ from those wanted. Behind a pooler it changes nothing, since
-the server's session may later belong to another client; a pooler is recognised by a process number that differs. This
-is the first statement of a session and runs under the search path of the role, the database or the server, so all names
-in it are qualified, and each argument has exactly the type of its parameter."""
+the server's session may later belong to another client; a pooler is recognised by the number of the server process,
+which differs from the one that the client was told when it connected. This is the first statement of a session and runs
+under the search path of the role, the database or the server, so all names in it are qualified, and each argument has
+exactly the type of its parameter."""
 
 _FOR_LOAD = _HAS_OTHERWISE.replace(":settings", "")
 _FOR_LAB = _HAS_OTHERWISE.replace(
@@ -158,13 +159,14 @@ Session = psycopg.Connection[tuple[Any, ...]]
 
 class _PooledCursor(psycopg.ClientCursor[Any]):
     """A cursor for sessions behind a pooler. It sends each statement together with the lab's search path in one
-    message, so that the path ends with the statement's transaction.
+    message, so that the search path is valid only for the statement's transaction.
 
     A setting of the whole session would stay in the server's session, which the pooler may give to another client next.
     """
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        """Runs a statement. The cursor then has its rows. Raises psycopg.Error."""
+        """Runs a statement under the lab's search path. The cursor then has the rows of the statement. Raises
+        psycopg.Error if the statement fails."""
         text = self.mogrify(query, params).encode() if params else sql_bytes(self.connection, query)
         if _ALONE.match(text):
             return super().execute(text, **options)
@@ -178,7 +180,8 @@ class _PooledCursor(psycopg.ClientCursor[Any]):
 class Target:
     """The address of a server, with a database and a user. Passwords do not appear in its representation as text.
 
-    `name` is the host name for TLS if the user gave an IP address too (`hostaddr`), which is then in `host`.
+    If the user gave both a host name and an IP address (`hostaddr`), `host` is the address, and `name` the host name,
+    which TLS checks.
     """
 
     host: str
@@ -258,7 +261,8 @@ class Target:
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 
     def connect(self, **parameters: Any) -> Session:
-        """Opens a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
+        """Opens a session for the lab's own statements, with autocommit. Raises psycopg.OperationalError if the server
+        does not accept it.
 
         The PG* variables of the lab's environment have no effect. Time limits that are set for the role or the server
         are switched off in the session. Unqualified names refer to nothing in a user's schemas: `names.py` returns the
@@ -270,7 +274,7 @@ class Target:
         """Opens a session of the load's role, for statements that the user's study or data contain.
 
         Names in its statements refer to the same objects as in the load's sessions. The lab's own statements in such a
-        session need `lab_path`.
+        session must run within the context `lab_path`.
         """
         return self.for_load.connect_as_user(**parameters)
 
@@ -278,7 +282,7 @@ class Target:
         """Opens a session like `connect_as_load`, but of the role `user` of this target: for statements that need a
         superuser, such as CREATE EXTENSION.
 
-        Raises psycopg.OperationalError.
+        Raises psycopg.OperationalError if the server does not accept the session.
         """
         return self._connect(parameters, as_load=True)
 
@@ -308,13 +312,15 @@ class Target:
 
 
 def value(session: Session, query: str, *parameters: object) -> Any:
-    """Runs a query, and returns the first column of its first row; None if there is no row. Raises psycopg.Error."""
+    """Runs a query, and returns the first column of its first row; None if there is no row. Raises psycopg.Error if the
+    query fails."""
     row = session.execute(query.encode(), parameters or None).fetchone()
     return row[0] if row else None
 
 
 def has_data_in(session: Session, directory: Path) -> bool:
-    """True if the server uses this data directory. Another server may answer if the address was already in use."""
+    """True if the server uses this data directory. pgtrial checks this after it has started a server: if the address
+    was already in use, another server answers."""
     return Path(str(value(session, "SHOW data_directory"))) == directory
 
 
@@ -329,7 +335,7 @@ def open_session(conninfo: str = "", *, as_load: bool = False, **parameters: Any
     sessions at once, it tries again.
 
     With `as_load`, names in the session's statements refer to the same objects as in the load's sessions. Raises
-    psycopg.OperationalError.
+    psycopg.OperationalError if the server does not accept the session.
     """
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
@@ -385,7 +391,7 @@ def lab_path(session: Session) -> Iterator[None]:
 
 def schemas_of_load(session: Session) -> list[int]:
     """Returns the OIDs of the schemas in which PostgreSQL looks up unqualified names of the load, in the order of the
-    load's search path. Raises psycopg.Error."""
+    load's search path. Raises psycopg.Error if the query fails."""
     cursor = psycopg.Cursor(session)
     # the last statement gives an open transaction the lab's search path again
     cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())
@@ -399,13 +405,13 @@ def _with_process(query: str, connection: Session) -> bytes:
 
 def is_pooled(session: Session) -> bool:
     """True if a pooler is between the lab and the server, so that the next statement may run in another session of the
-    server. Raises psycopg.OperationalError."""
+    server. Raises psycopg.OperationalError if the session is lost."""
     return bool(session.info.backend_pid != value(session, "SELECT pg_catalog.pg_backend_pid()"))
 
 
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
     """Runs a query with the settings that ordinary sessions have, in place of those that the lab gives its own
-    sessions, and returns its rows. Raises psycopg.Error.
+    sessions, and returns its rows. Raises psycopg.Error if the query fails.
 
     The change of the settings and the query are sent in one message, which is one transaction, since a time limit of
     milliseconds leaves no time for a second message. The query runs under the search path of ordinary sessions, so all
@@ -419,7 +425,7 @@ def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
 
 def values_for_users(session: Session, query: str, names: Iterable[str], *parameters: object) -> list[tuple[Any, ...]]:
     """Runs a query that reads the values of these settings as ordinary sessions have them, in place of the lab's
-    values, and returns its rows. Raises psycopg.Error.
+    values, and returns its rows. Raises psycopg.Error if the query fails.
 
     All names in the query must be qualified.
     """

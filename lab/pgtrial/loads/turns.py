@@ -10,8 +10,8 @@ from pgtrial.loads.engine import AT_A_WORD
 
 @dataclass(frozen=True)
 class Turn:
-    """The position of a load among several that alternate: its number, counted from 1, how many loads there are, and
-    the length of a slice."""
+    """The position of a load among several loads that alternate in slices: its number, counted from 1, how many loads
+    there are, and the length of a slice."""
 
     number: int = 1
     of: int = 1
@@ -19,8 +19,8 @@ class Turn:
     """The length of a slice in seconds; None if the load runs by itself."""
 
     def wall_s(self, own_s: float) -> float:
-        """Returns the wall time, in seconds, after which the load has been active for `own_s` seconds, rounded up to
-        whole slices."""
+        """Returns the wall time, in seconds, that passes until this load has been active for `own_s` seconds, while the
+        other loads have their slices too. It is rounded up to whole slices."""
         if self.slice_s is None:
             return own_s
         return math.ceil(own_s / self.slice_s - _ROUNDING) * self.slice_s * self.of

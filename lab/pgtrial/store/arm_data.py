@@ -21,7 +21,8 @@ from pgtrial.store.own_data import files_of
 
 def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec in which each arm has the absolute paths of its data, with their digest and size. In the study
-    file, the paths are relative to `folder`. The spec is unchanged if no arm has data of its own. Raises StudyError."""
+    file, the paths are relative to `folder`. The spec is unchanged if no arm has data of its own. Raises StudyError if
+    a file is missing, or if the data of the arms contradict each other."""
     here = {arm for arm in spec.arms if isinstance(spec.resolved(arm), MadeHere)}
     if here and spec.server.data is not None:
         raise StudyError(
@@ -43,8 +44,9 @@ def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], source: str) -> None:
-    """Raises StudyError if the data of the arms contradict each other, the servers or the load. `here` are the arms
-    whose servers pgtrial starts on this machine, and `own` the data of arms that have some."""
+    """Raises StudyError if the data of the arms contradict each other, the servers or the load that all arms share.
+    `here` has the names of the arms whose servers pgtrial starts on this machine, and `own` has the data of each arm,
+    None for an arm without data of its own."""
     first, data = next(iter(own.items()))
     place = f"{source}: {marks.at_arm(first)}data"
     for arm in spec.arms:

@@ -34,8 +34,9 @@ def has_arm_scripts(spec: StudySpec) -> bool:
 
 
 def with_job_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the keys of a study. If each arm has a job of its own and the study names no workload, the job of the
-    baseline is added as the workload of `[load]`, so that `[load]` may have the keys of a job."""
+    """Returns the keys of a study. If each arm has a job (statements or a program that are run once and timed) of its
+    own and the study names no workload, the job of the baseline is added as the workload of `[load]`, so that `[load]`
+    may have the keys of a job."""
     load, arms = data.get("load", {}), data.get("arms", {})
     tables = list(arms.values()) if isinstance(arms, Mapping) else []
     jobs = [str(keys.get("workload", "")) for keys in tables if isinstance(keys, Mapping)]
@@ -140,7 +141,7 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
     texts of the scripts to `texts`, and the paths that the user wrote to `origins`.
 
     `texts` must already contain the script of `[load]`, which is removed if every arm has a script of its own. Raises
-    StudyError.
+    StudyError if a script cannot be read, or if the scripts of the arms contradict each other.
     """
     common, before = spec.load.workload[0], dict(texts)
     runs_common = any(not _own(keys) for keys in spec.arms.values())
@@ -175,7 +176,7 @@ def as_script(query: str) -> str:
 
 
 def _free(name: str, arm: str, text: str, texts: Mapping[str, str]) -> str:
-    """Returns a file name under which no other text is stored, since scripts in different folders may have the same
-    name."""
+    """Returns the name under which the script of an arm is copied into the study: `name`, or a variant of it that no
+    other text has, since scripts in different folders may have the same name."""
     names = [name, f"{slug(arm)}-{name}", *(f"{number}-{slug(arm)}-{name}" for number in range(2, len(texts) + 3))]
     return next(one for one in names if texts.get(one, text) == text)

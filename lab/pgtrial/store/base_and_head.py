@@ -1,5 +1,5 @@
-"""Finds the two commits that a gate compares if its user names none: HEAD of a repository, and the commit before the
-change."""
+"""Finds the two commits that a gate (a comparison whose exit status decides whether a change passes) compares if its
+user names none: HEAD of a repository, and the commit before the change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _DEEPER = (
 
 @dataclass(frozen=True)
 class Compared:
-    """The two commits that a gate compares, as set-ups of the command line, and why these were chosen."""
+    """The two commits that a gate (a comparison whose exit status decides whether a change passes) compares, as set-ups
+    for the command line, with a phrase that says why pgtrial chose these commits."""
 
     base: str
     head: str
@@ -36,8 +37,8 @@ class Compared:
 
 
 def compared(setup: str, environment: Mapping[str, str]) -> Compared:
-    """Returns base and head of a gate for a single set-up that names a repository without a ref, such as
-    `postgres=git:.`.
+    """Returns the two commits that a gate compares, base and head, if the user gave a single set-up that names a
+    repository without a ref, such as `postgres=git:.`.
 
     `environment` has the environment variables of the CI runner. Raises StudyError if the set-up does not name exactly
     one repository without a ref, if that repository is not on this machine, or if the commits cannot be found.
@@ -92,8 +93,8 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
 
 def _is_made_by_the_forge(repository: Path, environment: Mapping[str, str]) -> bool:
     """True if HEAD, which is a merge, was made by GitHub or GitLab for this run, by merging a change into its target
-    branch. On GitHub, such a commit is on no branch. GitLab checks out commits of branches in the same way, so its
-    environment variables decide."""
+    branch. On GitHub, such a commit is on no branch. GitLab checks out every commit without its branch, so there the
+    environment variables of the CI run decide."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return git.run(repository, "symbolic-ref", "--quiet", "HEAD").returncode != 0
     return environment.get("CI_MERGE_REQUEST_EVENT_TYPE") in ("merged_result", "merge_train")

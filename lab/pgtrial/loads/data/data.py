@@ -230,7 +230,7 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
     WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
         FROM unnest(%s::text[]) AS name WHERE strpos(name, '.') > 0) ORDER BY c.relname"""
 """SQL that finds the objects that already have one of the names that the data need. For each object, or for the table
-of an index, it returns the comment, and the text that names its server, database and table (see marks.py)."""
+of an index, it returns the comment, and the text that names the database and the table (see marks.py)."""
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:

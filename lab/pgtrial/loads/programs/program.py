@@ -1,5 +1,5 @@
-"""Runs a client program as a process. The program runs a batch of operations for each token that it reads, and answers
-with one line of JSON.
+"""Runs a client program as a process. The program runs a batch of operations for each token (a line such as `go 3`)
+that it reads, and answers with one line of JSON.
 
 The lab writes the token `go 3` to the program's standard input; the program runs its third batch and writes `{"batch":
 3, "ms": 12.3, "operations": 1000}` to its standard output. The first line of the program may give its name:
@@ -42,13 +42,14 @@ _END_S = 5.0
 _LONGEST_LINE = 65_536
 """The longest line that a program may write, in bytes."""
 _LINES = 16
-"""The number of lines that the lab reads ahead of its needs. A program that writes more lines has to wait."""
+"""The number of lines of the program that the lab keeps before it needs them. A program that writes more lines has to
+wait until the lab has used some of them."""
 _SHOWN = 120
 """The length to which a message shortens a line, in characters."""
 _MOST_OPERATIONS = 10**12
 _TOO_MUCH, _ROUNDING_S = 1.02, 0.002
-"""The tolerance for the time that a program claims for a batch. A claim is rejected if it exceeds the elapsed time
-multiplied by the factor, plus these seconds."""
+"""The tolerance for the time that a program reports for a batch: a factor, and seconds. The report is rejected if its
+time exceeds the time that the lab measured, multiplied by the factor, plus the seconds."""
 _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 
@@ -59,19 +60,20 @@ class ProgramOrder:
     command: str
     directory: Path
     env: Mapping[str, str] = field(repr=False)
-    """The PG* variables of the server, with its password."""
+    """The PG* variables with which the program finds its server, with the password."""
 
 
 def program_order(server: Server, target: Target) -> ProgramOrder:
-    """Returns the order to start the client program of an arm, which must have one, for its server."""
+    """Returns what is needed to start the client program of an arm: the command, the directory, and the PG* variables
+    of the arm's server. The arm must have a client program."""
     assert server.command is not None
     return ProgramOrder(server.command, Path(server.command_directory or ""), target.environment())
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The time and the operations that a program claims for a batch, and the begin and end of the batch on the lab's
-    clock (time.monotonic())."""
+    """One batch of operations of a client program: the time and the number of operations that the program reports for
+    the batch, and the begin and end of the batch as the lab measured them (time.monotonic())."""
 
     claimed_s: float
     operations: int
@@ -80,7 +82,8 @@ class Batch:
 
     @property
     def passed_s(self) -> float:
-        """The time, in seconds, from writing the token to reading the answer."""
+        """The time, in seconds, from the moment at which the lab wrote the token to the program until it read the
+        program's answer."""
         return self.end - self.begin
 
 

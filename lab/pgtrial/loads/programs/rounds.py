@@ -19,17 +19,17 @@ Phase = tuple[str, float]
 
 
 class Participant(Protocol):
-    """A program that alternates with others. It leaves the rounds when it fails."""
+    """A program that alternates with others. It takes no further part when it fails."""
 
     def begin_phase(self, phase: str) -> None:
-        """The rounds call this method when a phase begins."""
+        """Notes that a phase (the warm-up or the measured phase) begins. The `Rounds` object calls this method."""
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
         """Runs batches for one slice. `in_phase` and `in_load` are the numbers of the round within the phase and within
         the load, counted from 0; `began` is the time at which the load began."""
 
     def report(self) -> None:
-        """The rounds call this method when all phases are over."""
+        """Reports the results, since all phases are over. The `Rounds` object calls this method."""
 
 
 class Rounds:
@@ -45,11 +45,13 @@ class Rounds:
         self._thread: threading.Thread | None = None
 
     def overrun_s(self, batch_s: float) -> float:
-        """Returns how many seconds longer than planned the phases may take, if batches take up to `batch_s` seconds."""
+        """Returns how many seconds longer than planned all phases together may take, if each batch takes up to
+        `batch_s` seconds: a batch is never cut off at the end of a slice."""
         return len(self._phases) * self.number * batch_s
 
     def join(self, program: Participant) -> None:
-        """Adds a program that has been started. It runs as soon as the rounds have begun."""
+        """Adds a program whose process has been started. Its first slice comes after the rounds have begun
+        (`begin`)."""
         with self._lock:
             self._members.append(program)
             self._waiting.append(program)
@@ -61,7 +63,7 @@ class Rounds:
             self._waiting = [member for member in self._waiting if member is not program]
 
     def begin(self, program: Participant) -> None:
-        """Notes that a program is prepared, and begins the rounds when all programs are."""
+        """Notes that a program is prepared. The rounds begin when all programs are prepared."""
         with self._lock:
             self._waiting = [member for member in self._waiting if member is not program]
             if self._waiting or self._thread is not None:

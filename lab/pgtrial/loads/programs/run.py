@@ -1,5 +1,5 @@
-"""Runs a client program as the load of a trial, and reports its batches by events of the engine's protocol, with one
-tick for each slice."""
+"""Runs a client program as the load of a trial, and reports its batches by the same events as the load engine, with one
+tick (an event with measurements) for each slice."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pgtrial.model.units import percent
 from pgtrial.store.files import cannot_write
 
 _FAILED_BELOW, _NOTED_BELOW = 0.5, 0.9
-"""Limits for the share of the elapsed time that the batches claim. Below the first limit the trial fails; below the
-second one a note says that the share is low."""
+"""Two limits for the share of the elapsed time that the program reports as the time of its batches. Below the first
+limit the trial fails; below the second one a note says that the share is low."""
 
 
 class ProgramRun(LoadRun):
-    """A load that is made by a client program, which alternates with those of the other arms. As a context manager it
-    leaves no process behind."""
+    """A load that is made by a client program, which alternates with the client programs of the other arms. As a
+    context manager it leaves no process behind."""
 
     def __init__(
         self, order: ProgramOrder, rounds: Rounds, *, events_file: Path, inbox: Inbox | None = None, waits: bool
     ) -> None:
-        """Sets up the run; `rounds` decides when its slices are.
+        """Sets up the run; `rounds` decides when the program runs its slices.
 
         `waits` is true if other programs take part too: then the rounds begin when `begin_at` is called.
         """
@@ -45,7 +45,8 @@ class ProgramRun(LoadRun):
         self._last_end: float | None = None
 
     def __enter__(self) -> Self:
-        """Starts the program and runs one batch that is not measured. Raises TrialError, StoreError and OSError."""
+        """Starts the program and runs one batch that is not measured. Raises TrialError if the program cannot be
+        started or does not answer, and StoreError or OSError if the events cannot be written to their file."""
         with ExitStack() as on_failure:
             try:
                 self._copy = on_failure.enter_context(self._events_file.open("w", encoding="utf-8", buffering=1))
@@ -85,7 +86,7 @@ class ProgramRun(LoadRun):
         self._rounds.begin(self)
 
     def interrupt(self) -> None:
-        """Kills the program. The batches until then have been reported."""
+        """Kills the program. The batches that it completed have already been reported."""
         self.kill()
 
     def kill(self) -> None:
@@ -158,8 +159,8 @@ class ProgramRun(LoadRun):
 
 
 def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | None, str | None]:
-    """Returns an error or a note if batches claim only a small share of the time from the token to the answer, so that
-    the rest of the time is not measured.
+    """Returns an error or a note if the times that the program reported for its batches are only a small share of the
+    time between the lab's tokens and the program's answers: the rest of the time is not measured.
 
     The first value is the error, the second the note; each is None if it does not apply. `maker` and `command` are the
     names of the program in these sentences.
@@ -181,7 +182,7 @@ def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | 
 
 
 def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
-    """Returns the sum of the claimed seconds and the sum of the operations of batches."""
+    """Returns two sums over batches: the seconds and the operations that the program reported."""
     return sum(batch.claimed_s for batch in batches), sum(batch.operations for batch in batches)
 
 
