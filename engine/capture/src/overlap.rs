@@ -82,8 +82,8 @@ impl Overlap {
         None
     }
 
-    /// Ends a log. Returns the name of an earlier log if the current log is short and all of its records are in earlier
-    /// logs.
+    /// Ends a log. If the log had too few records to be recognized as a repetition before its end, and all of them are
+    /// in earlier logs, returns the name of an earlier log.
     pub fn end_log(&mut self) -> Option<String> {
         let is_repeated = self.beginning.take().is_some_and(|beginning| beginning.compared > 0);
         self.end.as_ref().filter(|_| is_repeated).map(|(other, _)| other.clone())

@@ -353,7 +353,8 @@ impl Recorder {
     }
 }
 
-/// The result of recording: the writer of the capture, and what was found out about the logs.
+/// The result of recording: the writer of the capture, what is left out of it, the version of the server, and whether
+/// the selection and the logs have a time in common.
 pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,

@@ -65,7 +65,8 @@ impl TemplateMaker {
         named.map(Some)
     }
 
-    /// Makes a template in which the whole text of the statement is one literal.
+    /// Makes a template whose whole text is one literal. This is for statements of which it is not certain which parts
+    /// are values.
     pub fn whole(&mut self, text: &str, writer: &mut Writer) -> Result<Templated, Error> {
         self.split.fill_whole(text);
         let templated = self.templated(Protocol::Simple, text, writer)?;

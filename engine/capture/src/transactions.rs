@@ -32,11 +32,11 @@ enum State {
     /// The session is in a transaction whose BEGIN is in the log. The field is the transaction's number, if it is
     /// known.
     Begun(Option<u32>),
-    /// The session is in a transaction whose BEGIN is not in the log and was added.
+    /// The session is in a transaction whose BEGIN is not in the log, and to which this module has added a BEGIN.
     Added(Added),
 }
 
-/// A transaction to which BEGIN was added.
+/// A transaction to which BEGIN was added, because the log contains several statements of it but no BEGIN.
 struct Added {
     transaction: u32,
     has_failed: bool,
@@ -89,7 +89,8 @@ impl Transactions {
         }
     }
 
-    /// Writes the statement that waits for its successor, or ends the transaction to which BEGIN was added.
+    /// Ends the session: writes the statement that [`Self::write`] has kept until the next one is known, or ends the
+    /// transaction to which BEGIN was added.
     pub fn end(&mut self, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
         std::mem::take(&mut self.0).end(id, writer)
     }

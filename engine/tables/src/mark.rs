@@ -10,14 +10,15 @@ use wire::session::Session;
 use crate::error::LoadError;
 use crate::session::{execute, query};
 
-/// The separator between a mark's text and the location of the object.
+/// The separator between the text of a mark (a comment that identifies the program's objects) and the location of the
+/// object.
 const BEGIN: &str = " [made as ";
 
 /// The text that a mark (a comment that identifies the program's objects) has in place of the server's identifier, if
 /// the user is not allowed to read the identifier.
 const UNKNOWN: &str = "-";
 
-/// A mark that was read from the comment on an object.
+/// A mark, by which this program recognizes an object that it made, as it was read from the comment on the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The comment without the location; empty if the object has no comment.
@@ -27,13 +28,15 @@ pub struct Mark {
     pub is_here: bool,
 }
 
-/// Reads and writes the marks on the objects of one server.
+/// Reads and writes the marks on the objects of one server. A mark is a comment by which this program recognizes the
+/// objects that it made.
 pub struct Marks {
     system: String,
 }
 
 impl Marks {
-    /// Asks the server for its identifier, which the marks contain.
+    /// Asks the server for its system identifier, which each mark (a comment that identifies the program's objects)
+    /// contains.
     pub fn open(session: &mut Session) -> Result<Self, LoadError> {
         const MAY_ASK: &str = "select pg_catalog.has_function_privilege(\
             pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')";
@@ -53,7 +56,8 @@ impl Marks {
         Mark { text: text.to_owned(), is_here }
     }
 
-    /// Marks the table that the unqualified name `table` denotes under the session's search_path.
+    /// Sets the mark `text`, as a comment, on the table that the unqualified name `table` denotes under the session's
+    /// search_path.
     pub fn set_on_table(&self, session: &mut Session, table: &str, text: &str) -> Result<(), LoadError> {
         self.set(
             session,
@@ -67,7 +71,8 @@ impl Marks {
         )
     }
 
-    /// Marks the procedures called `name` that are visible under the session's search_path.
+    /// Sets the mark `text`, as a comment, on the procedures called `name` that are visible under the session's
+    /// search_path.
     pub fn set_on_procedure(&self, session: &mut Session, name: &str, text: &str) -> Result<(), LoadError> {
         self.set(
             session,

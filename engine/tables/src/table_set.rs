@@ -54,7 +54,7 @@ pub struct PlannedTable {
     pub fillfactor: u32,
     /// The columns of the primary key; empty if the table has none.
     pub key: &'static str,
-    /// The further indexes, each with its name and its columns.
+    /// The indexes other than the primary key's, each with its name and its columns.
     pub indexes: &'static [(&'static str, &'static str)],
     /// The number of rows that the table will have.
     pub count: u64,
@@ -67,7 +67,7 @@ impl PlannedTable {
         format!("create table {} ({}) with (fillfactor={})", self.name, self.columns, self.fillfactor)
     }
 
-    /// Returns the statements that make the primary key and the further indexes.
+    /// Returns the statements that make the primary key and the other indexes.
     fn keys(&self) -> impl Iterator<Item = String> {
         let name = self.name;
         let primary = (!self.key.is_empty()).then(|| format!("alter table {name} add primary key ({})", self.key));
@@ -206,8 +206,8 @@ pub struct Present {
 }
 
 impl Present {
-    /// True if [`make_set`] made this table with the mark `part`. False for copies of such a table and for tables of
-    /// others.
+    /// True if [`make_set`] made this table and set the mark (the identifying comment) `part` on it. False for copies
+    /// of such a table and for tables of others.
     fn is_ours(&self, part: &str) -> bool {
         self.mark.is_here && self.is_like_ours(part)
     }

@@ -60,9 +60,9 @@ pub trait Program<A: Actions = ScriptActions> {
 pub enum ActionResult<'a> {
     /// The server executed the action. If a text had several statements, this is the result of the last one.
     Done(&'a Answered),
-    /// The server reported an error. The event loop has not rolled the transaction back.
+    /// The server reported an error. The event loop does not roll the transaction back: this is up to the program.
     Failed(&'a ServerError),
-    /// The connection broke during the action.
+    /// The connection broke during the action, so that its result is not known.
     Lost(&'a ConnectionError),
     /// The connection could not be made.
     Refused(&'a OpenError),
@@ -113,7 +113,7 @@ impl Actions for ScriptActions {
     type Step = ScriptStep;
 }
 
-/// Send the following queries without waiting for replies. In prepared mode, first prepare `statements`.
+/// Send the queries that follow without waiting for the reply to each. In prepared mode, first prepare `statements`.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPipeline<'a> {
     pub command: usize,
@@ -128,7 +128,7 @@ pub enum ScriptStep {
     SyncPipeline { command: usize },
     /// Wait for the replies to all queries of the pipeline.
     EndPipeline { command: usize },
-    /// Report that a command of a script begins. Only scripts whose commands are announced do this.
+    /// Report that a command of a script begins. Scripts do this only in runs that print every step of the clients.
     Announce { command: usize },
     /// Report that a command which needs no server was executed. Only scripts whose commands are timed do this.
     Local { command: usize },
@@ -171,7 +171,8 @@ pub enum Management {
     Connect(usize),
     /// Use this open connection from now on.
     Use(usize),
-    /// Close this connection. Before the next action that needs a connection, the program chooses one.
+    /// Close this connection. The program must choose another connection with `Connect` or `Use` before its next action
+    /// that needs one.
     Disconnect(usize),
     /// Add statements and transactions that the program has counted itself to the counts of the event loop.
     Count { queries: Queries, events: u64 },
@@ -236,7 +237,7 @@ pub enum AbortReason {
 }
 
 impl AbortReason {
-    /// Returns the index of the command that failed in its script; `None` if the failure has no command.
+    /// Returns the index, within its script, of the command that failed; `None` if the failure belongs to no command.
     pub fn command(&self) -> Option<usize> {
         match self {
             Self::Command { command, .. } | Self::Rows { command, .. } => Some(*command),

@@ -5,7 +5,7 @@ pub use capture::format::{Micros, SqlState, StatementFailure};
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
-/// A time in the recording for which a client waits before its next action.
+/// The recorded time of a client's next action, until which the client waits in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduled {
     /// The time since the beginning of the replay.
@@ -14,14 +14,15 @@ pub struct Scheduled {
     pub statement: Option<Expected>,
 }
 
-/// The end of a statement when it was recorded, with which its end in the replay is compared.
+/// The recorded outcome of a statement: whether it failed, was cancelled, and how many rows it had. The outcome in the
+/// replay is compared with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The number of the account (the set of counters) that counts the statement.
     pub account: usize,
     /// The recorded failure; `None` if the statement succeeded.
     pub failure: Option<StatementFailure>,
-    /// The time after which the statement was cancelled; `None` if it was not cancelled.
+    /// The time from the start of the statement to its cancellation; `None` if it was not cancelled.
     pub cancelled_after: Option<Micros>,
     /// The number of rows that the statement returned or changed, if it was recorded.
     pub rows: Option<u64>,

@@ -48,7 +48,8 @@ pub trait Hooks {
         Introduction::default()
     }
 
-    /// Returns the line of an interval that is printed instead of sysbench's own; `None` to print sysbench's.
+    /// Returns the line that is printed for a reporting interval instead of sysbench's own line; `None` to print
+    /// sysbench's line.
     fn interval_line(&self, _statistics: &Statistics) -> Option<String> {
         None
     }

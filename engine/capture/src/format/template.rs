@@ -41,7 +41,7 @@ pub struct Template {
     pub(super) first: u32,
 }
 
-/// A template without its number, as it is looked up or written.
+/// A template without its number, as a caller passes it to a writer, which finds or assigns the number.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateShape<'a> {
     pub protocol: Protocol,

@@ -36,7 +36,7 @@ pub const QUERIES: &str = "\
 /// statements is drawn, each of them needs four bytes of memory.
 const MOST_STATEMENTS: f64 = 1e9;
 
-/// The files from which a mix is made, and its length.
+/// The files from which a mix (a capture that is made from a server's statistics) is generated, and its length.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
     /// The path of the file with pg_stat_statements. [`QUERIES`] writes both files.

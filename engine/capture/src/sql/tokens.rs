@@ -24,7 +24,7 @@ pub enum TokenKind {
     Number,
     /// A parameter such as `$1`.
     Parameter,
-    /// A single other character.
+    /// A single character that belongs to no other kind of token.
     Symbol,
 }
 

@@ -13,7 +13,7 @@ pub struct Table {
     pub columns: &'static str,
     /// The columns of the primary key; empty if the table has none.
     pub key: &'static str,
-    /// The further indexes, each with its name and its columns.
+    /// The indexes other than the primary key's, each with its name and its columns.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
     /// The function that returns the table's number of rows in a population.

@@ -9,7 +9,7 @@ use workload::order_entry::sizes::{DISTRICTS, FEWEST_LINES, MOST_LINES, ORDERS};
 /// The seconds from 1970 to 2000, PostgreSQL's epoch.
 const EPOCH_2000_S: i64 = 946_684_800;
 
-/// The size, seed and time of the rows with which the tables are filled.
+/// The size, seed and time that determine the rows with which the tables are filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub warehouses: i64,
@@ -28,7 +28,8 @@ pub enum RandomStream {
     Customers,
     History,
     Orders,
-    /// The number of lines of each order. The tables `orders` and `order_line` both draw it, from equal generators.
+    /// The number of lines of each order. The tables `orders` and `order_line` draw it from two equal generators, so
+    /// that they agree although they are filled independently.
     OrderSizes,
     OrderLines,
 }

@@ -83,8 +83,8 @@ pub fn initialize(
     Ok(())
 }
 
-/// Makes the tables. With `--mark-by`, one transaction makes and marks them, so that an interruption leaves no table
-/// without its mark.
+/// Makes the tables. With `--mark-by`, the transaction that makes the tables also runs the statements that mark them,
+/// so that an interruption leaves no table without its mark.
 fn create_tables(loader: &mut Loader) -> Result<(), LoadError> {
     let mark_by = loader.options.mark_by.as_deref();
     if mark_by.is_none() {

@@ -29,8 +29,8 @@ pub struct InitOptions {
     pub partition_method: PartitionMethod,
     /// The greatest number of connections for loading, if the user has chosen it.
     pub jobs: Option<usize>,
-    /// The query of `--mark-by`. The transaction that makes the tables runs the statements that the query returns,
-    /// which mark the tables.
+    /// The query that the user gave with `--mark-by`. The transaction that makes the tables runs this query, and then
+    /// the statements that it returns, which mark the tables, for example by comments.
     pub mark_by: Option<String>,
     /// The share of the rows that this engine generates. If several engines share a load, none of them makes or
     /// truncates the tables: they must exist, and be empty, before the engines start.

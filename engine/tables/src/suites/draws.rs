@@ -68,7 +68,7 @@ impl RowDraws {
     }
 }
 
-/// Maps a rank from 1 to `count` to the number of a row from 1 to `count`, so that the rows with frequent ranks are
+/// Maps a rank from 1 to `count` to the number of a row from 1 to `count`, so that the most frequently drawn rows are
 /// spread over the whole table.
 pub fn spread(rank: i64, count: i64) -> i64 {
     const PRIME: i64 = 20_261_803;

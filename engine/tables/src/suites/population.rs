@@ -50,7 +50,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// The scale and seed of the rows with which the tables of a suite are filled.
+/// The scale and seed that determine the rows with which the tables of a suite are filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub scale: Scale,
@@ -75,7 +75,7 @@ pub struct Table {
     pub columns: &'static str,
     /// The columns of the primary key.
     pub key: &'static str,
-    /// The further indexes, each with its name and its columns.
+    /// The indexes other than the primary key's, each with its name and its columns.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
     /// The function that returns the table's number of rows in a population.

@@ -162,7 +162,8 @@ struct Work<'a> {
     progress: &'a TableProgress,
     /// The number of connections that make tables.
     connections: usize,
-    /// The query of `--mark-by`, if the user gave one.
+    /// The query that the user gave with `--mark-by`, if any. It returns statements that mark new objects, for example
+    /// by a comment.
     mark_by: Option<&'a str>,
 }
 

@@ -22,7 +22,7 @@ pub trait Work: 'static {
 pub struct HostClient<W> {
     work: W,
     stage: Stage,
-    /// The reason for which the client has to be aborted; `None` as long as there is none.
+    /// The reason for which the event loop has to abort this client; `None` as long as there is none.
     aborted: Option<AbortReason>,
 }
 

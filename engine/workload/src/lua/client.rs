@@ -24,7 +24,7 @@ use wire::error::ConnectionError;
 use wire::value::Value;
 use wire::{Answered, QueryKind, Rows};
 
-/// The part of the script that its clients run.
+/// The functions of the script that its clients run: its events, or one of its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// One event of the script after another.
@@ -47,7 +47,8 @@ pub struct LuaClient {
     shared: Option<Arc<SharedStates>>,
     /// True if the last action was a query that counts as a statement of the load.
     asks: bool,
-    /// Marks the objects that a command makes (`--mark-by`); `None` without that option.
+    /// Marks the objects that a command makes, with the statements that the query of `--mark-by` returns; `None`
+    /// without that option.
     marking: Option<Marking>,
     /// The answer that the coroutine gets when it is resumed.
     answer: Answer,
@@ -96,7 +97,8 @@ impl LuaClient {
         Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })
     }
 
-    /// If `--mark-by` was given, makes the client mark the objects that its statements make.
+    /// If the user gave `--mark-by`, makes this client run that query after each statement that may make objects, and
+    /// run the marking statements that the query returns.
     pub fn mark_by(&mut self, shared: &SharedStates) {
         self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }

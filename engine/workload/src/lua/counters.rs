@@ -69,7 +69,7 @@ impl Counters {
     }
 }
 
-/// The counts of the main thread's states that no client has reported to the event loop yet.
+/// What the Lua states of the main thread have counted, as far as no client has reported it to the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,
@@ -77,7 +77,8 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// Adds the difference between a state's counters and its earlier counters `before`.
+    /// Adds what a state of the main thread has counted: the difference between its counters now and its earlier
+    /// counters `before`.
     pub fn add(&self, counters: &Counters, before: &Counters) {
         let Some(Management::Count { queries, events }) = counters.since(before) else { return };
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +87,7 @@ impl Uncounted {
         self.is_some.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the counts as a step with which a client reports them to the event loop, and sets the counts to zero.
+    /// Returns the counts as an action with which a client reports them to the event loop, and sets the counts to zero.
     /// Returns `None` if nothing was counted.
     pub fn take(&self) -> Option<Management> {
         if !self.is_some.load(Ordering::Relaxed) {

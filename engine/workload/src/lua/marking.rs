@@ -64,7 +64,7 @@ enum Stage {
     Begin,
     /// The script's statement is sent next.
     Statement,
-    /// The query of `--mark-by` is sent next. It returns the marking statements.
+    /// The query that the user gave with `--mark-by` is sent next. It returns the statements that mark the new objects.
     Ask,
     Mark,
     Commit,
@@ -74,7 +74,8 @@ enum Stage {
     Alone,
 }
 
-/// Marks the objects that the statements of one client make.
+/// Marks the database objects that the statements of one client make, by statements that the query of `--mark-by`
+/// returns.
 pub struct Marking {
     /// The query of `--mark-by`. It returns one value: the statements that mark what the current transaction has made.
     query: String,
@@ -93,7 +94,7 @@ pub struct Marking {
 }
 
 impl Marking {
-    /// Makes a marking with the given query of `--mark-by`.
+    /// Makes a marking that gets the statements which mark new objects from `query`, the query of `--mark-by`.
     pub fn new(query: String) -> Self {
         Self {
             query,

@@ -65,8 +65,8 @@ struct Reach {
 /// function that makes it.
 type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
 
-/// The native functions that the prelude calls as Lua functions. The functions that it calls through `ffi` are in
-/// [`random`] and [`counters`].
+/// The native functions that the prelude (the Lua code that gives scripts sysbench's interface) calls as Lua functions.
+/// The functions that it calls through `ffi` are in [`random`] and [`counters`].
 const NATIVES: [Native; 10] = [
     ("rand_string", |lua, _| lua.create_function(rand_string)),
     ("rand_varstring", |lua, _| lua.create_function(rand_varstring)),
@@ -141,7 +141,8 @@ fn set_paths(lua: &Lua) -> mlua::Result<()> {
     package.set("cpath", text_to_lua(lua, &library_path)?)
 }
 
-/// Makes the global table `sysbench` without its functions. The prelude adds the functions.
+/// Makes the global table `sysbench` without its functions. The prelude (the Lua code that gives scripts sysbench's
+/// interface) adds the functions.
 fn sysbench(lua: &Lua, shared: &SharedStates, tid: usize) -> mlua::Result<Table> {
     let invocation = &shared.invocation;
     let argv = invocation.argv.iter().map(String::as_str).enumerate();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wire::error::ServerError;
 
-/// The kind of a request, as the coroutine passes it from Lua.
+/// The kind of a request of the script's coroutine, as the coroutine passes it from Lua.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     Connect,

@@ -29,8 +29,8 @@ pub struct LuaScript {
     main: RefCell<MainState>,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
-    /// The Lua state for the hook that reports intervals while clients run. `checkpoints` is the state for the hook
-    /// that reports checkpoints.
+    /// The Lua state for the script's hook (function) that makes a report after each interval while clients run.
+    /// `checkpoints` is the state for the hook that makes the reports at checkpoints.
     intervals: RefCell<Option<MainState>>,
     checkpoints: RefCell<Option<MainState>>,
     executors: Executors,
@@ -151,7 +151,8 @@ impl LuaScript {
         self.global("sysbench")
     }
 
-    /// Calls a hook in `state`. Returns false if there is no such state or the script has no such hook.
+    /// Calls a hook, a function with which the script makes a report of its own, in `state`. Returns false if there is
+    /// no such state or the script does not define the hook.
     fn call_hook_in(
         &self,
         state: &RefCell<Option<MainState>>,
@@ -164,8 +165,8 @@ impl LuaScript {
         }
     }
 
-    /// Calls a hook. If the hook fails, its error is printed and the run continues. Returns false if the script has no
-    /// such hook.
+    /// Calls a hook, a function with which the script makes a report of its own. If the hook fails, its error is
+    /// printed and the run continues. Returns false if the script does not define the hook.
     fn call_hook(&self, alone: &mut MainState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
         let found = hook(alone.state(), name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };

@@ -34,9 +34,11 @@ pub struct SharedStates {
     /// The chosen options. They are not set yet when the script's top level first runs.
     pub settings: OnceLock<Arc<Settings>>,
     pub distributions: OnceLock<Arc<Distributions>>,
-    /// The query of `--mark-by`. Scripts cannot see it.
+    /// The query that the user gave with `--mark-by`, which returns statements that mark new objects. Scripts cannot
+    /// see it.
     pub mark_by: OnceLock<String>,
-    /// True if the script has called `sysbench.sql.driver` in some state. It then uses a database.
+    /// True if the script has called `sysbench.sql.driver` in any of its Lua states, which shows that it uses a
+    /// database.
     pub uses_sql: AtomicBool,
     pub uncounted: Uncounted,
 }

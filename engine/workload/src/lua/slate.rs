@@ -9,7 +9,8 @@ use std::cell::Cell;
 use wire::Answered;
 use wire::value::Value;
 
-/// The number of bytes of text that fit on the slate. `VALUES` is the number of values that fit.
+/// The number of bytes of text that fit on the slate, the memory that Rust and Lua share. `VALUES` is the number of
+/// values that fit.
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
@@ -21,7 +22,8 @@ const NULL: i32 = -2;
 /// The content of `columns` if the server has sent no RowDescription, so that the number of columns is not known.
 const UNSAID: i32 = -1;
 
-/// The slate in C's memory layout. `prelude/slate.lua` declares the same layout for Lua.
+/// The slate, the memory that Rust and Lua share, in C's memory layout. `prelude/slate.lua` declares the same layout
+/// for Lua.
 #[repr(C)]
 pub struct Slate {
     rows: Cell<f64>,
@@ -55,7 +57,8 @@ impl Default for Slate {
 }
 
 impl Slate {
-    /// Returns the address and the sizes of the slate for Lua.
+    /// Returns the address of the slate (the memory that Rust and Lua share), and the sizes of its text and its values,
+    /// for Lua.
     pub fn described(&self) -> [(&'static str, usize); 3] {
         [("address", std::ptr::from_ref(self).expose_provenance()), ("text", TEXT), ("values", VALUES)]
     }
@@ -69,14 +72,16 @@ impl Slate {
         self.statement.get() as usize
     }
 
-    /// Appends the query's text to `text` and returns true. Returns false if the text did not fit on the slate.
+    /// Appends the query's text to `text` and returns true. Returns false if the text did not fit on the slate, so that
+    /// Lua passes it as an argument of the request.
     pub fn take_text(&self, text: &mut Vec<u8>) -> bool {
         let written = usize::try_from(self.length.get()).ok().and_then(|length| self.text.get(..length));
         text.extend(written.unwrap_or_default().iter().map(Cell::get));
         written.is_some()
     }
 
-    /// Copies the values of an execution and returns true. Returns false if they did not fit on the slate.
+    /// Copies the values of an execution and returns true. Returns false if they did not fit on the slate, so that Lua
+    /// passes them as an argument of the request.
     pub fn take_values(&self, values: &mut [Value], text: &mut Vec<u8>) -> bool {
         let mut left = &self.text[..];
         for (index, value) in values.iter_mut().enumerate() {
@@ -99,7 +104,8 @@ impl Slate {
         true
     }
 
-    /// Writes the server's answer on the slate. `goes_on` tells the script whether the next transaction begins at once.
+    /// Writes the server's answer on the slate, where Lua reads it. `goes_on` tells the script whether the next
+    /// transaction begins at once.
     pub fn answer(&self, answered: &Answered, goes_on: bool) {
         let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
         self.rows.set(answered.rows as f64);

@@ -17,7 +17,7 @@ use super::natives;
 use super::shared::SharedStates;
 use super::slate::Slate;
 
-/// The files of the prelude, in the order in which they run.
+/// The files of the prelude, the Lua code that gives scripts sysbench's interface, in the order in which they run.
 const PRELUDE: [(&str, &str); 17] = [
     ("=slate.lua", include_str!("prelude/slate.lua")),
     ("=requests.lua", include_str!("prelude/requests.lua")),
@@ -46,7 +46,7 @@ pub struct LuaState {
     /// see it.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
-    /// The slate. It must not move in memory, because Lua knows its address.
+    /// The slate, the memory that Rust and Lua share. It must not move, because Lua knows its address.
     pub slate: Box<Slate>,
 }
 

@@ -146,7 +146,8 @@ impl Compiler<'_> {
         (self.statements, self.parts)
     }
 
-    /// Compiles a read-only event. Only here sysbench prepares the point queries before BEGIN and COMMIT.
+    /// Compiles a read-only event. Only for read-only events sysbench prepares the point queries before BEGIN and
+    /// COMMIT.
     fn read_only(&mut self) {
         self.points();
         let ends = self.transaction();

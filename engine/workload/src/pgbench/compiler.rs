@@ -163,8 +163,8 @@ pub struct Legs {
     /// For each step of the script, the leg (random draws and a query) that begins there. `None` if another kind of
     /// step comes before the next query.
     legs: Vec<Option<Leg>>,
-    /// The random draws of all legs. Legs that begin at different steps and end with the same query share the later
-    /// draws.
+    /// The random draws of all legs of the script. A leg is a series of draws and the query after them. Legs that begin
+    /// at different steps and end with the same query share the later draws.
     draws: Vec<Draw>,
 }
 
@@ -190,7 +190,7 @@ pub struct Draw {
 }
 
 impl Legs {
-    /// Finds the legs of a script that has these steps.
+    /// Finds the legs (series of random draws, each with the query after them) of a script that has these steps.
     pub fn find(steps: &[Step]) -> Self {
         let mut found = Self { legs: vec![None; steps.len()], draws: Vec::new() };
         let mut begun = Vec::new();
@@ -217,13 +217,14 @@ impl Legs {
         found
     }
 
-    /// Returns the leg that begins at a step; `None` if no leg begins there.
+    /// Returns the leg (a series of random draws and the query after them) that begins at a step; `None` if no leg
+    /// begins there.
     #[inline(always)]
     pub fn leg(&self, step: usize) -> Option<&Leg> {
         self.legs.get(step)?.as_ref()
     }
 
-    /// Returns the random draws of a leg in their order.
+    /// Returns the random draws of a leg, which a client makes before it sends the leg's query, in their order.
     #[inline(always)]
     pub fn draws(&self, leg: &Leg) -> &[Draw] {
         self.draws.get(leg.first..leg.end).unwrap_or_default()

@@ -53,8 +53,8 @@ impl Place<'_> {
         ground::text::of(text)
     }
 
-    /// Makes an error at this position. It is about the command with the given name or, without a name, about the
-    /// script.
+    /// Makes an error about the backslash command at this position. The error names the given command or, if `command`
+    /// is `None`, only the script.
     pub fn error(&self, command: Option<&str>, message: &str, more: Option<&str>) -> ScriptError {
         let Self { script, line, .. } = self;
         let more = more.map_or(String::new(), |more| format!(" ({more})"));

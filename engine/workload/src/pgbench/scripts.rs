@@ -16,21 +16,24 @@ use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// The variables and settings of a run with which its scripts are linked.
+/// The variables and settings of a run that its scripts share. Linking turns the names in the scripts into indexes of
+/// these variables.
 #[derive(Debug, Clone)]
 pub struct ScriptEnvironment {
     pub mode: QueryMode,
     /// True if clients report commands that need no server (see [`crate::program::ScriptStep::Local`]), so that they
     /// can be timed.
     pub timed: bool,
-    /// True if clients announce each command before they execute it (see [`crate::program::ScriptStep::Announce`]).
+    /// True if clients report to the event loop that a command begins, before they execute it (see
+    /// [`crate::program::ScriptStep::Announce`]).
     pub announced: bool,
     /// True if a client is aborted when it sends a statement with a variable that has no value. If false, the parameter
     /// is NULL.
     pub needs_values: bool,
     /// The variables that get a random value of a list at the beginning of each transaction, with their lists.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// The variables with which every client starts. If `client_id` is not among them, it is the number of the client.
+    /// The variables with which every client starts. If `client_id` is not among them, its value is the number of the
+    /// client.
     pub variables: Vec<(String, Value)>,
     /// The seed of hash functions that a script calls without a seed. It is the value of the variable `default_seed`,
     /// unless `variables` has a value for that variable.

@@ -125,10 +125,10 @@ pub struct ScriptState {
     /// The index of the step that is executed next.
     pub step: usize,
     pub in_pipeline: bool,
-    /// True if the command of the next step has already been announced to the event loop, so that the step can be
-    /// executed.
+    /// True if the client has already reported to the event loop that the command of the next step begins, so that the
+    /// step can be executed now.
     pub is_announced: bool,
-    /// The reason for which the client has to be aborted; `None` as long as there is none.
+    /// The reason for which the event loop has to abort this client; `None` as long as there is none.
     pub aborted: Option<Box<AbortReason>>,
 }
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use ground::sql::is_name;
 
-/// The names of variables, in the order of their slots. All scripts of a run share them.
+/// The names of variables, in the order of their slots (the indexes of their values in a client). All scripts of a run
+/// share them.
 #[derive(Debug, Default, Clone)]
 pub struct Symbols {
     names: Vec<String>,

@@ -40,7 +40,8 @@ impl Accounts {
         Self { templates: own.into_iter().collect(), accounts }
     }
 
-    /// Returns the templates that have an account of their own, in the order of the accounts.
+    /// Returns the templates (texts of statements without their values) that have an account, a set of counters, of
+    /// their own, in the order of the accounts.
     pub fn templates(&self) -> &[u32] {
         &self.templates
     }

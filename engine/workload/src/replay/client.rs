@@ -34,7 +34,7 @@ pub struct RecordedClient {
     /// The text of the statement that is being sent. `values` has its parameters.
     text: Vec<u8>,
     values: Vec<Value>,
-    /// The reason for which the client has to be aborted; `None` as long as there is none.
+    /// The reason for which the event loop has to abort this client; `None` as long as there is none.
     aborted: Option<Box<AbortReason>>,
 }
 
@@ -50,7 +50,7 @@ enum Stage {
     Sending(SessionReader),
     /// The client disconnects, and then leaves the load.
     Stopping,
-    /// The client leaves the load.
+    /// The client has disconnected, and leaves the load.
     Stopped,
 }
 

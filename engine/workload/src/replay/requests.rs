@@ -51,7 +51,7 @@ pub enum SendKind {
     Query(Template),
     /// An unnamed statement (Parse, Bind, Execute). Its text is the template's text with the literals of the statement.
     Unnamed(Template),
-    /// A statement with bound parameters, in this query mode.
+    /// A statement whose parameters are bound. It is sent in the given query mode (extended or prepared).
     Values(Statement, QueryMode),
 }
 

@@ -30,7 +30,8 @@ impl Assortment {
         self.table.row(product)
     }
 
-    /// Returns the category of a product, counted from 0. It follows from the random draws 0 and 1 of the product.
+    /// Returns the category of a product, counted from 0. It is made from the random numbers of the product whose
+    /// `column` arguments are 0 and 1.
     fn category(self, product: i64) -> i64 {
         self.draws(product).zipf(0, DEPARTMENTS_OF_SHOP.len() as i64 * CATEGORIES) - 1
     }

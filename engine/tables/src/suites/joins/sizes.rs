@@ -6,7 +6,7 @@ use crate::suites::population::Population;
 /// provinces in a country.
 pub const PLACES: i64 = 5000;
 
-/// The number of rows of coupons, which is the same at any scale.
+/// The number of rows of the table coupons, which is the same at any scale.
 pub const COUPONS: i64 = 500;
 
 pub const DEPARTMENTS_OF_SHOP: [&str; 8] = ["books", "music", "films", "games", "sport", "garden", "kitchen", "travel"];

@@ -29,7 +29,8 @@ impl Catalog {
         self.parts.row(part)
     }
 
-    /// Returns the price of a part in cents, from 100 to 200,000. It follows from random draw 8 of the part.
+    /// Returns the price of a part in cents, from 100 to 200,000. It is made from the random number of the part whose
+    /// `column` argument is 8.
     pub fn price(self, part: i64) -> i64 {
         self.part(part).between(8, 100, 200_000)
     }

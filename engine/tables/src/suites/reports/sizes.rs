@@ -2,7 +2,7 @@
 
 use crate::suites::population::Population;
 
-/// The number of rows of nations.
+/// The number of rows of the table nations.
 pub const NATIONS_COUNT: i64 = 25;
 
 /// The number of suppliers that offer each part.

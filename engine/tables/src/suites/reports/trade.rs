@@ -57,12 +57,14 @@ impl Trade {
         Self { catalog: Catalog::new(population), purchases, lines }
     }
 
-    /// Returns the day of a purchase in days since 2000, from random draw 1 of the purchase.
+    /// Returns the day of a purchase in days since 2000. It is made from the random number of the purchase whose
+    /// `column` argument is 1.
     fn day(self, purchase: i64) -> i64 {
         FIRST_DAY + self.purchases.row(purchase).below(1, DAYS)
     }
 
-    /// Returns the number of lines of a purchase, from random draw 2 of the purchase.
+    /// Returns the number of lines of a purchase. It is made from the random number of the purchase whose `column`
+    /// argument is 2.
     fn size(self, purchase: i64) -> i64 {
         self.purchases.row(purchase).between(2, 1, MOST_LINES)
     }
