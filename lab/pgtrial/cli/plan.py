@@ -76,7 +76,8 @@ def plan_command(
 
     Without --rehearse pgtrial connects to no server and no machine, so that they need not exist yet. With --rehearse
     they must exist. Servers that pgtrial starts itself then run the load on a copy of the data. A server that you name
-    by a connection string only parses the statements and executes none of them.
+    by a connection string only parses the statements. If the arms have scripts of their own that only read, it also
+    executes these scripts in read-only transactions, so that pgtrial can compare the rows.
     """
     if rehearse and json:
         raise StudyError("--json prints the plan and cannot be combined with --rehearse; leave out one of the two")

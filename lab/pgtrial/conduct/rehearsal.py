@@ -1,9 +1,9 @@
 """The rehearsal of a study: before the first trial, everything in the load that the user has written runs once on every
 arm.
 
-On a server that pgtrial makes, it runs on a copy of the data, which is removed afterwards. On a given server nothing is
-executed: the server only parses the statements, up to the first statement that creates objects, since later statements
-may need these objects.
+On a server that pgtrial makes, it runs on a copy of the data, which is removed afterwards. A given server only parses
+the statements, up to the first statement that creates objects, since later statements may need these objects. It
+executes a script only to compare the rows of the arms (`same_answers`), and only if the script does not change data.
 """
 
 from __future__ import annotations
