@@ -224,8 +224,8 @@ fn done_event(
     }
 }
 
-/// The observer that writes events. It first passes each report of the run to the observer of the front end, which
-/// prints it for the user.
+/// The observer of a run that writes the events; the event loop calls it once for each second, and when a client is
+/// aborted. It first passes each call on to the observer of the front end, which prints lines for the user.
 struct Beside<'e, 'a> {
     events: &'e mut RunEvents<'a>,
     observer: &'e mut dyn Observer,

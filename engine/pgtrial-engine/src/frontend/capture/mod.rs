@@ -31,7 +31,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     }))
 }
 
-/// Makes the capture and prints its summary. Returns the exit status.
+/// Makes the capture, a recording of the sessions in the logs, and prints its summary. Returns the exit status.
 fn capture(options: &CaptureOptions) -> Result<u8, CaptureError> {
     let mut display = Display::start(options.quiet);
     let about = make(&options.order, &options.directory, &mut |progress| display.show(progress))?;

@@ -1,4 +1,4 @@
-//! The command line of the front end `capture`.
+//! The command line of `pgtrial-engine capture`: its options, and the check that they fit together.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ const NAME: &str = "pgtrial-engine capture";
 /// then 3.
 pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
-/// The options of a capture: what is captured, and to which directory it is written.
+/// The options of a capture, a recording of sessions that is made from logs: which sessions and statements are
+/// recorded, and in which directory.
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,

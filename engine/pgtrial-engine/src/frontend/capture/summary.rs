@@ -1,4 +1,5 @@
-//! The summary of a capture, as text for people and as JSON for programs.
+//! The summary of a capture (a recording of sessions that is made from logs), as text for people and as JSON for
+//! programs.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Makes everything that the event loop needs from the options of a front end: the seeds, the workload that runs
-//! scripts, and the plan.
+//! Makes from the options of a front end everything that the event loop needs: the seeds of the random numbers, the
+//! workload that runs scripts, and the plan with all settings of the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,8 @@ impl ScriptSources {
         defined.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64)
     }
 
-    /// Prepares the scripts for running. `automatic` are the variables that pgbench sets by itself; the command line
-    /// can replace their values.
+    /// Prepares the scripts for running: connects the variables in them with their first values. `automatic` are the
+    /// variables that pgbench sets by itself; the command line can replace their values.
     pub fn link(
         &self,
         run: &RunOptions,

@@ -16,7 +16,7 @@ use thiserror::Error;
 pub const MAX_TASKS: u32 = 10_000_000;
 pub const MAX_CONNECTIONS: u32 = 100_000;
 
-/// The highest arrival rate, in tasks per second.
+/// The highest rate at which tasks (one transaction each) may arrive, per second.
 const HIGHEST_RATE: f64 = 1e9;
 
 /// The default of `--pool-timeout`: a task that has got no connection in this time fails. It is a common default in

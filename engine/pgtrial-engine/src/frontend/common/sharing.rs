@@ -8,7 +8,7 @@ use ground::clock::{Nanos, SECOND, nanos, seconds};
 use ground::shard::Shard;
 use thiserror::Error;
 
-/// The longest slice that is allowed.
+/// The longest slice of time, after which the next engine has its turn, that the options allow: one hour.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The reason why the options `--shard` or `--slice` are rejected. Each message is a whole sentence.

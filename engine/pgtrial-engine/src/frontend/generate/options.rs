@@ -1,4 +1,5 @@
-//! The command line of the front end `generate`: the name of a suite, the size of its tables, and the server.
+//! The command line of `pgtrial-engine generate`: the name of a suite of queries, the size of its tables, and the
+//! server.
 
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;

@@ -1,5 +1,5 @@
-//! Merges the first events (`hello`) of all machines. Checks that the machines ran shards of one load, and adds up
-//! their plans.
+//! Merges the first events (`hello`) of all machines. Checks that the machines ran shards of one load, and adds up the
+//! numbers of clients, threads and transactions in their plans.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Makes the events of the whole run from the events of its machines. The lines of different machines may arrive in any
-//! order.
+//! Makes the events of the whole run from the events of the machines that shared it. The lines of different machines
+//! may arrive in any order.
 
 use events::{Connected, Count, Event, EventLine, Lost, Other, PhaseStart};
 

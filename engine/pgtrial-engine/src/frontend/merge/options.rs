@@ -1,4 +1,4 @@
-//! The command line of the front end `merge`.
+//! The command line of `pgtrial-engine merge`: its options, and the check that they fit together.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ const NAME: &str = "pgtrial-engine merge";
 /// then 3.
 pub const MERGE: FrontEnd = FrontEnd::new(NAME);
 
-/// The names of the machines, and the files with their events.
+/// The input of `merge`: the names of the machines that shared a run, and the files with their events.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
     pub machines: Vec<String>,

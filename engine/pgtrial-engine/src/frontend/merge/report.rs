@@ -1,5 +1,5 @@
-//! Makes the merged last event, `done`. The measurements of its phases are the sums of the merged seconds; all other
-//! values come from the `done` of each machine.
+//! Makes the last event, `done`, of the whole run. The measurements of its phases are sums over all seconds of all
+//! machines; all other values come from the `done` of each machine.
 
 use super::error::MergeError;
 use events::{
@@ -12,7 +12,7 @@ use drive::ledger::tasks::POOL_TIMEOUT;
 use ground::clock::Phase;
 use latency::{Decoder, Latencies, Moments};
 
-/// The sum of all merged seconds of each phase: the measurements, and the length in seconds.
+/// For each phase of the run, the sum of the measurements over all seconds and machines, and the length in seconds.
 #[derive(Default)]
 pub struct Totals {
     phases: [Measurement; 3],
@@ -20,7 +20,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a merged second to its phase. `seconds` is the length of this second, which may be less than 1.
+    /// Adds a second, which is the sum over all machines, to its phase. `seconds` is the length of this second, which
+    /// may be less than 1.
     pub fn add(&mut self, phase: Phase, seconds: f64, sum: &Measurement) {
         self.phases[phase as usize].merge(sum);
         self.seconds[phase as usize] += seconds;
@@ -31,8 +32,8 @@ impl Totals {
     }
 }
 
-/// Makes the merged `done` with this exit status. Of a lost machine, which sent no `done`, only the seconds are
-/// included.
+/// Makes the last event, `done`, of the whole run with this exit status. A lost machine sent no `done`, so only the
+/// seconds that it reported are included.
 pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Done, MergeError> {
     let parts: Vec<_> =
         streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
@@ -83,7 +84,7 @@ impl Default for ScriptSum {
 }
 
 impl ScriptSum {
-    /// Adds the record of the script on one machine.
+    /// Adds the measurements of the script on one machine. Fails if the record is damaged, for example its histogram.
     fn add(&mut self, script: &ScriptRecord, decoder: &mut Decoder) -> Result<(), EventError> {
         let count = script.counts.transactions;
         self.moments.merge(&moments_of(count, script.latency_us.map(|latency| latency.moments(count)))?);
@@ -199,8 +200,8 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>
     }))
 }
 
-/// Returns the record of what one machine contributed to the run. For a lost machine, the transactions of its seconds
-/// are counted, and values that only its `done` would have are missing.
+/// Returns the record of what one machine contributed to the run. A lost machine sent no `done`: its record has the
+/// transactions of the seconds that it reported, and no values that only `done` contains.
 fn machine_share(stream: &MachineStream) -> MachineShare {
     let sums = stream.sums(Phase::Measure);
     let done = stream.done.as_ref().map(|(_, done)| done);

@@ -47,8 +47,8 @@ impl Seconds {
         merged.at = [merged.at, start.at].into_iter().flatten().reduce(f64::min);
     }
 
-    /// Adds one second of a machine, which ended `since` seconds after the load began there. `failed` are the tasks
-    /// that failed in this second.
+    /// Adds one second of a machine. The second ended `since` seconds after the load began on this machine. `failed`
+    /// are the tasks (transactions of applications) that failed in this second.
     pub fn add(
         &mut self,
         machine: usize,

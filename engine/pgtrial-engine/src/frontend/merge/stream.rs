@@ -62,7 +62,7 @@ pub struct LoadStart {
     pub at: Option<f64>,
 }
 
-/// A task that failed. Times are in seconds since the load began.
+/// A task (one transaction of an application) that failed. Times are in seconds since the load began on its machine.
 pub struct FailedTask {
     pub arrived: f64,
     pub ended: f64,
@@ -83,7 +83,7 @@ pub struct MachineStream {
     pub connected: Option<(f64, Connected)>,
     pub began: Option<LoadStart>,
     pub done: Option<(f64, Box<Done>)>,
-    /// The tasks that failed in the current second, whose tick has not been read yet.
+    /// The tasks that failed in the current second. When the event `tick` of this second is read, they are added to it.
     tasks: Vec<FailedTask>,
     sums: [PhaseSums; 3],
 }
@@ -142,7 +142,7 @@ impl MachineStream {
         Ok(self.take_tasks())
     }
 
-    /// Adds a task that failed in the current second.
+    /// Adds a task that failed in the current second, and writes the machine's name into its event.
     pub fn add_task(&mut self, mut task: TaskRecord) {
         let arrived = self.since_start(task.arrived_s);
         let ended = arrived + task.waited_s + task.served_s;

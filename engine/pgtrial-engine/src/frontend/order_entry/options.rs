@@ -1,4 +1,4 @@
-//! The command line of the front end `order-entry`: one of three commands, options that only this front end has, and
+//! The command line of `pgtrial-engine order-entry`: one of three commands, options that only this front end has, and
 //! options that pgbench has, too.
 
 use crate::frontend::common::arguments::{RunArguments, Seed};
@@ -61,7 +61,7 @@ pub struct TableOptions {
 pub struct OrderEntryRun {
     pub run: RunOptions,
     pub mix: TransactionMix,
-    /// How transactions are sent: as single statements, or as calls of stored procedures.
+    /// The form in which transactions are sent: as single statements, or as calls of stored procedures.
     pub style: TransactionStyle,
 }
 
@@ -274,7 +274,8 @@ pub fn parse(args: Vec<String>) -> Result<OrderEntryCommand, Stop<Failure>> {
     })
 }
 
-/// Removes the first word and returns the command that it names.
+/// Removes the first word that is not an option, and returns the command that it names. Fails if no command has this
+/// name.
 fn command(words: &mut Vec<String>) -> Result<CommandWord, Failure> {
     let names = "load, run or check";
     if words.is_empty() {

@@ -10,7 +10,8 @@ use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use workload::order_entry::TransactionKind;
 
-/// The observer that prints lines while the run is in progress.
+/// The observer of a run, which the event loop calls once for each second and for each client that is aborted. It
+/// prints the lines that the user sees while the run is in progress.
 pub struct OrderEntryObserver {
     /// The time between progress lines, in seconds. `None` if no progress lines are printed.
     every: Option<u64>,

@@ -16,7 +16,8 @@ use ground::clock::{Clock, Phase};
 use wire::error::ConnectionError;
 use workload::AbortReason;
 
-/// The observer that prints the same lines as pgbench while the run is in progress.
+/// The observer of a run, which the event loop calls once for each second and for each client that is aborted. It
+/// prints the same lines as pgbench.
 pub struct PgbenchObserver {
     clock: Clock,
     /// True if only the first aborted client is reported, because the run then ends (`--exit-on-abort`).

@@ -1,4 +1,4 @@
-//! The command line of the front end `replay`.
+//! The command line of `pgtrial-engine replay`: its options, and the check that they fit together.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

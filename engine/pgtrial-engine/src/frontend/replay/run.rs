@@ -155,8 +155,8 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
     }
 }
 
-/// The observer that prints messages while the replay is in progress. If several threads report the same message, it is
-/// printed only once.
+/// The observer of a replay, which the event loop calls with the messages of its threads. It prints each message once,
+/// even if several threads report it.
 #[derive(Default)]
 struct Messages {
     printed: HashSet<String>,

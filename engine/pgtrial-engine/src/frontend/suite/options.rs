@@ -1,4 +1,4 @@
-//! The command line of the front end `suite`, and the query files that it names.
+//! The command line of `pgtrial-engine suite`, and the query files that it names.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -62,13 +62,13 @@ pub fn run(options: &SuiteOptions) -> Result<u8, Failure> {
 #[derive(Default)]
 struct Measured {
     measurement: Measurement,
-    /// The sum of the times of all queries.
+    /// The sum of the times that all queries took, also of failed and cancelled queries.
     spent: Duration,
     /// The CPU time that the engine used during the queries.
     cpu: CpuTime,
 }
 
-/// A run in progress.
+/// A run of a suite of queries that is in progress.
 struct Runner<'a> {
     options: &'a SuiteOptions,
     queries: &'a [Query],

@@ -186,7 +186,8 @@ impl CommandContext<'_> {
         plan::target(&self.settings)
     }
 
-    /// Runs the plan of a load. Returns the exit status.
+    /// Runs a load with this plan. `test` contains the functions that the test defines itself, such as its own reports.
+    /// Returns the exit status.
     fn run(&mut self, plan: &Plan, test: &dyn Hooks) -> u8 {
         let (settings, clock) = (&self.settings, self.clock);
         run_test(LoadRun { settings, plan, clock, test, log: &mut *self.log })
@@ -236,7 +237,7 @@ fn unknown(command: &str) -> SysbenchError {
     SysbenchError::error(format_args!("Unknown command: {command}"))
 }
 
-/// The observer of a command, which logs why clients were aborted.
+/// The observer of a command. The event loop calls it for each client that is aborted, and it logs the reason.
 struct Failures<'a> {
     log: &'a mut Log,
 }

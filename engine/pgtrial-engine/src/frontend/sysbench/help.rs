@@ -40,7 +40,7 @@ pub fn text() -> String {
     for test in host::TESTS {
         let _ = writeln!(text, "  {} - {}", test.name, test.description);
     }
-    // The help of sysbench 1.0 does not list the tests of sysbench 0.5.
+    // The help of sysbench 1.0 does not list the tests of sysbench 0.5, so they are left out here, too.
     for test in TESTS.iter().filter(|test| test.kind != TestKind::Legacy) {
         let _ = writeln!(text, "  {} - {}", test.name, test.description);
     }

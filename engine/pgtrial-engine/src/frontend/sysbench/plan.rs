@@ -1,5 +1,5 @@
-//! Makes everything that the event loop needs from sysbench's options: the address of the server, and the plan of a
-//! load or of another command.
+//! Makes from sysbench's options everything that the event loop needs: the address of the server, and the plan (the
+//! limits, the rate and all other settings) of a load or of another command.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -62,12 +62,13 @@ fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     Target::of(&given, USER)
 }
 
-/// Returns which shard this engine runs (`--shard`), if several engines share the run.
+/// Returns which shard (share of the load) this engine runs, if `--shard` says that several engines share the load.
 pub fn shard(settings: &Settings) -> Result<Shard, SysbenchError> {
     settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(SysbenchError::fatal)
 }
 
-/// Returns this engine's share of the clients.
+/// Returns the clients (sysbench's threads) of the whole run that belong to this engine. Fails if there are fewer
+/// clients than engines, or if several engines share the run without a given random seed.
 pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     let shard = shard(settings)?;
     let clients = usize::try_from(settings.int("threads")).unwrap_or(1).max(1);

@@ -15,7 +15,7 @@ pub enum LineFormat {
     Csv,
 }
 
-/// An output for the lines of tasks: a file or standard output.
+/// An output, a file or standard output, to which a line is written for each task (one transaction of an application).
 pub struct TaskLines {
     pub form: LineFormat,
     pub out: OutputFile,

@@ -1,5 +1,5 @@
-//! The command line of the front end `tasks`: the options for pools that pgbench has, too, with other defaults, and
-//! options for the table and the output that only this front end has.
+//! The command line of `pgtrial-engine tasks`. The options for pools of connections are those of pgbench with other
+//! defaults; the options for the table and the output exist only here.
 
 use crate::frontend::common::arguments::{RunArguments, Seed};
 use crate::frontend::common::connection::with_database;
@@ -31,7 +31,7 @@ const MAX_THREADS: u32 = 10_000;
 /// then 3.
 pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
-/// What the command line asks for: to make the table, or to run tasks.
+/// The work that the command line asks for: to make the table, or to run tasks.
 #[derive(Debug)]
 pub enum TasksCommand {
     /// Only make the table, on this server.
@@ -63,7 +63,7 @@ pub struct TasksRun {
     pub lines: LineOptions,
 }
 
-/// The options for the lines that are written about each task.
+/// The options for the lines that are written about each task (one transaction of an application).
 #[derive(Debug, Default)]
 pub struct LineOptions {
     /// The file to which the text lines are written. `None`: they are written to standard output.

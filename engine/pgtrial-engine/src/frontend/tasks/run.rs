@@ -1,4 +1,5 @@
-//! Makes the table, runs the tasks, and reports the results.
+//! Makes the table, runs the tasks (transactions of applications on their pools of connections), and reports the
+//! results.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -135,7 +136,8 @@ fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTim
     Ok(lines)
 }
 
-/// The observer that writes the lines about tasks while the run is in progress.
+/// The observer of a run, which the event loop calls once for each second. It writes a line for each task (one
+/// transaction of an application) that ended in this second.
 struct TaskWriter {
     lines: Vec<TaskLines>,
     /// True if lines could not be written to an output. After such an error, nothing more is written to that output.

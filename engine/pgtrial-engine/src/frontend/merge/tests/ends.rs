@@ -1,4 +1,5 @@
-//! Tests of lost machines, planned starts, tasks, scripts, errors, and the last event.
+//! Tests of merging the events of lost machines, planned starts, tasks, scripts, and errors, and of the merged last
+//! event.
 
 use serde_json::json;
 
@@ -21,7 +22,8 @@ fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[test]
 fn a_lost_machine_is_reported_and_its_seconds_count() {
     let whole = engine(&some(), 2, 1.0, false);
-    // The first ten events are hello, connected, phase, 4 ticks, phase, and 2 ticks.
+    // The first ten events are hello, connected, phase, 4 ticks, phase, and 2 ticks, so this machine is lost after two
+    // seconds of the measured part.
     let lost = whole[..10].to_vec();
     let (events, status) = in_turns(&[whole, lost]).unwrap();
     assert_eq!(status, 2);

@@ -1,4 +1,4 @@
-//! Tests with random and damaged input: it must be either merged or rejected with a sentence.
+//! Tests with random and damaged input: the merger must either merge it, or reject it with a message of one sentence.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tests of the sums over the machines.
+//! Tests that the merged events are the sums of the machines' events.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

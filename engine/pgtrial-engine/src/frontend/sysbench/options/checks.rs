@@ -5,7 +5,7 @@ use super::values::{OptionKind, Written, evaluate};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionValue, Settings};
 
-/// A general option: one that does not belong to a test.
+/// A general option, which belongs to sysbench itself and not to one of its tests.
 #[derive(Debug, Clone, Copy)]
 pub struct SysbenchOption {
     pub group: Group,

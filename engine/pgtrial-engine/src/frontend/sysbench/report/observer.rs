@@ -1,5 +1,5 @@
-//! The observer of a run. It prints the same lines as sysbench while the run is in progress, and determines the exit
-//! status at the end.
+//! The observer of a run, which the event loop calls once for each second. It prints the same lines as sysbench while
+//! the run is in progress, and determines the exit status at the end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub struct LoadRun<'a, W: Write = std::io::Stdout> {
     pub log: &'a mut Log<W>,
 }
 
-/// The observer that prints the same lines as sysbench while the run is in progress.
+/// The observer of a run, which the event loop calls once for each second and for each client that is aborted. It
+/// prints the same lines as sysbench.
 pub struct RunObserver<'a, W: Write> {
     pub run: LoadRun<'a, W>,
     options: &'a ReportOptions,
