@@ -1,9 +1,11 @@
-"""Writes and reads bundles. A bundle is one study in one compressed file, with the digest of each of its files.
+"""Writes and reads bundles. A bundle is one compressed file that contains a whole study, with the digest of each of the
+study's files.
 
 The file is a tar archive (POSIX ustar), compressed by xz, which any tar program unpacks. Its first member is the
 manifest; the files of the study ("parts") follow in the manifest's order. Owner, time and mode of the members are
-constants, so that the same study always gives the same bytes. The reader accepts only the one header that a part can
-have; links, devices and extended headers are rejected without being interpreted.
+constants, so that the same study always gives the same bytes. The reader accepts a part only if its tar header has
+exactly the bytes that pgtrial writes for its name and size; links, devices and extended headers are rejected without
+being interpreted.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _FOLDER = "study"
 
 _MAGIC = b"\xfd7zXZ\0"
 _END = b"YZ"
-"""The last bytes of an xz file; `_MAGIC` has the first ones."""
+"""The last bytes of every xz file, by which pgtrial notices that a bundle was cut off. `_MAGIC` has the first bytes of
+such a file."""
 
 _TABLES = (".csv", ".tsv")
 """The endings of files with numbers that were measured without pgtrial, which `pgtrial judge` reads."""
@@ -114,7 +117,8 @@ class Manifest(Record):
 
 
 class _AnyFormat(BaseModel):
-    """The one key that manifests of all versions of the format have."""
+    """The version of the format, the one key that the manifests of all versions have. It is read first, so that pgtrial
+    can reject a newer bundle with a clear message."""
 
     format: int
 
@@ -126,7 +130,7 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
     """Writes a study into a bundle. Without `everything`, the bundle has only the files that reports and verdicts need.
 
     Values in the study file that may be secrets are replaced by placeholders in the bundle. Raises StoreError for a
-    file that cannot be a part, and OSError if `target` cannot be written.
+    file that a bundle cannot contain, and OSError if `target` cannot be written.
     """
     names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
     cut = {name: text.encode() for name, text in study.without_secrets().items()}
@@ -154,14 +158,14 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _kind(name: str) -> int:
-    """Returns the index in _STUDY of the pattern that a file's name matches; the length of _STUDY if it matches
-    none."""
+    """Returns the index in _STUDY (the patterns of the files that reports need) of the pattern that a file's name
+    matches. If it matches none, returns the length of _STUDY."""
     return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
 
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
     """Returns the entry of the manifest for a file of the study. If `text` is given, the bundle contains this text in
-    place of the file's content. Raises StoreError."""
+    place of the file's content. Raises StoreError if the file cannot be read, or if a bundle cannot contain it."""
     size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
@@ -173,7 +177,7 @@ def _part(path: Path, name: str, text: bytes | None) -> Part:
 
 
 def _measure(path: Path) -> tuple[int, str]:
-    """Returns the size and the SHA-256 of a file. Raises StoreError."""
+    """Returns the size and the SHA-256 of a file. Raises StoreError if the file cannot be read."""
     with reading(path), open_file(path) as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), sha256
@@ -201,8 +205,8 @@ def _padding(size: int) -> bytes:
 
 
 def is_bundle(path: Path) -> bool:
-    """True if the file begins like a bundle; only reading it completely shows whether it is a bundle. A pipe is not
-    read and never counts as a bundle."""
+    """True if the file begins like a bundle; whether the whole file is a valid bundle is not checked. A pipe is not
+    read, and counts as no bundle."""
     if path.is_fifo():
         return False
     with contextlib.suppress(OSError), open_file(path) as file:
@@ -212,11 +216,13 @@ def is_bundle(path: Path) -> bool:
 
 @contextlib.contextmanager
 def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
-    """Yields the study of a directory or of a bundle. Raises StoreError.
+    """Yields the study of a directory or of a bundle. Raises StoreError if the study or the bundle cannot be read or is
+    damaged.
 
-    All digests of a bundle are checked, and its tables are first read in a separate process. The study is unpacked into
-    a private directory, which is removed at the end; files that reports do not need are not unpacked. With `head`, only
-    the first parts are read and unpacked: study file, plan, verdict and scripts.
+    All digests of a bundle are checked, and its tables are first read in a separate process, since a crafted table
+    could crash the process that reads it. The study is unpacked into a private directory, which is removed at the end;
+    files that reports do not need are not unpacked. With `head`, only the first parts are read and unpacked: study
+    file, plan, verdict and scripts.
     """
     if path.is_fifo():
         raise StoreError(
@@ -240,7 +246,7 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
 
 
 def _check_end(path: Path) -> None:
-    """Raises StoreError if a bundle is truncated. Its parts are not read for this."""
+    """Raises StoreError if a bundle is truncated, which is seen by its last bytes, without reading its parts."""
     with reading(path), open_file(path) as file:
         file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         whole = file.read() == _END
@@ -250,7 +256,7 @@ def _check_end(path: Path) -> None:
 
 def manifest_of(study: StudyDirectory) -> Manifest | None:
     """Returns the manifest of a study that was unpacked from a bundle; None for a study that does not come from a
-    bundle. Raises StoreError."""
+    bundle. Raises StoreError if the manifest is damaged."""
     path = study.path / MANIFEST
     with reading(path):
         return _manifest(read_bytes(path), path) if path.exists() else None
@@ -271,7 +277,7 @@ def check_parts(directory: Path, manifest: Manifest) -> None:
 
 def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
     """Checks a bundle and unpacks its study into `folder`: completely, or only the files that match the first `kinds`
-    patterns of _STUDY. Raises StoreError."""
+    patterns of _STUDY. Raises StoreError if the bundle is damaged or too large."""
     try:
         with open_file(path) as file:
             reader = _Reader(path, file)
@@ -338,7 +344,7 @@ def _manifest(text: bytes, path: Path) -> Manifest:
 
 
 class _Reader:
-    """Reads a bundle sequentially, from its beginning to its end. Methods raise StoreError."""
+    """Reads a bundle sequentially, from its beginning to its end. Methods raise StoreError if the bundle is damaged."""
 
     def __init__(self, path: Path, file: BinaryIO):
         self._path = path

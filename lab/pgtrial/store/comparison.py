@@ -1,5 +1,5 @@
-"""Makes a study from set-ups on the command line, short texts such as `shared_buffers=2GB`. `pgtrial compare` and the
-Python function `pgtrial.compare` use it."""
+"""Makes a study from set-ups on the command line. A set-up is a short text that describes an arm, such as
+`shared_buffers=2GB`. `pgtrial compare` and the Python function `pgtrial.compare` use it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TO_THE_END = ("command", *KEYS_OF_SQL)
 _LAST = re.compile(rf"(?:(.*?),\s*)??({'|'.join(_TO_THE_END)})\s*=\s*(.*)", re.DOTALL)
 """Matches a set-up that ends with a client program or SQL."""
 _NAME_ALONE = re.compile(r"([A-Za-z][A-Za-z0-9+-]*)=")
-"""Matches the name of an arm without any set-up, `plain=`, whose server is left as it is. `search_path=` must stay a
-setting with an empty value: settings of PostgreSQL that may be empty have an underscore in their names, and settings of
-extensions a period, which the pattern excludes."""
+"""Matches the name of an arm without any set-up, `plain=`, which means a server with all settings unchanged. The
+pattern must not match a setting with an empty value, such as `search_path=`: settings of PostgreSQL that may be empty
+have an underscore in their names, and settings of extensions a period, which the pattern excludes."""
 _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
@@ -53,7 +53,8 @@ def comparison(
     """Returns the study that compares arms from the command line. `sections` are further sections of a study file, and
     `origin` is the source that messages name.
 
-    `change` is applied to the keys of the study file. Raises StudyError.
+    `change` is a function that is applied to the keys of the study, as a study file would have them, before they are
+    checked. Raises StudyError if the arms or keys are invalid.
     """
     named = name_arms(arms)
     given: dict[str, Any] = ({"question": question} if question else {}) | ({"seed": seed} if seed is not None else {})
@@ -92,7 +93,8 @@ def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> d
 
 
 def _refuse_colon(part: str) -> None:
-    """Raises StudyError for a set-up such as `idx: jit=on`, whose author meant to name an arm."""
+    """Raises StudyError for a set-up such as `idx: jit=on`, in which the user meant to name an arm. The right form is
+    `idx=jit=on`."""
     name, colon, rest = part.partition(":")
     if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
         raise StudyError(
@@ -112,7 +114,8 @@ def _with_name(text: str) -> tuple[str | None, str]:
 
 
 def parse_setup(text: str) -> dict[str, Any]:
-    """Returns a set-up from the command line as the keys of an arm in a study file. Raises StudyError."""
+    """Returns a set-up from the command line as the keys of an arm in a study file. Raises StudyError if the set-up
+    cannot be understood."""
     text = text.strip()
     if text in ("", _DEFAULT):
         return {}
@@ -141,7 +144,8 @@ def parse_setup(text: str) -> dict[str, Any]:
 
 
 def _add(setup: dict[str, Any], key: str, value: str) -> None:
-    """Adds one KEY=VALUE of a set-up to the keys of an arm. Raises StudyError."""
+    """Adds one KEY=VALUE of a set-up to the keys of an arm. A key that pgtrial does not know is taken for a setting of
+    PostgreSQL. Raises StudyError if the key is `values` and its value does not name a variable and a column."""
     match key:
         case "postgres" | "reset" | "price" | "compiler" | "workload":
             setup[key] = value
@@ -170,7 +174,8 @@ def _server_names(dsns: Sequence[str]) -> dict[str, str]:
 
 
 def _short_names(dsn: str) -> tuple[str, ...]:
-    """Returns the texts that may distinguish a server from others, in the order in which they are tried."""
+    """Returns the texts by which a server may be named, such as its host or port, in the order in which pgtrial tries
+    whether they distinguish it from the other servers."""
     parts = parts_of(dsn)
     host = _host(parts)
     # of a host name only the first label; an IP address or a socket directory unchanged
@@ -274,5 +279,6 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about(study: Mapping[str, Any]) -> str:
-    """Returns the beginning of a question for a study with other arms, to which their names are added."""
+    """Returns the beginning of the question of a study whose arms were replaced. The caller adds the names of the new
+    arms."""
     return str(study.get("question") or study.get("name") or "Which is faster").rstrip("?. ")

@@ -59,11 +59,11 @@ from pgtrial.store.workloads import digest
 PLAN, STUDY = "plan.json", "study.toml"
 
 _KEY = "sha256"
-"""The key in plan.json that holds two digests: the SHA-256 of study.toml, and that of the plan as compact JSON with
-sorted keys."""
+"""The key in plan.json that holds two digests: the SHA-256 of study.toml, and the SHA-256 of the plan, written as
+compact JSON with sorted keys. By these digests pgtrial notices later changes."""
 _SEAL = "made here"
-"""The key in plan.json, next to the two digests, that holds the mark of this account on this machine
-(`machine_key.seal`)."""
+"""The key in plan.json, next to the two digests, that holds a text which only this account on this machine can compute
+(`machine_key.seal`). It shows that the study was planned here."""
 _CURE_OF_PLAN = "restore it from a copy, or run the study again"
 
 _PROVIDER = "provider.parquet"
@@ -89,7 +89,8 @@ class StudyDirectory:
 
     @property
     def design(self) -> Design:
-        """The design of the study. Its trials alternate in slices if the plan says so."""
+        """The design of the study: the study file with everything that follows from it, such as the load points and the
+        server of each arm. Whether the trials of a load point alternate in slices is taken from the plan."""
         return Design.planned(self.spec, self.plan)
 
     @classmethod
@@ -117,7 +118,7 @@ class StudyDirectory:
 
     @classmethod
     def _filled(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Writes the files of a new study into an empty directory. Raises StoreError."""
+        """Writes the files of a new study into an empty directory. Raises StoreError if they cannot be written."""
         with writing(path):
             (path / "trials").mkdir()
             (path / "facts").mkdir()
@@ -133,7 +134,7 @@ class StudyDirectory:
 
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
-        """Reads an existing study directory. Raises StoreError."""
+        """Reads an existing study directory. Raises StoreError if it is damaged, or does not contain a study."""
         if path.is_dir():
             check_readable(path)
         if not path.exists():
@@ -150,7 +151,7 @@ class StudyDirectory:
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan, made_here=made_here)
 
     def extend(self, plan: Plan) -> None:
-        """Replaces the stored plan by one with further blocks. Raises StoreError."""
+        """Replaces the stored plan by one with further blocks. Raises StoreError if it cannot be written."""
         _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
 
@@ -211,27 +212,27 @@ class StudyDirectory:
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
         """Returns the table with one row for each second of the trial (columns of TIMELINE_SCHEMA); empty for a failed
-        trial without one. Raises StoreError."""
+        trial without one. Raises StoreError if the file is damaged."""
         return self._table(trial, "timeline", may_lack=trial.status == "failed")
 
     def slices(self, trial: Trial) -> pl.DataFrame:
-        """Returns the table of the slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials.
-        Raises StoreError."""
+        """Returns the table of the slices of an interleaved trial, which alternates with other trials in slices
+        (columns of SLICES_SCHEMA); empty for other trials. Raises StoreError if the file is damaged."""
         return self._table(trial, "slices")
 
     def waits(self, trial: Trial) -> pl.DataFrame:
         """Returns the table of the wait events of sessions (columns of WAITS_SCHEMA); empty if they were not observed.
-        Raises StoreError."""
+        Raises StoreError if the file is damaged."""
         return self._table(trial, "waits")
 
     def observed(self, trial: Trial) -> pl.DataFrame:
         """Returns the table of the counters by second (columns of OBSERVED_SCHEMA); empty if they were not observed.
-        Raises StoreError."""
+        Raises StoreError if the file is damaged."""
         return self._table(trial, "observed")
 
     def provider_metrics(self, trial: Trial) -> pl.DataFrame:
         """Returns the table of the provider's metrics (columns of PROVIDER_SCHEMA); empty if they were not imported.
-        Raises StoreError."""
+        Raises StoreError if the file is damaged."""
         return self._table(trial, "provider")
 
     def has_provider_metrics(self, trial: Trial) -> bool:
@@ -239,14 +240,15 @@ class StudyDirectory:
         return (self.trial_path(trial) / _PROVIDER).exists()
 
     def write_provider_metrics(self, trial: Trial, metrics: pl.DataFrame) -> None:
-        """Stores the provider's metrics of a trial that is already stored. They come later, since the provider's
-        monitoring has them only some minutes after the trial."""
+        """Stores the provider's metrics of a trial that is already stored. They are stored after the trial, since the
+        provider's monitoring has them only some minutes later."""
         file = io.BytesIO()
         metrics.write_parquet(file)
         write_in_folder(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
     def latencies(self, trial: Trial) -> Latencies | None:
-        """Returns the latencies of the measured phase; None if the trial has none. Raises StoreError."""
+        """Returns the latencies of the measured phase; None if the trial has none. Raises StoreError if the file is
+        damaged."""
         path = self.trial_path(trial) / "latency.hdr"
         if not path.exists():
             return None
@@ -270,8 +272,8 @@ class StudyDirectory:
         """Completes trials that ran at the same time: first all their files are flushed to the disk, and then the
         directories get their final names.
 
-        Each trial must have been begun with `begin_trial`. After a crash in between, `finish_trials` gives the
-        directories their names.
+        Each trial must have been begun with `begin_trial`. If pgtrial is killed after the flush but before all
+        directories have their names, `finish_trials` renames the others later.
         """
         for trial in trials:
             temporary = hidden(self.trial_path(trial))
@@ -282,7 +284,7 @@ class StudyDirectory:
 
     def finish_trials(self) -> None:
         """Completes trials whose files were all written when pgtrial was killed: gives their directories the final
-        names. Raises StoreError."""
+        names. Raises StoreError if a directory cannot be renamed."""
         complete = {path for path in self.unfinished() if (path / _RECORD).exists()}
         for together in self._groups() if complete else ():
             paths = [self.trial_path(planned) for planned in together]
@@ -321,21 +323,21 @@ class StudyDirectory:
         return sorted((self.path / "trials").glob(".*"))
 
     def voided_blocks(self) -> list[int]:
-        """Returns the numbers of the blocks that an earlier version of pgtrial moved to voided/bNN-K. A number occurs
-        once for each time that its block was moved."""
+        """Returns the numbers of the blocks that an earlier version of pgtrial moved to voided/bNN-K. A block that was
+        moved several times occurs several times in the list."""
         names = (re.fullmatch(r"b(\d+)-\d+", path.name) for path in (self.path / "voided").glob("b*"))
         return sorted(int(name[1]) for name in names if name)
 
     # ---- facts
 
     def facts(self) -> dict[str, Facts]:
-        """Returns the stored facts by arm, in the order of the plan. If an arm has several deployments, these are the
-        facts of the first one that is stored. Raises StoreError."""
+        """Returns the stored facts by arm, in the order of the plan. If an arm has several deployments (several servers
+        of one product), only the facts of the first stored one are returned. Raises StoreError if a file is damaged."""
         return {arm: known[0] for arm, known in self.deployment_facts().items()}
 
     def deployment_facts(self) -> dict[str, list[Facts]]:
-        """Returns the stored facts of the deployments of each arm. Most arms have only one deployment. Raises
-        StoreError."""
+        """Returns, for each arm, the stored facts of all its deployments (its servers, of which most arms have only
+        one). Raises StoreError if a file is damaged."""
         numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
         paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
         stored = {
@@ -345,12 +347,12 @@ class StudyDirectory:
         return {arm: known for arm, known in stored.items() if known}
 
     def write_facts(self, facts: Facts) -> None:
-        """Stores the facts of an arm or, if it has several deployments, of one of them."""
+        """Stores the facts of an arm or, if the arm has several deployments (servers), the facts of one of them."""
         write_in_folder(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
 
     def audit(self) -> Audit | None:
-        """Returns the audit, which says by the facts whether the comparison is fair; None until the facts of all arms
-        are stored. Raises StoreError."""
+        """Returns the audit, in which pgtrial judges from the facts whether the comparison of the arms is fair; None
+        until the facts of all arms are stored. Raises StoreError if the file is damaged."""
         path = self.path / "facts" / "audit.json"
         return record_at(path, Audit, f"delete {path} and run again")
 
@@ -360,7 +362,7 @@ class StudyDirectory:
 
     def statement_plans(self) -> StatementPlans | None:
         """Returns PostgreSQL's plans of the statements that became slower in a replay; None if they were not collected.
-        Raises StoreError."""
+        Raises StoreError if the file is damaged."""
         path = self.path / _PLANS
         return record_at(path, StatementPlans, f"delete {path} and run again")
 
@@ -379,8 +381,8 @@ class StudyDirectory:
         return locked(self.path)
 
     def _facts_path(self, arm: str, deployment: int | None) -> Path:
-        """Returns the path of the facts of an arm: facts/ARM.json, or facts/ARM/NUMBER.json for one of several
-        deployments."""
+        """Returns the path of the facts of an arm: facts/ARM.json, or facts/ARM/NUMBER.json if the arm has several
+        deployments (servers) and `deployment` is the number of one of them."""
         twins = [name for name in self.plan.arms if slug(name) == slug(arm)]
         suffix = f"-{twins.index(arm) + 1}" if len(twins) > 1 or slug(arm) == "audit" else ""
         name = f"{slug(arm)}{suffix}"
@@ -388,7 +390,7 @@ class StudyDirectory:
 
     def _table(self, trial: Trial, name: str, *, may_lack: bool = True) -> pl.DataFrame:
         """Returns a table of a trial. If its file is missing and `may_lack` is true, the table has no rows. Raises
-        StoreError."""
+        StoreError if the file is damaged."""
         path = self.table_path(trial, name)
         return pl.DataFrame(schema=SCHEMAS[name]) if may_lack and not path.exists() else read_frame(path)
 
@@ -404,7 +406,8 @@ class StudyDirectory:
 
 
 def _write_plan(directory: Path, plan: Plan, study: str, *, made_here: bool) -> None:
-    """Writes plan.json for a study; `study` is the text of its study.toml. Raises StoreError."""
+    """Writes plan.json for a study; `study` is the text of its study.toml. Raises StoreError if the file cannot be
+    written."""
     write_atomically(directory / PLAN, _plan_text(plan, study, made_here=made_here))
 
 
@@ -419,8 +422,8 @@ def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:
     """Returns the plan of a study, and true if this account planned it on this machine. `study` is the text of its
     study.toml.
 
-    Raises StoreError if one of the two files was changed later. Plans of early versions, which had no digests, are not
-    checked.
+    Raises StoreError if plan.json or study.toml was changed after the study was planned. Plans of early versions, which
+    had no digests, are not checked.
     """
     path = directory / PLAN
     with intact(path, _CURE_OF_PLAN):
@@ -462,7 +465,8 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
 
 
 def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[SliceRow]]:
-    """Returns the slices of interleaved trials by the index of the trial, sorted by time. Raises StoreError."""
+    """Returns the slices of interleaved trials by the index of the trial, sorted by time. Raises StoreError if a file
+    is damaged."""
     if study.plan.interleaving is None:
         return {}
     frames = {trial.index: study.slices(trial) for trial in trials}
@@ -475,7 +479,7 @@ def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
     """Returns the number of committed transactions in each second of the measured phase, by the index of the trial.
-    Raises StoreError."""
+    Raises StoreError if a file is damaged."""
     timelines = ((trial, study.table_path(trial, "timeline")) for trial in trials)
     stored = {trial.index: path for trial, path in timelines if trial.status != "failed" or path.exists()}
     committed = committed_of_each(stored)

@@ -23,8 +23,8 @@ _CONTENTS = "toc.dat"
 
 
 def kind_of_dump(path: Path) -> DumpKind:
-    """Returns the kind of a dump, which decides how it is restored. Raises StudyError if the path is not a dump that
-    pgtrial can restore."""
+    """Returns the kind of a dump, `plain` or `archive`, which decides how it is restored. Raises StudyError if the path
+    is not a dump that pgtrial can restore."""
     if path.is_fifo():
         raise StudyError(
             f"{path} is a pipe, but pgtrial reads data several times, also when a study is continued; write the data "
@@ -61,7 +61,7 @@ def kind_of_dump(path: Path) -> DumpKind:
 
 
 def parts_of_dump(path: Path) -> list[Path]:
-    """Returns the files of a dump, in the order of their names. Raises OSError."""
+    """Returns the files of a dump, in the order of their names. Raises OSError if a directory cannot be read."""
     return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
 
 

@@ -24,18 +24,20 @@ _R = TypeVar("_R", bound=Record)
 
 def read_record(path: Path, kind: type[_R], cure: str) -> _R:
     """Reads a record of the type `kind` from its file. `cure` is the remedy in the message if the file is damaged.
-    Raises StoreError."""
+    Raises StoreError if the file is missing or damaged."""
     with intact(path, cure):
         return parse_record(path, read_bytes(path).decode(), kind, cure)
 
 
 def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
-    """Reads a record of the type `kind` from its file; None if the file does not exist. Raises StoreError."""
+    """Reads a record of the type `kind` from its file; None if the file does not exist. Raises StoreError if the file
+    is damaged. `cure` is the remedy in the message for this case."""
     return read_record(path, kind, cure) if path.exists() else None
 
 
 def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
-    """Returns the record of the type `kind` that is in the text of a file. Raises StoreError."""
+    """Returns the record of the type `kind` that is in the text of a file. Raises StoreError if the text is not a valid
+    record; `cure` is the remedy in the message."""
     try:
         record = kind.model_validate_json(text)
     except ValidationError as error:
@@ -136,27 +138,29 @@ def hidden(path: Path) -> Path:
 
 
 def write_atomically(path: Path, data: str | bytes, option: str = "--results") -> None:
-    """Writes `data` to `path` so that after a crash there is either the old or the new content. Raises StoreError as
-    `writing` does."""
+    """Writes `data` to `path` so that after a crash the file has either the old or the new content. Raises StoreError
+    if the file cannot be written; `option` is the option with which the user can name another path."""
     with writing(path, option):
         replace_file(path, data.encode() if isinstance(data, str) else data)
 
 
 def write_in_folder(path: Path, data: str | bytes) -> None:
-    """Writes a file atomically, and creates its folder if that is missing. Raises StoreError."""
+    """Writes a file atomically, and creates its folder if that is missing. Raises StoreError if it cannot be
+    written."""
     make_folder(path.parent)
     write_atomically(path, data)
 
 
 def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> None:
-    """Creates a directory, with all missing directories above it. Raises StoreError as `writing` does."""
+    """Creates a directory, with all missing directories above it. Raises StoreError if it cannot be created; `option`
+    is the option with which the user can name another path."""
     with writing(path, option):
         make_directory(path, mode)
 
 
 def check_place(path: Path, option: str = "--results") -> None:
     """Raises StoreError if pgtrial runs as root and is about to write into a directory in which another account could
-    replace the files."""
+    replace the files. `option` is the option with which the user can name another directory."""
     with writing(path, option):
         check_exchangeable(path)
 

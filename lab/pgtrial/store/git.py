@@ -1,8 +1,9 @@
 """Runs commands of git.
 
 git is run so that it executes no hook and no command that a repository or a URL names, asks for no password, and
-fetches only by https, http, ssh, git and file. A command that applies filters from the repository's configuration to
-contents must use `without_settings_of`.
+fetches only by https, http, ssh, git and file. An exception are filters, which a repository's configuration can define
+and which run commands on the contents of files: a git command that applies them must run in the repository of
+`without_settings_of`.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ FOREIGN = "dubious ownership"
 @contextmanager
 def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
     """Yields a temporary bare repository that has the objects of `repository` and this commit as its HEAD, but none of
-    the settings of `repository`. Filters that `.gitattributes` names have no commands in it, unless the user's own
-    settings define them.
+    the settings of `repository`. Filters that `.gitattributes` names run no command in this repository, unless the
+    user's own settings of git define one for them.
 
-    Raises StudyError.
+    Raises StudyError if git fails.
     """
     where = str(repository)
     objects = output(repository, where, "rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix(

@@ -13,7 +13,7 @@ KILLED = "killed"
 
 
 def read_interruptions(root: Path) -> list[Interruption]:
-    """Returns all interruptions of the study at `root`, in order. Raises StoreError."""
+    """Returns all interruptions of the study at `root`, in order. Raises StoreError if the file is damaged."""
     return [read_record(path, Interruption, f"restore {path} from a copy") for path in _notes(root)]
 
 
@@ -23,7 +23,7 @@ def _notes(root: Path) -> list[Path]:
 
 def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
     """Stores the record of an interruption that has just happened, or that was noticed when the study was continued.
-    Raises StoreError."""
+    Raises StoreError if the file is damaged or cannot be written."""
     notes = _notes(root)
     # numbers are not counted but taken from the last record, since a record may have been removed
     number = int(notes[-1].stem) + 1 if notes else 1

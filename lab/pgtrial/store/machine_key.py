@@ -1,5 +1,6 @@
-"""Provides a secret key of this account on this machine. pgtrial uses it to mark files that it has written here, and to
-compute digests of values that must not be disclosed. The key is a file in the state directory and never leaves it."""
+"""Provides a secret key of this account on this machine. pgtrial uses it to sign files that it has written here, so
+that it recognises them later, and to compute digests of values that must not be disclosed. The key is a file in the
+state directory and never leaves it."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ from pgtrial.store.state import is_own, own_directory, state_root
 
 
 def seal(text: str) -> str:
-    """Returns a mark for a text, which only this account on this machine can compute."""
+    """Returns a signature of a text, which only this account on this machine can compute, since it needs the secret
+    key."""
     return _digest("seal", text)
 
 
 def is_sealed(text: str, mark: object) -> bool:
-    """True if the mark is the one that this account on this machine computes for the text."""
+    """True if `mark` is the signature that this account on this machine computes for the text (`seal`)."""
     return isinstance(mark, str) and hmac.compare_digest(mark.encode(), seal(text).encode())
 
 
 def not_told(name: str, text: str) -> str:
-    """Returns the text that is stored in place of a value that may be a secret. On one machine, equal values have equal
-    digests.
+    """Returns the text that is stored in place of a value that may be a secret. The text contains a digest of the
+    value. On one machine, equal values have equal digests, so pgtrial still sees whether two values differ.
 
     Somebody who knows only the digest cannot find the value by trying words, since that needs the key.
     """

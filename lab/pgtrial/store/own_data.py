@@ -29,7 +29,8 @@ _SIZE = ".size"
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the absolute paths of the study's data, and with their digest and size. In the study file,
-    the paths are relative to `folder`. Raises StudyError."""
+    the paths are relative to `folder`. Raises StudyError if the data cannot be read, or if a server of the user is
+    among the arms."""
     data = spec.load.data
     if not data:
         return spec
@@ -83,7 +84,8 @@ def check_data_unchanged(spec: StudySpec) -> None:
 
 
 def data_places(spec: StudySpec) -> list[Path]:
-    """Returns the paths of the study's data; if the data are a database, the path of its dump."""
+    """Returns the paths of the files and directories with the study's data. If the study names a database as its data,
+    this is the path of the dump that pgtrial makes of it."""
     data, files = spec.load.data, spec.load.data_files
     if files is not None and data and names_server(data[0]):
         return [dumps_of(state_root()) / f"{files.sha256}{DUMP_ENDINGS[0]}"]
@@ -98,7 +100,8 @@ def size_of_dumped(spec: StudySpec) -> int | None:
 
 
 def note_size(path: Path, size: int) -> None:
-    """Records that the dump at a path is complete, with the size of its database in bytes. Raises StoreError."""
+    """Records that the dump at a path is complete, with the size of its database in bytes. Raises StoreError if the
+    record cannot be written."""
     write_atomically(path.with_suffix(_SIZE), str(size))
 
 
@@ -127,8 +130,8 @@ def dump_to_be_taken(spec: StudySpec) -> StudySpec:
 
 
 def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
-    """Returns the spec with this dump of its database, or without one if `files` is None. The spec is unchanged if its
-    data is not a database."""
+    """Returns the spec in which `files` is the dump of the study's database, or which has no dump yet if `files` is
+    None. The spec is unchanged if its data is not a database."""
     if not is_to_be_dumped(spec):
         return spec
     return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})

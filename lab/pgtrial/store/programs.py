@@ -33,7 +33,7 @@ def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the directory and the file digests of each arm's command. Commands run in `folder`, unless
-    the spec names another directory. Raises StudyError."""
+    the spec names another directory. Raises StudyError if a directory or a program does not exist."""
     _check_job(spec, folder, source)
     for name, metric in spec.metrics.items():
         if metric.command is not None:
@@ -69,8 +69,8 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
-    """Raises StudyError if pgtrial runs as root and does not trust the program of the study's job, or if the file that
-    the program is to write exists but is not a regular file."""
+    """Raises StudyError if pgtrial runs as root and does not trust the program of the study's job, since another
+    account could replace it, or if the file that the program is to write exists but is not a regular file."""
     if spec.load.job.command is None:
         return
     for name, read in spec.load.job.reads.items():
@@ -83,7 +83,8 @@ def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
 
 
 def _check_command(command: str, key: str, folder: Path, source: str) -> None:
-    """Raises StudyError if pgtrial runs as root and does not trust a command, which the study names by this key."""
+    """Raises StudyError if pgtrial runs as root and does not trust the program of a command, since another account
+    could replace it. `key` is the key of the study file that has the command."""
     words = words_of(command)
     for directory in (folder.absolute(), Path.cwd()):
         if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:
@@ -114,7 +115,7 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
 
 def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
     """Returns two keys of an arm: the directory in which its command runs, and the digests of the files that the
-    command names. Raises StudyError."""
+    command names. Raises StudyError if the directory or the program does not exist."""
     directory = Path(server.command_directory or folder).expanduser()
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))

@@ -9,14 +9,16 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.files import reading
 
 _FIRST = 4096
-"""The number of bytes at the beginning of a file in which its marks must occur."""
+"""The number of bytes at the beginning of a file that pgtrial searches for the texts by which it recognises its own
+files."""
 
 PAGE = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
 """The beginning of a tag in the head of every HTML page that pgtrial writes."""
 
 
 def check_replaceable(path: Path, option: str, *marks: str) -> None:
-    """Raises StudyError if `path` exists, is not empty, and does not contain all of these marks near its beginning."""
+    """Raises StudyError if `path` exists, is not empty, and does not contain all texts in `marks` near its beginning,
+    by which a command recognises its own files."""
     if not path.exists():
         return
     if not path.is_file():

@@ -1,5 +1,5 @@
-"""Finds the files of a replay, which are a capture and a dump of the data, records their digests, and checks whether
-they have changed.
+"""Finds the files of a replay, which are a capture (recorded sessions of a server) and a dump of the data, records
+their digests, and checks whether they have changed.
 
 The files are not copied into the study, which stores only their digests. They may be large, and contain values of the
 recorded users, which must not be passed on with a study's directory or bundle.
@@ -35,7 +35,7 @@ _BUNDLED_DUMP = "data.sql"
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the absolute paths of the files of its replay, and with their digests. In the study file,
-    the paths are relative to `folder`. Raises StudyError."""
+    the paths are relative to `folder`. Raises StudyError if a file is missing or damaged."""
     if not any(map(is_replay, spec.load.workload)):
         return spec
     for arm in spec.arms:
@@ -74,7 +74,7 @@ def check_unchanged(spec: StudySpec) -> None:
 
 
 def capture_of(workload: str) -> Path:
-    """Returns the directory of a replay's capture."""
+    """Returns the directory of the capture (recorded sessions) that a replay's workload names."""
     return _path(workload.removeprefix(REPLAY), "capture")
 
 
@@ -116,7 +116,8 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
 
 
 def _about(capture: Path) -> dict[str, Any]:
-    """Returns the content of capture.json. Raises StudyError."""
+    """Returns the content of capture.json, which describes a capture (recorded sessions). Raises StudyError if it is
+    missing, damaged or of a newer format."""
     path = capture / _ABOUT
     if not path.is_file():
         raise StudyError(

@@ -33,7 +33,8 @@ class Commit:
 
 
 def fixed(source: GitSource) -> GitSource:
-    """Returns the source with the commit that its ref currently names in place of the ref. Raises StudyError."""
+    """Returns the source with the commit that its ref currently names in place of the ref. Raises StudyError if the
+    repository has no such ref."""
     if source.is_fixed:
         return source
     if source.is_remote:
@@ -42,10 +43,10 @@ def fixed(source: GitSource) -> GitSource:
 
 
 def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) -> Path:
-    """Returns the path of a repository on this machine that has the commit of a fixed source. A repository at a URL is
-    fetched first.
+    """Returns the path of a repository on this machine that has the commit of a fixed source (one that names a commit,
+    and not a branch or tag). A repository at a URL is fetched first.
 
-    Raises StudyError.
+    Raises StudyError if the repository cannot be fetched or lacks the commit.
     """
     if not source.is_remote:
         repository = Path(source.repository)
@@ -77,7 +78,7 @@ def _fetched() -> Path:
 
 
 def export(repository: Path, commit: str, directory: Path) -> None:
-    """Writes the files of a commit into a new directory. Raises StudyError."""
+    """Writes the files of a commit into a new directory. Raises StudyError if git fails."""
     directory.mkdir(parents=True)
     unpack = ["tar", "-x", "-f", "-", "--no-same-owner", "--no-same-permissions", "-C", str(directory)]
     with (
@@ -98,7 +99,7 @@ def export(repository: Path, commit: str, directory: Path) -> None:
 
 
 def commit_of(repository: Path, ref: str) -> Commit:
-    """Returns the commit that a ref of a repository names. Raises StudyError."""
+    """Returns the commit that a ref of a repository names. Raises StudyError if the repository has no such ref."""
     source = GitSource(str(repository), ref)
     commit = _commit(repository, source)
     return _parsed(git.output(repository, source.text, "log", "-1", "--no-show-signature", _FORMAT, commit))[0]
@@ -109,7 +110,7 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
     children.
 
     With `first_parent`, only the first parent of a merge is followed, so that a merge counts as one commit. Raises
-    StudyError.
+    StudyError if git fails.
     """
     options = ["--first-parent"] if first_parent else []
     listed = git.output(

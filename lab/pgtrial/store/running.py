@@ -98,7 +98,8 @@ def stop_is_asked(study: Path) -> bool:
 
 
 def forget_stop(study: Path) -> None:
-    """Removes the request to stop, which is valid for one run of the lab. Raises StoreError."""
+    """Removes the request to stop, so that it does not stop the next run of the study. Raises StoreError if the file
+    cannot be removed."""
     with writing(study):
         check_exchangeable(study)
         (study / _STOP).unlink(missing_ok=True)

@@ -1,5 +1,6 @@
-"""Fixes the sources from which servers and extensions are built: when a study is planned, refs are replaced by commits,
-and directories get the digest of their files."""
+"""Fixes the sources from which servers and extensions are built, so that all trials of a study use the same source
+code. When a study is planned, names of branches and tags (refs) are replaced by commits, and for directories the digest
+of their files is recorded."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _BUILD_FILES = ("meson.build", "configure", "configure.ac")
 
 
 def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the study with all sources fixed. Relative paths are relative to `folder`. Raises StudyError.
+    """Returns the study with all sources fixed: each names a commit, or has the digest of its files. Relative paths are
+    relative to `folder`. Raises StudyError if a source cannot be read.
 
     In error messages, `source` is the name of the study: a file, or the command line.
     """
@@ -41,8 +43,8 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
-    """Writes the files of a fixed source into a new directory. Raises StudyError, also if the files have changed since
-    the source was fixed."""
+    """Writes the files of a fixed source into a new directory. Raises StudyError if the files cannot be read, or have
+    changed since the study was planned."""
     if isinstance(source, GitSource):
         repositories.export(repositories.local_of(source, say), source.ref, directory)
         return
@@ -59,15 +61,16 @@ def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
 
 
 def described(source: Source) -> str:
-    """Returns a description of a fixed source for the facts of an arm: the subject of its commit, or the state of its
-    work tree."""
+    """Returns a description of a fixed source for the facts of an arm: the subject line of its commit, or for a
+    directory the state of its git work tree."""
     if isinstance(source, GitSource):
         return repositories.commit_of(repositories.local_of(source), source.ref).subject
     return repositories.state_of(Path(source.directory))
 
 
 def fixed_source(source: Source, folder: Path) -> Source:
-    """Returns the source with an absolute path, and with its commit or the digest of its files. Raises StudyError."""
+    """Returns the source with an absolute path, and with its commit or the digest of its files. Raises StudyError if
+    the source cannot be read."""
     if isinstance(source, GitSource):
         if source.is_remote:
             return repositories.fixed(source)
@@ -85,8 +88,8 @@ def fixed_source(source: Source, folder: Path) -> Source:
 
 
 def _check_runnable(directory: Path) -> None:
-    """Raises StudyError if pgtrial runs as root and does not trust this source. Building it would run the source's own
-    programs."""
+    """Raises StudyError if pgtrial runs as root and does not trust this directory with source code, since another
+    account could change it. Building the code would run scripts in the directory as root."""
     if (why := refusal_to_run(directory)) is not None:
         raise StudyError(f"source:{directory}: {why}")
 

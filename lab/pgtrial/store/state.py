@@ -1,7 +1,8 @@
 """Finds and checks the state directory, and reads and writes the records in it that all studies on a machine share.
 
-noise.json records the noise of the studies that ran on the machine. certificates.json has the certificates of its
-self-tests, of which each study stores a copy (`certificates.py`). Neither file contains passwords.
+noise.json records the noise (the spread of the differences between blocks) of the studies that ran on the machine.
+certificates.json has the certificates of its self-tests, that is, which differences they could find, of which each
+study stores a copy (`certificates.py`). Neither file contains passwords.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _LIMIT_SHARE = 0.1
 
 
 def state_limit(state: Path) -> int:
-    """Returns how many bytes of disk space the templates in a state directory may use together.
+    """Returns how many bytes of disk space all templates (loaded data that trials get as a copy) in a state directory
+    may use together.
 
     The limit is $PGTRIAL_STATE_LIMIT, or else a tenth of the file system. Raises StudyError if the variable is not a
     size.
@@ -83,10 +85,10 @@ _RUNS = "runs"
 
 def own_directory(path: Path) -> None:
     """Creates a directory, with all missing directories above it, that no other account can list, whatever the umask
-    is.
+    (the mask of modes for new files) is.
 
     If pgtrial runs as root, other accounts can pass through the directories, since the account that runs the servers
-    needs access to its own files below them. Raises OSError.
+    needs access to its own files below them. Raises OSError if the directory cannot be created.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -97,8 +99,8 @@ def own_directory(path: Path) -> None:
 
 
 def check_state(root: Path) -> None:
-    """Checks that no other account can write the files in a state directory that pgtrial reads or removes, or whose
-    contents it obeys.
+    """Checks that no other account can write the files in a state directory that pgtrial reads, removes, or follows as
+    instructions.
 
     Wrong modes of files and directories that belong to this account are corrected. Raises StoreError, whose message is
     one sentence, and OSError.
@@ -173,18 +175,18 @@ def kept(name: str, make: Callable[[], str]) -> str:
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
-    """Returns the latest certificate in the record at `path` for servers on these hosts; None if there is none. Raises
-    StoreError."""
+    """Returns the latest certificate (the result of a self-test) in the record at `path` for servers on these hosts;
+    None if there is none. Raises StoreError if the record is damaged."""
     kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
     return next((certificate for certificate in kept if certificate.servers == servers), None)
 
 
 def keep_certificate(path: Path, certificate: Certificate) -> None:
-    """Adds a certificate to the record at `path`, and removes the earlier certificate for the same servers. A damaged
-    record is replaced by a new one.
+    """Adds a certificate (the result of a self-test) to the record at `path`, and removes the earlier certificate for
+    the same servers. A damaged record is replaced by a new one.
 
-    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that
-    no other lab writes at the same time.
+    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that no
+    other lab writes at the same time.
     """
     others = [other for other in _to_change(path, Certificates).certificates if other.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
@@ -194,23 +196,24 @@ _KEPT = 100
 """The largest number of studies in the noise record. Older studies are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
-"""Two lengths of trials count as similar if they differ by at most this factor. Longer trials are less noisy, and by
-how much can be computed only for studies that recorded the noise within trials separately from the noise between
+"""Two lengths of trials count as similar if they differ by at most this factor. Longer trials are less noisy, and
+pgtrial can compute by how much only for studies that recorded the noise within trials separately from the noise between
 blocks."""
 
 
 def read_noise(path: Path) -> list[Noise]:
-    """Returns the studies in the noise record at `path`; an empty list if there is no record. Raises StoreError if the
-    record is damaged or was written by a newer pgtrial."""
+    """Returns the studies in the record at `path`, each with its noise (the spread of the differences between blocks);
+    an empty list if there is no record. Raises StoreError if the record is damaged or was written by a newer
+    pgtrial."""
     return _read_shared(path, NoiseRecord, "the next study").studies
 
 
 def keep_noise(path: Path, noise: Noise) -> None:
-    """Adds the noise of a study to the record at `path`, and removes the study's earlier entry. A damaged record is
-    replaced by a new one.
+    """Adds the noise of a study (the spread of the differences between its blocks) to the record at `path`, and removes
+    the study's earlier entry. A damaged record is replaced by a new one.
 
-    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that
-    no other lab writes at the same time.
+    Raises StoreError if a newer pgtrial wrote the record, or if it cannot be written. The caller must make sure that no
+    other lab writes at the same time.
     """
     studies = _to_change(path, NoiseRecord).studies
     others = [study for study in studies if (study.study, study.created) != (noise.study, noise.created)]
@@ -218,12 +221,12 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
-    """Returns the latest study under the same conditions that has at least eight blocks, or else the one with the most
-    blocks; None if there is none.
+    """Returns the latest of `studies` that ran under the same conditions with at least eight blocks, or else the one of
+    them with the most blocks; None if none ran under the same conditions. Its noise predicts that of a new study.
 
     A study whose trials have a different length is considered only if it recorded the noise within its trials
-    separately. It is returned only if no study with trials of similar length has as many blocks, where more than eight
-    count as eight.
+    separately. Such a study is returned only if it has more blocks than each study with trials of a similar length;
+    more than eight blocks count as eight in this comparison.
     """
     same = [
         study
@@ -240,8 +243,9 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
 
 
 def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None:
-    """Returns the wall time, in seconds, that a block needs apart from running its loads, as the latest study under the
-    same conditions recorded it, whatever the length of its trials; None if no study recorded it."""
+    """Returns the wall time, in seconds, that a block needs in addition to running its loads, for instance to restart
+    servers. It is taken from the latest study under the same conditions, whatever the length of its trials; None if no
+    study recorded it."""
     return next(
         (
             study.overhead_s
@@ -285,7 +289,7 @@ def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
 
 
 def _replace(path: Path, record: Record) -> None:
-    """Writes a record to `path`. Raises StoreError."""
+    """Writes a record to `path`. Raises StoreError if the file cannot be written."""
     try:
         write_atomically(path, record.model_dump_json(indent=1))
     except StoreError as error:

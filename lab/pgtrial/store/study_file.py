@@ -1,4 +1,5 @@
-"""Makes a checked `StudySpec` from a study file. Errors name the file, the line, the key and the nearest known key."""
+"""Makes a `StudySpec`, the checked description of a study, from a study file. Errors name the file, the line, the key
+and the nearest known key."""
 
 from __future__ import annotations
 
@@ -85,11 +86,12 @@ def read_study(
     builds: Callable[[], Sequence[Build]] = tuple,
     change: Change = dict,
 ) -> StudySpec:
-    """Returns the spec in a TOML file, or that of a bundled study if `source` is `@name`. Raises StudyError.
+    """Returns the spec in a TOML file, or that of a bundled study if `source` is `@name`. Raises StudyError if the file
+    is invalid.
 
-    If the study has profiles, the spec is that of the profile `profile`, or of the first one. `builds` finds the
-    PostgreSQL installations on this machine, for an arm that stands for each of them. `change` is applied to the keys
-    of the profile.
+    If the study file has profiles (variants of the study), the spec is that of the profile named `profile`, or by
+    default of the first profile. `builds` finds the PostgreSQL installations on this machine, for an arm that stands
+    for each of them. `change` is applied to the keys of the profile.
     """
     name, text, data, folder = _parsed(source)
     section = data.setdefault("study", {})
@@ -105,12 +107,13 @@ def read_study(
 
 
 def profiles_of(source: str | Path) -> list[str]:
-    """Returns the names of the profiles in a study file or a bundled study, in their order. Raises StudyError."""
+    """Returns the names of the profiles in a study file or a bundled study, in their order. Raises StudyError if the
+    file cannot be read."""
     return profile_names(_parsed(source)[2], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
-    """Returns a checked spec for the parsed keys of a study file. Raises StudyError.
+    """Returns a checked spec for the parsed keys of a study file. Raises StudyError with all errors in the keys.
 
     In error messages, `source` is the name of the study: a file, or the command line. Paths of scripts are relative to
     `folder`. `text` is the text of the file, in which the line numbers for messages are looked up.
@@ -130,8 +133,8 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
-    """Returns the study with a fleet that has these keys. For keys that are None, the study's own fleet keeps its
-    values. Raises StudyError."""
+    """Returns the study with a fleet that has these keys. For keys that are None, the values of the study's own fleet
+    are kept. Raises StudyError if the keys are invalid."""
     keys = {} if spec.fleet is None else spec.fleet.model_dump()
     try:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
@@ -214,8 +217,8 @@ def _check_arms(spec: StudySpec, source: str, text: str) -> None:
 
 
 def _objections(design: Design) -> Iterator[tuple[Location, str]]:
-    """Yields contradictions between keys that are valid each by itself: the location of the contradiction in the file,
-    and a sentence."""
+    """Yields contradictions between keys that are valid each by itself, as pairs: the location of the contradiction in
+    the study file, and a sentence for the user."""
     spec = design.spec
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS

@@ -1,4 +1,5 @@
-"""Finds the files of suites: of those that come with pgtrial, and of folders of the user."""
+"""Finds the files of suites (sets of queries, each of which is timed): of the suites that come with pgtrial, and of the
+user's own in folders."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class FoundSuite:
 
     @property
     def scripts(self) -> dict[str, str]:
-        """The files of the suite under the names that they have among the scripts of a study."""
+        """The texts of the suite's files, by the paths that the copies of these files have in a study directory."""
         return {f"{self.name}/{file}": text for file, text in self.files.items()}
 
     @property

@@ -21,7 +21,8 @@ _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | 
 
 
 def _columns(row: type[Record]) -> dict[str, pl.DataType]:
-    """Returns the columns of a table whose rows are records of a type with numbers and texts."""
+    """Returns the columns, with their types, of a table whose rows are records of the type `row`, which has only
+    numbers and texts."""
     return {name: _KINDS.get(field.annotation, pl.String()) for name, field in row.model_fields.items()}
 
 
@@ -37,8 +38,8 @@ WAITS_SCHEMA: dict[str, pl.DataType] = {
     "state": pl.String(),
     "sessions": pl.Float64(),
 }
-"""The columns of waits.parquet. A row has the mean number of sessions that were in this state, over the samples of
-pg_stat_activity in this second.
+"""The columns of waits.parquet. A row has the mean number of sessions that had this backend type, wait event and state,
+over the samples of pg_stat_activity in this second.
 
 The measured phase begins with second 0; seconds of the warm-up are negative.
 """
@@ -140,7 +141,8 @@ def refuse_hostile(paths: Sequence[Path]) -> None:
 
 
 def again(trial: Path) -> str:
-    """Returns the remedy for a damaged trial, as the last clause of a message."""
+    """Returns the remedy for a damaged trial (to delete its directory `trial` and to repeat it), as the last clause of
+    a message."""
     return f"delete the directory {trial} and run the study again: only that trial is repeated"
 
 
@@ -155,8 +157,8 @@ def committed_per_second(timeline: pl.DataFrame) -> list[int]:
 
 
 def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
-    """Returns for several timelines, by the index of the trial, what committed_per_second returns for one. Raises
-    StoreError.
+    """Returns, for several trials by their index, the number of committed transactions in each second of the measured
+    phase. `timelines` are the files with the tables of these trials. Raises StoreError if one of them is damaged.
 
     All files are read in one pass, which takes a fifth of the time that reading them one by one takes.
     """

@@ -42,7 +42,8 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _made() -> Path:
-    """Returns the folder that contains all temporary folders, and creates it if it does not exist. Raises OSError."""
+    """Returns the folder that contains all temporary folders, and creates it if it does not exist. Raises OSError if it
+    cannot be created."""
     path = state_root().absolute() / _FOLDER
     own_directory(path)
     if not is_own(path):

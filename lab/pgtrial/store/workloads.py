@@ -52,7 +52,7 @@ _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the texts of its scripts, packs or suite, whose paths are relative to `folder`. Raises
-    StudyError."""
+    StudyError if a file cannot be read, or does not fit the load."""
     check_arm_scripts(spec, source)
     read = _OF_A_KIND.get(spec.load.kind.stored.key, _with_scripts)
     return read(spec, folder, source)
@@ -128,7 +128,8 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 _OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
-"""The functions that read the files of a load, by the key of the kind of load, if these files are not scripts."""
+"""The functions that read the files of a load and add them to the spec, by the key of the kind of load. Kinds of load
+that are not listed here have scripts or packs as their files."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
@@ -142,8 +143,8 @@ def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str])
 def _with_beside(
     load: LoadSection, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]
 ) -> LoadSection:
-    """Returns the load in which the script that runs at the same time as its job is named by the path of its copy in
-    the study. Adds the text of the script to `texts`."""
+    """Returns the load with the path of a script replaced by the path of the script's copy in the study. It is the
+    script of the load that runs at the same time as a job. Adds the text of the script to `texts`."""
     path = load.job.beside
     if path is None or path in WORKLOADS:
         return load
@@ -164,8 +165,8 @@ def _with_beside(
 
 
 def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]) -> str:
-    """Returns the workload of a job that names the SQL file by the path of its copy in the study. Adds the text of the
-    file to `texts`."""
+    """Returns the workload of a job (statements that run once and are timed) in which the path of the SQL file is
+    replaced by the path of the file's copy in the study. Adds the text of the file to `texts`."""
     path = named.removeprefix(JOB)
     if not path:
         return named
@@ -197,7 +198,7 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
 
 
 def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:
-    """Raises StudyError if the study already has this pack, or another workload with its name."""
+    """Raises StudyError if the study already lists this pack, or another workload with the pack's name."""
     alike = [other for other in packs.values() if other.name == pack.name and other.files != pack.files]
     if alike or pack.name in texts or pack.name in BUILT_IN:
         raise StudyError(
@@ -214,8 +215,8 @@ def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mappin
 def _with_packs(
     load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
 ) -> LoadSection:
-    """Returns the load. If a single pack is its only workload, the defaults of the pack are filled in. Raises
-    StudyError."""
+    """Returns the load. If its only workload is a pack, keys that the study file leaves out get the defaults of the
+    pack. Raises StudyError if keys about packs do not fit the workloads."""
     distinct = {pack.name: pack.pack for pack in packs.values()}
     if packs:
         check_section(load.pack, distinct.values(), source)
@@ -249,7 +250,7 @@ def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str
 
 
 def _read_script(path: Path, source: str) -> str:
-    """Returns the text of an arm's script. Raises StudyError."""
+    """Returns the text of an arm's script. Raises StudyError if it cannot be read."""
     if path.is_dir():
         raise StudyError(
             f"{source}: {marks.heading('arms')}workload: {path} is a folder; arms can only have scripts of their own, "
@@ -288,15 +289,16 @@ class FoundPack:
 
     name: str
     mix: str | None
-    """The mix of the pack that the study names; None if it names none, which means the first mix."""
+    """The mix of the pack (a set of its scripts with weights) that the study names; None if the study names no mix,
+    which means the first one."""
     files: dict[str, str]
     """The text of each file, by its name in the folder."""
     pack: Pack
 
     @property
     def path(self) -> str:
-        """The name of the pack with that of its mix, such as `queue` or `kv/A`. The mix is included even if it is the
-        first one."""
+        """The name of the pack, followed by the name of its mix if it has mixes (sets of scripts with weights), such as
+        `queue` or `kv/A`. The mix is named even if it is the pack's first one."""
         mix = self.mix or next(iter(self.pack.by_mix))
         return self.name if mix is None else f"{self.name}/{mix}"
 

@@ -122,7 +122,8 @@ class TaskTable(Data):
 
 def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
     """Returns the command of the engine that carries out `steps` of making the table, as a DataOrder: `t` creates the
-    table, `g` generates its rows, and `v` runs VACUUM. Several engines can share the step `g` if it is the only one."""
+    table, `g` generates its rows, and `v` runs VACUUM and marks the table as complete. Several engines can share the
+    step `g` if it is the only one."""
     shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
     command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
     return DataOrder("making table_a", command, noticing(env), most_parts)

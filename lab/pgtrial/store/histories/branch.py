@@ -22,7 +22,7 @@ attempts in seconds."""
 
 @dataclass(frozen=True)
 class _File:
-    """An entry of a tree object in git."""
+    """A file or folder in the root directory of a commit (an entry of git's tree object)."""
 
     kind: str
     """The mode and the type of the entry, as git writes them."""
@@ -57,14 +57,15 @@ class HistoryBranch:
         return sorted(name.removesuffix(SUFFIX) for name in files if _is_history(name))
 
     def read(self, name: str) -> bytes:
-        """Returns the content of a history's file. Raises StoreError."""
+        """Returns the content of a history's file. Raises StoreError if the branch has no such history."""
         return self._text(self._files(self._tip_to_read()), name)
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
         """Adds entries to a history by a commit on the branch. If the branch does not exist, it is created with this
         commit.
 
-        If another writer has moved the branch meanwhile, the commit is made again. Raises StoreError and StudyError.
+        If another writer has moved the branch meanwhile, the commit is made again. Raises StoreError if the history is
+        damaged, and StudyError if pgtrial cannot add a commit to the branch.
         """
         self._check_writable()
         words = ""
@@ -92,8 +93,8 @@ class HistoryBranch:
     # ---- reading
 
     def _tip_to_read(self) -> str:
-        """Returns the commit of the branch. If there is no such local branch, it is that of a remote-tracking branch,
-        `origin/BRANCH`."""
+        """Returns the newest commit of the branch. If there is no local branch of this name, returns the newest commit
+        of the remote-tracking branch `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
             if (tip := git.commit_named(self.repository, f"refs/{namespace}/{self._branch}")) is not None:
@@ -172,7 +173,8 @@ class HistoryBranch:
                 )
 
     def _check_is_of_histories(self, files: Mapping[str, _File]) -> None:
-        """Raises StudyError if the branch has files but no history, such as the source code of a project."""
+        """Raises StudyError if the branch has files but no history, since it is then probably a branch with the source
+        code of a project."""
         if files and not any(map(_is_history, files)):
             raise StudyError(
                 f"{self._where}: the branch has files but no history; name a branch that does not exist yet, which "

@@ -42,14 +42,14 @@ class HistoryDirectory:
         return sorted(path.stem for path in paths)
 
     def read(self, name: str) -> bytes:
-        """Returns the content of a history's file. Raises StoreError."""
+        """Returns the content of a history's file. Raises StoreError if the file is missing or cannot be read."""
         with reading(self._of(name)):
             return read_bytes(self._of(name))
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
         """Adds entries to a history, whose file is created if it does not exist. A crash leaves the file as it was.
 
-        Raises StoreError.
+        Raises StoreError if the file is damaged or cannot be written.
         """
         with self._locked():
             path = self._of(name)

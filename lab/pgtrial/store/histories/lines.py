@@ -18,8 +18,8 @@ _FORMAT = 1
 
 
 class Joined(NamedTuple):
-    """All entries of a history after some were added, with the numbers of entries that are new and that replaced an
-    older one."""
+    """All entries of a history after some were added. `new` is the number of entries that were added, and `replaced`
+    the number of entries that replaced an older entry."""
 
     entries: list[Entry]
     new: int
@@ -38,7 +38,7 @@ class Joined(NamedTuple):
 
 def read_lines(text: bytes, file: str) -> list[Entry]:
     """Returns the entries in a history's file, the earliest first. Entries of the same time stay in the order in which
-    they were added. `file` is the name of the file in messages. Raises StoreError."""
+    they were added. `file` is the name of the file in messages. Raises StoreError if a line is not a valid entry."""
     lines = text.splitlines()
     entries = [_entry(line, f"{file}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     return sorted(entries, key=_moment)

@@ -18,7 +18,8 @@ HistoryPlace = HistoryDirectory | HistoryBranch
 
 
 def place_of(text: str) -> HistoryPlace:
-    """Returns the directory or branch with histories that a text names. Raises StudyError."""
+    """Returns the directory or branch with histories that a text of the user names. Raises StudyError if the text names
+    neither."""
     if not is_source(text):
         return HistoryDirectory(Path(text))
     try:
@@ -31,5 +32,5 @@ def place_of(text: str) -> HistoryPlace:
 
 
 def read_history(place: HistoryPlace, name: str) -> list[Entry]:
-    """Returns the entries of a history, the earliest first. Raises StoreError."""
+    """Returns the entries of a history, the earliest first. Raises StoreError if the history is missing or damaged."""
     return read_lines(place.read(name), place.file(name))
