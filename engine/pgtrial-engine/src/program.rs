@@ -55,7 +55,7 @@ const FRONT_ENDS: [FrontEndRow; 10] = [
         summary: "merge the events of several machines that shared a run",
         is_link: false, main: merge::main, manual: merge::manual },
     FrontEndRow { name: "capture", arguments: "[OPTION]... LOG...",
-        summary: "make a capture for replays from a server's logs",
+        summary: "record a server's sessions from its logs, for replays",
         is_link: false, main: capture::main, manual: capture::manual },
     FrontEndRow { name: "null-server", arguments: "[OPTION]...", summary: "answer clients without doing any work",
         is_link: false, main: null_server::main, manual: null_server::manual },

@@ -39,7 +39,8 @@ def test_a_violation_is_told_with_its_place_and_both_sums(order_entry, copy):
     done = order_entry.run(target, "check")
     assert (
         "pgtrial-engine order-entry: error: condition 1 does not hold for warehouse 1: W_YTD = sum(D_YTD), but "
-        "300000.00 is not 300010.00 (places where it does not hold: 1)\n"
+        "300000.00 is not 300010.00 (number of warehouses, districts, orders or customers for which it does not "
+        "hold: 1)\n"
     ) in done.stderr
     assert "condition 9 does not hold for warehouse 1, district 3: D_YTD = sum(H_AMOUNT), but 30010.00" in done.stderr
 

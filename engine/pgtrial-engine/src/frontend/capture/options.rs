@@ -82,7 +82,7 @@ const OPTIONS: &[Row] = &[
     Row::value("--counted=SECONDS", (), "how long pg_stat_statements had counted calls, in seconds",
         |options, value| set(&mut options.mix.counted, span(value))),
     Row::value("--length=SECONDS", (),
-        "length of the mix; the number of calls is scaled to it\n(default: the time of --counted)",
+        "length of the mix; with half the time of --counted, it has half\nof the calls (default: the time of --counted)",
         |options, value| set(&mut options.mix.length, span(value))),
     Row::value("--sessions=NUM", (), "number of sessions of the mix (default: 10)",
         |options, value| set(&mut options.mix.sessions, number(value, 1, MOST_SESSIONS).map(|number| number as u32))),

@@ -45,8 +45,8 @@ pub fn run(server: &Given) -> Result<u8, Failure> {
 fn sentence(condition: &Condition, violation: &Violation) -> String {
     let Violation { place, left, right, places } = violation;
     format!(
-        "condition {} does not hold for {place}: {}, but {left} is not {right} (places where it does not hold: \
-         {places})",
+        "condition {} does not hold for {place}: {}, but {left} is not {right} (number of warehouses, \
+         districts, orders or customers for which it does not hold: {places})",
         condition.number, condition.text
     )
 }
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(
             sentence(&CONDITIONS[0], &violation),
             "condition 1 does not hold for warehouse 3: W_YTD = sum(D_YTD), but 300000.00 is not 300010.00 \
-             (places where it does not hold: 1)"
+             (number of warehouses, districts, orders or customers for which it does not hold: 1)"
         );
     }
 }

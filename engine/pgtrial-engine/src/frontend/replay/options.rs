@@ -159,8 +159,8 @@ const OPTIONS: &[Row] = &[
          return (in any order), to compare the results of two replays",
         |o| &mut o.hashes_results),
     Row::value("--examples=NUM[,NUM...]", OUTPUT,
-        "print a recorded statement of each of these templates as a line\n\
-         of JSON, and replay nothing",
+        "print a recorded statement of each of these templates (numbers\n\
+         as in the report) as a line of JSON, and replay nothing",
         |o, v| set(&mut o.examples, templates(v))),
     Row::value("--list=NUM", OUTPUT, "list NUM templates (statements without their values) in the\nreport (default: 20)",
         |o, v| set(&mut o.listed, count_to(v, MOST_LINES).map(|lines| lines as usize))),
