@@ -102,7 +102,7 @@ impl CaptureError {
 }
 
 /// The reason for which a given text is rejected as a `log_line_prefix`: it is malformed, or it lacks the escapes that
-/// tell sessions and times apart. Each message is a sentence.
+/// show to which session a line belongs or when the line was written. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PrefixError {
     #[error("the prefix \"{0}\" ends within an escape. Give log_line_prefix as it is set")]

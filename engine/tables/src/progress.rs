@@ -6,10 +6,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use wire::target::User;
 
-/// The time in seconds between two lines with `--quiet`.
+/// The time in seconds between two progress lines with `--quiet`.
 const QUIET_INTERVAL_S: f64 = 5.0;
 
-/// The number of rows between two lines without `--quiet`.
+/// The number of rows between two progress lines without `--quiet`.
 const ROWS_PER_LINE: u64 = 100_000;
 
 /// The shortest time in seconds between two drawings of the bar.

@@ -51,7 +51,7 @@ pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<R
     }
 }
 
-/// The SQLSTATE of a statement that was cancelled by an interrupt.
+/// The SQLSTATE with which the server reports that a statement was cancelled, as after an interrupt of this program.
 const CANCELLED: &str = "57014";
 
 /// Returns a statement that raises `maintenance_work_mem` for one transaction, so that the server can sort `rows` keys

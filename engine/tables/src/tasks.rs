@@ -25,10 +25,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The size of table_a in the published study.
+    /// The size of table_a in the published study that docs/tasks.md names.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
 
-    /// Returns the published shape, in which the given options replace the numbers of threads and rows.
+    /// Returns the shape of the published study (docs/tasks.md), with the numbers of threads and rows replaced by the
+    /// options that are given.
     pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
         let Self { threads: published, rows: published_rows } = Self::PUBLISHED;
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
@@ -170,8 +171,8 @@ fn since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Returns the shape of the existing table. If this program made the table, its mark has the shape; otherwise it is the
-/// published shape, with the values of the options.
+/// Returns the shape of the existing table. If this program made the table, the comment that marks it has the shape.
+/// Otherwise the shape is that of the published study (docs/tasks.md), with the values of the options that are given.
 pub fn find(
     session: &mut Session,
     threads: Option<u32>,

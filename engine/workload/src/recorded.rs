@@ -8,7 +8,7 @@ use wire::value::Value;
 /// The recorded time of a client's next action, until which the client waits in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduled {
-    /// The time since the beginning of the replay.
+    /// The time at which the next action is due, counted from the beginning of the replay.
     pub at: Micros,
     /// The statement that is sent at this time; `None` if the session connects at this time.
     pub statement: Option<Expected>,

@@ -36,7 +36,8 @@ pub enum Piece<'a> {
 /// The function to which the pieces of a value are passed, in their order.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
-/// Values, in lower case, that stay as they are: truth values, and words that date and number types accept as input.
+/// Values, in lower case, that tokens do not replace: truth values, and words that date and number types accept as
+/// input.
 const KEPT_WHOLE: &[&str] = &[
     "true",
     "false",
@@ -58,7 +59,7 @@ const KEPT_WHOLE: &[&str] = &[
     "",
 ];
 
-/// Words of JSON and of arrays, which stay as they are.
+/// Words of JSON and of arrays, which tokens do not replace.
 const KEPT_WORDS: &[&str] = &["true", "false", "null", "NULL"];
 
 /// Splits a value that is written in the given form, and passes its pieces to `take`.

@@ -50,7 +50,8 @@ pub struct About {
 pub struct Source {
     /// The path of the log, or `-` for standard input.
     pub name: String,
-    /// The format of the log: `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
+    /// The format of the file: `stderr`, `csvlog` or `jsonlog` for PostgreSQL's own log formats, `cloud-sql`, `azure`
+    /// or `cloudwatch` for the export of a cloud service, and the name of a statistics view for its CSV file.
     pub format: String,
     /// The compression of the file, such as `gzip` or `zstd in 3 parts`; `None` if it is not compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

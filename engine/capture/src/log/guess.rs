@@ -70,8 +70,8 @@ impl Prefix {
 }
 
 impl Matched<'_> {
-    /// Returns the user, database or application name of the line if it looks wrong. Few real names look like this, but
-    /// a wrong guess often reads another part of the prefix as a part of a name.
+    /// Returns the user, database or application name of the line if it contains a character or a word that such names
+    /// hardly ever contain. This shows a wrong guess, which often reads another part of the prefix as a part of a name.
     fn unlikely_name(&self) -> Option<&str> {
         let Fields { user, database, application, is_application_last, .. } = self.fields;
         let is_known = |name: &&str| *name != "[unknown]";

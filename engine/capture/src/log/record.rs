@@ -15,7 +15,7 @@ pub struct Record {
     pub pid: u32,
     /// The session identifier (`%c`), which is different for each session.
     pub session_id: String,
-    /// The time at which the process started.
+    /// The time at which the server process of the session started.
     pub session_start: Option<Timestamp>,
     pub user: String,
     pub database: String,

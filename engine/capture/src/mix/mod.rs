@@ -39,7 +39,8 @@ const MOST_STATEMENTS: f64 = 1e9;
 /// The files from which a mix (a capture that is made from a server's statistics) is generated, and its length.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
-    /// The path of the file with pg_stat_statements. [`QUERIES`] writes both files.
+    /// The path of the CSV file with the contents of pg_stat_statements. `columns` is the path of the file with the
+    /// contents of pg_stats. The commands in [`QUERIES`] write both files.
     pub statements: String,
     pub columns: String,
     /// The time, in microseconds, during which the server counted the calls in pg_stat_statements. `length` is the

@@ -96,8 +96,8 @@ pub fn highest_parameter(text: &str) -> u32 {
     Tokens::of(text).filter_map(|token| token.parameter()).max().unwrap_or(0)
 }
 
-/// Returns the text without comments, because libraries write a different identifier of each request into them. Hints
-/// stay.
+/// Returns the text without comments, because libraries write a different identifier of each request into them, which
+/// would make each statement a template of its own. Hints stay.
 pub fn without_comments(text: &str) -> Cow<'_, str> {
     if !text.contains("/*") && !text.contains("--") {
         return Cow::Borrowed(text);

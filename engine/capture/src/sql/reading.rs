@@ -53,7 +53,8 @@ pub fn chosen_backslashes(text: &str) -> Option<Option<Backslashes>> {
     }
 }
 
-/// A quick check that is false for nearly all statements that do not change `standard_conforming_strings`.
+/// True if a statement may change `standard_conforming_strings`. This quick check spares most statements the parsing:
+/// it is false for nearly all statements that do not change the setting, and true for all that do.
 fn may_choose(text: &str) -> bool {
     let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
     let is_short = text.len() < 100;

@@ -26,7 +26,7 @@ pub struct Violation {
     pub place: String,
     pub left: String,
     pub right: String,
-    /// The number of places at which the condition does not hold.
+    /// The number of places, such as districts or customers, at which the condition does not hold.
     pub places: String,
 }
 
@@ -144,7 +144,7 @@ pub fn begin(session: &mut Session) -> Result<(), ConnectionError> {
 }
 
 impl Condition {
-    /// Looks for the first place at which the condition does not hold.
+    /// Looks for the first place, such as a district or a customer, at which the condition does not hold.
     pub fn check(&self, session: &mut Session) -> Result<Option<Violation>, ConnectionError> {
         let rows = session.query(&self.query())?;
         let texts = rows.into_iter().next().and_then(|row| {

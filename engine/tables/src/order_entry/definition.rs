@@ -40,7 +40,7 @@ macro_rules! address {
     };
 }
 
-/// All tables, the largest first.
+/// All tables of order entry, the largest first.
 pub const TABLES: [Table; 9] = [
     Table {
         name: "stock",

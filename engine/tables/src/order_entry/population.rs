@@ -18,7 +18,8 @@ pub struct Population {
     pub now: i64,
 }
 
-/// The groups of values that have a random generator of their own.
+/// The groups of values of the initial population. Each group has a random generator of its own, so that a table can be
+/// filled without generating the others.
 #[derive(Debug, Clone, Copy)]
 pub enum RandomStream {
     Items,

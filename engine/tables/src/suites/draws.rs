@@ -7,11 +7,11 @@
 
 use ground::random::splitmix64_at;
 
-/// The random values of a table.
+/// The random values from which the columns of a table are made.
 #[derive(Debug, Clone, Copy)]
 pub struct TableDraws(u64);
 
-/// The random values of a row.
+/// The random values from which the columns of one row are made.
 #[derive(Debug, Clone, Copy)]
 pub struct RowDraws(u64);
 

@@ -56,10 +56,10 @@ const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
 const ENDS_ITSELF: &str = "the text commits by itself, so pgtrial cannot mark the objects that it makes, and will never \
                            drop them; send BEGIN and COMMIT as statements of their own";
 
-/// The text that is sent next while a statement is marked.
+/// The text that is sent next while the objects that a statement makes are being marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No statement is being marked.
+    /// The client is not marking the objects of any statement.
     Idle,
     Begin,
     /// The script's statement is sent next.
@@ -68,7 +68,7 @@ enum Stage {
     Ask,
     Mark,
     Commit,
-    /// ROLLBACK is sent next, because a statement has failed.
+    /// ROLLBACK is sent next, because the statement or its marking has failed.
     Rollback,
     /// The script's statement is sent once more, now without a transaction around it.
     Alone,
@@ -80,7 +80,7 @@ pub struct Marking {
     /// The query of `--mark-by`. It returns one value: the statements that mark what the current transaction has made.
     query: String,
     stage: Stage,
-    /// The request for the script's statement that is being marked.
+    /// The request for the script's statement whose objects are being marked.
     request: CoroutineRequest,
     /// True if the marking itself has begun the transaction around the script's statement; false if the script has
     /// begun it.
@@ -89,7 +89,7 @@ pub struct Marking {
     open: BTreeSet<usize>,
     /// The marking statements that the query of `--mark-by` has returned.
     marks: String,
-    /// The answer that the script gets after its statement was marked.
+    /// The answer that the script gets when the objects of its statement are marked.
     answer: Answer,
 }
 
@@ -107,8 +107,8 @@ impl Marking {
         }
     }
 
-    /// Begins to mark the script's next statement, if its `text` may make objects. Returns true if BEGIN must be sent
-    /// before the statement.
+    /// Begins to mark the objects that the script's next statement makes, if its `text` may make objects. Returns true
+    /// if BEGIN must be sent before the statement.
     pub fn begin(&mut self, request: CoroutineRequest, connection: usize, text: &[u8]) -> bool {
         if self.stage != Stage::Idle || !may_make(text) {
             return false;
@@ -132,8 +132,9 @@ impl Marking {
         })
     }
 
-    /// Processes the result of the script's statement. `answer` is the script's answer: it is returned if nothing else
-    /// has to be sent first, and is kept otherwise, until the marking is complete.
+    /// Processes the result of the script's statement. `answer` is the script's answer to it. Returns `answer` if
+    /// nothing else has to be sent first. Otherwise keeps it until the objects of the statement are marked, and returns
+    /// `None`.
     pub fn take_answer(
         &mut self,
         connection: Option<usize>,

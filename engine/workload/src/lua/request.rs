@@ -75,7 +75,7 @@ pub enum Answer {
     /// The server has not carried out the request, but has reported no error either: the text was empty, or it began a
     /// COPY, which scripts do not support.
     Refused,
-    /// The request has failed, with an SQLSTATE and a message. `whole` is the server's complete text.
+    /// The request has failed, with an SQLSTATE and a message. `whole` is the complete text of the server's error.
     Failed {
         sqlstate: String,
         message: String,

@@ -29,7 +29,7 @@ pub struct OrderEntryClient {
     load: Arc<OrderEntry>,
     terminal: Terminal,
     transactions: [Box<dyn ClientTransaction>; 5],
-    /// The index of the current transaction among the five.
+    /// The index of the current transaction's object among the five in `transactions`.
     current: usize,
     /// The kind of the current transaction. `before` is the kind of the previous transaction, if there was one.
     kind: TransactionKind,

@@ -26,7 +26,7 @@ pub struct OrderEntry {
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub constants: Constants,
-    /// The statements. The index is the number of a [`StatementNumber`].
+    /// The statements of the run, in the order of their numbers (see [`StatementNumber`]).
     pub statements: Vec<Statement>,
     pub scripts: Vec<ScriptInfo>,
 }

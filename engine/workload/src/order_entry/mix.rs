@@ -31,8 +31,8 @@ const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
 /// The greatest think time, as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// The greatest number of new-order transactions a minute for each warehouse, if terminals observe keying and think
-/// times. A warehouse has ten terminals, and 45% of the transactions of each are new-orders.
+/// The greatest number of new-order transactions a minute for each warehouse, if terminals wait for the keying and
+/// think times. A warehouse has ten terminals, and 45% of the transactions of each are new-orders.
 pub const MOST_NEW_ORDERS_PER_WAREHOUSE: f64 = 12.86;
 
 impl TransactionKind {

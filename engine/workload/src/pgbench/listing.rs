@@ -18,7 +18,7 @@ pub struct ListedCommand {
     pub statement: Option<ListedStatement>,
 }
 
-/// A statement in which parameters stand for the variables.
+/// A statement as a server parses it, with `$1`, `$2` and so on in place of the script's variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedStatement {
     pub sql: String,

@@ -63,7 +63,8 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Links scripts. Their indexes are their positions in `parsed`.
+    /// Links the scripts of a run: gives them one common table of variables, and compiles them. The index of a script
+    /// is its position in `parsed`.
     pub fn link(parsed: Vec<Parsed>, environment: &ScriptEnvironment) -> Result<Self, ScriptError> {
         let mut variables = environment.variables.clone();
         let given = |name: &str| environment.variables.iter().any(|(given, _)| given == name);

@@ -45,7 +45,7 @@ const CONFIG_OF_ENCODING: &[u8] = b"SELECT set_config('client_encoding', 'UTF8',
 /// encoding the application used.
 const ENCODING: &str = "SET client_encoding TO 'UTF8'";
 
-/// The messages with which the statements are sent.
+/// The protocol messages with which the statements of a template are sent.
 pub enum SendKind {
     /// A simple query (Query). Its text is the template's text with the literals of the statement.
     Query(Template),
@@ -55,7 +55,7 @@ pub enum SendKind {
     Values(Statement, QueryMode),
 }
 
-/// Returns the requests for all templates, in the order of the templates.
+/// Returns for each template the way in which its statements are sent, in the order of the templates.
 pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
     // By these numbers, a session remembers which statements the server has already parsed for it.
     let mut prepared = 0..;

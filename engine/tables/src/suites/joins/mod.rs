@@ -13,7 +13,7 @@ use products::{coupon_rows, product_rows};
 use sales::{review_rows, sale_rows, visit_rows};
 use sizes::{COUPONS, PLACES, people, products, reviews, sales, visits};
 
-/// All tables, the largest first.
+/// All tables of the suite `joins`, the largest first.
 pub const TABLES: [Table; 7] = [
     Table {
         name: "sales",

@@ -25,8 +25,9 @@ pub fn place_rows(_: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table people. The fields, with the numbers of their random draws in brackets, are:
-/// person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to 8), joined_on.
+/// Returns the rows of the table people. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to 8),
+/// joined_on.
 ///
 /// Most people live in a few places. Older people earn more, and people who earn more have a better plan.
 pub fn people_rows(population: Population) -> RowSource {

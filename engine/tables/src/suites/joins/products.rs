@@ -41,16 +41,16 @@ impl Assortment {
         self.category(product) / CATEGORIES
     }
 
-    /// Returns the price of a product in cents. It follows from random draw 3 of the product and from its department: a
-    /// department with a higher number has higher prices.
+    /// Returns the price of a product in cents. It is made from the random number of the product whose `column`
+    /// argument is 3, and from the product's department: a department with a higher number has higher prices.
     pub fn price(self, product: i64) -> i64 {
         let base = (self.department(product) + 1) * 1000;
         base + self.draws(product).below(3, base)
     }
 }
 
-/// Returns the rows of the table products. The fields, with the numbers of their random draws in brackets, are:
-/// product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on (4, 5).
+/// Returns the rows of the table products. In brackets are the `column` arguments of the random draws that make a
+/// field. The fields are: product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on (4, 5).
 ///
 /// Each brand belongs to one category, and each category to one department. Only products in the older half can have an
 /// end date.
@@ -75,8 +75,8 @@ pub fn product_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table coupons. The fields, with the numbers of their random draws in brackets, are:
-/// coupon_id, department, percent (0), valid_from.
+/// Returns the rows of the table coupons. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: coupon_id, department, percent (0), valid_from.
 pub fn coupon_rows(population: Population) -> RowSource {
     let table = population.draws(COUPONS_TABLE);
     numbered(COUPONS, move |id, out| {

@@ -15,8 +15,9 @@ const REVIEWS: u64 = 5;
 
 const CHANNELS: [&str; 4] = ["app", "phone", "store", "web"];
 
-/// Returns the rows of the table sales. The fields, with the numbers of their random draws in brackets, are: sale_id,
-/// person_id (0, 1), product_id (2 to 5), sold_on (6), channel (7, 8), quantity (9), amount, coupon_id (10, 11).
+/// Returns the rows of the table sales. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: sale_id, person_id (0, 1), product_id (2 to 5), sold_on (6), channel (7, 8), quantity (9), amount,
+/// coupon_id (10, 11).
 ///
 /// People who buy often tend to buy frequent products. Most sales of a person go through the same channel. A coupon
 /// belongs to the department of the product.
@@ -60,8 +61,9 @@ fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> 
     spread(rank, products)
 }
 
-/// Returns the rows of the table visits. The fields, with the numbers of their random draws in brackets, are: visit_id,
-/// person_id (0, 1), visited_on (2), pages (3, 4), campaign (5). The campaign is the campaign of that day, or NULL.
+/// Returns the rows of the table visits. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: visit_id, person_id (0, 1), visited_on (2), pages (3, 4), campaign (5). The campaign is the campaign
+/// of that day, or NULL.
 pub fn visit_rows(population: Population) -> RowSource {
     let (table, people) = (population.draws(VISITS), people(&population));
     numbered(visits(&population), move |id, out| {
@@ -80,8 +82,8 @@ pub fn visit_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table reviews. The fields, with the numbers of their random draws in brackets, are:
-/// review_id, product_id (0, 1), person_id (2, 3), stars (4 to 6), written_on, flagged (7, 8).
+/// Returns the rows of the table reviews. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: review_id, product_id (0, 1), person_id (2, 3), stars (4 to 6), written_on, flagged (7, 8).
 ///
 /// A third of the products tends to get bad reviews. Only reviews of one star can be flagged.
 pub fn review_rows(population: Population) -> RowSource {

@@ -14,7 +14,7 @@ pub const DEPARTMENTS_OF_SHOP: [&str; 8] = ["books", "music", "films", "games", 
 /// The number of categories of each department.
 pub const CATEGORIES: i64 = 16;
 
-/// The day 2016-01-01, in days since 2000.
+/// The first day from which dates are drawn, 2016-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 5844;
 
 /// The number of days from which the dates of sales, visits and reviews are drawn.

@@ -35,8 +35,9 @@ impl Catalog {
         self.part(part).between(8, 100, 200_000)
     }
 
-    /// Returns the supplier of a part's offer number `offer`, counted from 0. Two random draws of the part determine
-    /// its suppliers: draw 9 the first supplier, and draw 10 the distance from each supplier to the next.
+    /// Returns the supplier of a part's offer number `offer`, counted from 0. Two random numbers of the part determine
+    /// its suppliers: the number with the `column` argument 9 the first supplier, and that with 10 the distance from
+    /// each supplier to the next.
     pub fn supplier(self, part: i64, offer: i64) -> i64 {
         let draws = self.part(part);
         let step = 1 + draws.below(10, (self.suppliers - 1) / (OFFERS_OF_PART - 1));
@@ -44,8 +45,9 @@ impl Catalog {
     }
 }
 
-/// Returns the rows of the table parts. The fields, with the numbers of their random draws in brackets, are: part_id,
-/// part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12), price (8), remark (13, 14).
+/// Returns the rows of the table parts. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: part_id, part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12), price (8),
+/// remark (13, 14).
 pub fn part_rows(population: Population) -> RowSource {
     let catalog = Catalog::new(&population);
     numbered(catalog.count, move |id, out| {
@@ -65,8 +67,8 @@ pub fn part_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table offers. The fields, with the numbers of their random draws in brackets, are: part_id,
-/// supplier_id, available (0), cost (1), remark (2 to 4). The cost is 40 to 95% of the price.
+/// Returns the rows of the table offers. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: part_id, supplier_id, available (0), cost (1), remark (2 to 4). The cost is 40 to 95% of the price.
 pub fn offer_rows(population: Population) -> RowSource {
     let (catalog, table) = (Catalog::new(&population), population.draws(OFFERS));
     numbered(catalog.count * OFFERS_OF_PART, move |number, out| {

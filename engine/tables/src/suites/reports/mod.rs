@@ -13,7 +13,7 @@ use parties::{buyer_rows, nation_rows, region_rows, supplier_rows};
 use sizes::{NATIONS_COUNT, OFFERS_OF_PART, buyers, parts, purchases, suppliers};
 use trade::{line_rows, lines, purchase_rows};
 
-/// All tables, the largest first.
+/// All tables of the suite `reports`, the largest first.
 pub const TABLES: [Table; 8] = [
     Table {
         name: "lines",

@@ -27,8 +27,9 @@ pub fn nation_rows(_: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table suppliers. The fields, with the numbers of their random draws in brackets, are:
-/// supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), remark (8, 9).
+/// Returns the rows of the table suppliers. In brackets are the `column` arguments of the random draws that make a
+/// field. The fields are: supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), remark
+/// (8, 9).
 pub fn supplier_rows(population: Population) -> RowSource {
     let table = population.draws(SUPPLIERS);
     numbered(suppliers(&population), move |id, out| {
@@ -39,8 +40,9 @@ pub fn supplier_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table buyers. The fields, with the numbers of their random draws in brackets, are: buyer_id,
-/// buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment (10), remark (8, 9).
+/// Returns the rows of the table buyers. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: buyer_id, buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment (10),
+/// remark (8, 9).
 pub fn buyer_rows(population: Population) -> RowSource {
     let table = population.draws(BUYERS);
     numbered(buyers(&population), move |id, out| {

@@ -11,7 +11,7 @@ pub const OFFERS_OF_PART: i64 = 4;
 /// The greatest number of lines of a purchase.
 pub const MOST_LINES: i64 = 7;
 
-/// The day 2018-01-01, in days since 2000.
+/// The day of the first purchases, 2018-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 6575;
 
 /// The number of days with purchases. The last one is 2024-08-02, so that all lines are received within 2024.

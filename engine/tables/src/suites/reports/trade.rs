@@ -69,8 +69,9 @@ impl Trade {
         self.purchases.row(purchase).between(2, 1, MOST_LINES)
     }
 
-    /// Returns line number `line` of a purchase, counted from 1. Its values, with the numbers of their random draws in
-    /// brackets, are: part (0), quantity (1), discount (2), tax (3), days until it is shipped (4).
+    /// Returns line number `line` of a purchase, counted from 1. In brackets are the `column` arguments of the random
+    /// draws that make a value. The values are: part (0), quantity (1), discount (2), tax (3), days until it is shipped
+    /// (4).
     fn line(self, purchase: i64, day: i64, line: i64) -> Line {
         let draws = self.lines.row(purchase * PLACES + line);
         let part = draws.between(0, 1, self.catalog.count);
@@ -93,8 +94,9 @@ pub fn lines(population: &Population) -> i64 {
     (1..=purchases(population)).map(|purchase| trade.size(purchase)).sum()
 }
 
-/// Returns the rows of the table purchases. The fields, with the numbers of their random draws in brackets, are:
-/// purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4), remark (5, 6).
+/// Returns the rows of the table purchases. In brackets are the `column` arguments of the random draws that make a
+/// field. The fields are: purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4), remark (5,
+/// 6).
 ///
 /// The buyers whose numbers are multiples of 4, a quarter of all, have no purchase.
 pub fn purchase_rows(population: Population) -> RowSource {
@@ -127,9 +129,9 @@ pub fn purchase_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the rows of the table lines. The fields, with the numbers of their random draws in brackets, are:
-/// purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8), state, shipped_on,
-/// promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
+/// Returns the rows of the table lines. In brackets are the `column` arguments of the random draws that make a field.
+/// The fields are: purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8), state,
+/// shipped_on, promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
 pub fn line_rows(population: Population) -> RowSource {
     let trade = Trade::new(&population);
     let mut ids = 1..=purchases(&population);

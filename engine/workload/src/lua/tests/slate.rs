@@ -80,9 +80,9 @@ fn numbers_are_whole_ones_or_as_they_are_written() {
     }
 }
 
-/// Checks that LuaJIT compiles events, which then take two thirds of the time. After each yield, execution continues in
-/// another trace, and each trace has to lead back to an existing one. So two thousand events of two statements need
-/// only a handful of traces.
+/// Checks that LuaJIT compiles events, which then take two thirds of the time that they take without compilation. After
+/// each yield, execution continues in another trace, and each trace has to lead back to an existing one. So two
+/// thousand events of two statements need only a handful of traces.
 #[test]
 fn events_are_compiled_with_few_traces() {
     let mut hand = Hand::events(

@@ -118,7 +118,8 @@ fn an_answer_that_is_not_expected_ends_the_client() {
     assert_eq!(refused.to_string(), "expected the district's row, got 0 rows");
 }
 
-/// Returns the warehouses, and the items, of the rows of stock from which an order takes, each joined by commas.
+/// Returns two texts, each a list with commas: the warehouses, and the items, of the rows of stock that an order takes
+/// from.
 fn stock_of(texts: &[String]) -> [String; 2] {
     let taken: Vec<Vec<&str>> = texts
         .iter()

@@ -126,7 +126,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Makes a node from a tree whose parts have at most the given height. Fails if the new tree is too high.
+    /// Makes a node from a tree whose subtrees have at most the given height. Fails if the tree would exceed the
+    /// greatest height.
     fn node(&self, height: usize, tree: Syntax) -> Result<Node, Mistake> {
         let height = height + 1;
         if height > MAX_HEIGHT { Err(self.lexer.mistake("memory exhausted", None)) } else { Ok(Node { tree, height }) }
