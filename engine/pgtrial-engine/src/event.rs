@@ -36,8 +36,8 @@ pub enum Events {
 /// if the load has the group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
-    /// True if the load has scheduled times, from a rate or from a recording. The events then contain service times,
-    /// and lags (how much later than scheduled transactions began).
+    /// True if the load has scheduled times, from a rate or from a recording. The events then contain service times and
+    /// lags: how long a transaction took from its actual beginning, and how long after its scheduled time it began.
     pace: bool,
     /// True if reads, writes and other statements are counted separately, as for sysbench tests and replays.
     queries: bool,
@@ -372,8 +372,8 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement
 }
 
-/// Returns the record of one slice of time, in which this engine runs its load while other engines pause: when the
-/// slice was planned to begin and end, and from when to when clients really ran transactions.
+/// Returns the record of one slice of time, in which this engine runs its load while other engines pause: the planned
+/// beginning and end, and the first and the last moment at which clients really took part.
 fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,

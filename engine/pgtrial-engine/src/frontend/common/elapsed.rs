@@ -21,8 +21,9 @@ impl Elapsed {
         Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
     }
 
-    /// Adds the time of one tick: a second, or a round of slices. Returns the numbers of the seconds that are complete
-    /// since this tick, counted from 1. An incomplete second at the end of a run is not counted.
+    /// Adds the time of one tick, which is a second or, if engines take turns, a round in which each engine has one
+    /// slice of time. Returns the numbers of the seconds that this tick completes, counted from 1. An incomplete second
+    /// at the end of a run is not counted.
     pub fn add(&mut self, tick: &Tick) -> RangeInclusive<u64> {
         let before = self.time / SECOND;
         match self.round {

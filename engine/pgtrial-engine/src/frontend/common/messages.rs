@@ -91,8 +91,8 @@ impl FrontEnd {
         self.info(format_args!("the run was interrupted after {seconds:.1} s; the results cover only this time"));
     }
 
-    /// Ends the front end: prints the failure or, if an option such as `--help` asked for a text, this text. Returns
-    /// the exit status of the program.
+    /// Prints the failure that `done` contains, or the text if an option such as `--help` asked for one. Returns the
+    /// exit status of the program, with which the front end ends.
     pub fn exit_status(&self, done: Result<u8, Stop<Failure>>) -> ExitCode {
         exit_status(done, self.failed, |failure| self.describe(failure))
     }

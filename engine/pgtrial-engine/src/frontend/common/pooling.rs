@@ -11,8 +11,8 @@ use ground::shard::{Shard, TaskShare};
 use ground::words::plural;
 use thiserror::Error;
 
-/// The limits of the options: `MAX_TASKS` is the greatest number of tasks of one application, and `MAX_CONNECTIONS` the
-/// greatest number of connections of all pools together.
+/// The limits of the options: `MAX_TASKS` is the greatest number of tasks (one transaction each) of one application,
+/// and `MAX_CONNECTIONS` the greatest number of connections of all pools together.
 pub const MAX_TASKS: u32 = 10_000_000;
 pub const MAX_CONNECTIONS: u32 = 100_000;
 

@@ -1,5 +1,5 @@
-//! The options for runs in which several engines take part: with `--shard` each engine makes a share of one load, and
-//! with `--slice` engines with different loads take turns in slices of time.
+//! The options for runs in which several engines (processes of pgtrial-engine) take part: with `--shard` each engine
+//! runs a share of one load, and with `--slice` engines with different loads take turns in slices of time.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ pub struct SliceArguments {
 }
 
 /// The length of the warm-up or of the measured part, with the option that sets it. `unit` is the smallest step of this
-/// option, such as one second, to which a proposed length is rounded.
+/// option, such as one second. If the length is rejected, the proposed length is a multiple of it.
 pub struct Length {
     pub option: &'static str,
     pub time: Duration,

@@ -188,9 +188,9 @@ impl Merger {
         Ok(true)
     }
 
-    /// Merges an event about connected clients over all machines that are not lost: adds the numbers of clients, and
-    /// takes the latest time. `of` returns this event of a machine. Returns `None` if a running machine has not sent it
-    /// yet.
+    /// Merges the machines' events about connected clients, except those of lost machines, into one event: the sum of
+    /// the numbers of clients, at the latest of the times. `of` returns the event of a machine. Returns `None` if a
+    /// running machine has not sent the event yet.
     fn common(&self, of: impl Fn(&MachineStream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
         if self.streams.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
             return None;

@@ -153,8 +153,9 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
     }
 }
 
-/// Merges the totals of the machines' tasks. All figures are exact except the median over several machines, which is
-/// computed from the histogram of all response times, `responses`. Returns `None` for a run without connection pools.
+/// Merges the totals of the tasks (transactions of applications) of all machines. All figures are exact except the
+/// median over several machines, which is computed from the histogram of all response times, `responses`. Returns
+/// `None` for a run without connection pools.
 fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {

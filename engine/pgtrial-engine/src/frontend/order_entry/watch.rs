@@ -17,8 +17,8 @@ pub struct OrderEntryObserver {
     every: Option<u64>,
     clients: usize,
     elapsed: Elapsed,
-    /// The counts since the last progress line. `since_s` is the length of the time in which they were counted, in
-    /// seconds.
+    /// The counts since the last progress line. The next field, `since_s`, is the length of the time in which they were
+    /// counted, in seconds.
     since: Tally,
     since_s: f64,
 }

@@ -112,7 +112,8 @@ impl<'a> Report<'a> {
         writeln!(out, "number of transactions actually processed: {committed}")
     }
 
-    /// Writes how long tasks waited for a connection of their pool, and how long they used the connection.
+    /// Writes how long tasks (transactions of applications) waited for a connection of their pool, and how long they
+    /// used the connection.
     fn write_waits(&mut self, tasks: &Tasks) -> Result {
         let out = &mut self.out;
         let all = tasks.completed() + tasks.failed();

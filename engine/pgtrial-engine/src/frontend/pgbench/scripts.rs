@@ -51,8 +51,8 @@ pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     add(arguments, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
-/// Adds the list of values that the option `--values=VARNAME=FILE` names. Each line of the file is one value, including
-/// white space.
+/// Adds the list of values that the option `--values=VARNAME=FILE` names. Each line of the file is one value; white
+/// space in it is a part of the value.
 pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
         return Err(Failure::error(format!("invalid list of values \"{text}\": it must be VARNAME=FILE")));

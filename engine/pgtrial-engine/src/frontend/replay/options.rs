@@ -212,8 +212,9 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
 }
 
-/// Converts an error in the command line. The options for shards and slices, which other front ends have, get a message
-/// that says why replays do not have them.
+/// Converts an error in the command line to a failure. If the error is an unknown option that divides or interleaves
+/// the loads of other front ends (`--shard`, `--slice` and related ones), the message says why a replay does not have
+/// it.
 fn refusal(error: GetoptError) -> Failure {
     let written = match &error {
         GetoptError::Unrecognized(written) => written.as_str(),

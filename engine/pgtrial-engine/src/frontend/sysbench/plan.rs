@@ -103,8 +103,9 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     Ok(plan)
 }
 
-/// Returns this engine's slices of time, or `None` if the options request no slices. Both the warm-up and the measured
-/// part must consist of whole rounds of slices.
+/// Returns the slices of time in which this engine runs its load while other engines pause, or `None` if the options
+/// request no slices. Both the warm-up and the measured part must consist of whole rounds, in which each engine has one
+/// slice.
 fn slices(
     settings: &Settings,
     has_start: bool,

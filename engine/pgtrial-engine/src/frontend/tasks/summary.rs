@@ -1,5 +1,5 @@
-//! The summary at the end of a run: the numbers of tasks, as in the published benchmark, and how the response times
-//! divide into waiting for a connection and work on the server.
+//! The summary at the end of a run: the numbers of tasks (transactions of applications), as in the published benchmark,
+//! and how the response times divide into waiting for a connection and work on the server.
 
 use std::fmt::{Result, Write};
 

@@ -4,9 +4,9 @@ use drive::ledger::{ClientTotals, PerClient, Tally};
 use latency::Latencies;
 use workload::statistics::Statistics;
 
-/// Returns the statistics of a part of the run. `interval` is the length of this part and `total` the time since the
-/// start of the run, both in seconds. The percentile is more exact than in sysbench, whose buckets are 1.8% apart: its
-/// error is at most a thousandth.
+/// Returns the statistics of a period of the run. `interval` is the length of this period and `total` the time since
+/// the start of the run, both in seconds. The percentile is wrong by at most a thousandth, and thus more exact than in
+/// sysbench, whose buckets are 1.8% apart.
 pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interval: f64, total: f64) -> Statistics {
     let moments = &tally.counts.moments;
     Statistics {
