@@ -27,8 +27,8 @@ pub struct Merged {
     pub tasks: Vec<FailedTask>,
     /// The compressed histograms of `sum`. If it is empty, `sum` itself contains the histograms.
     packed: Vec<Packed>,
-    /// The sums of floating-point numbers of each machine. They are added up at the end, in the order of the machines,
-    /// so that the result does not depend on which machine reports first.
+    /// For each machine, the sums of its floating-point numbers. They are added up when the second is complete, in the
+    /// order of the machines, so that rounding does not depend on which machine reports first.
     float_sums: BTreeMap<usize, FloatSums>,
 }
 

@@ -42,7 +42,8 @@ impl Observer for OrderEntryObserver {
         self.since.merge(&tick.tally);
         self.since_s += tick.seconds;
         if self.elapsed.add(tick).any(|second| second % every == 0) {
-            // If engines take turns in slices of time, rates are computed from the time for which clients took part.
+            // If engines take turns in slices of time, rates are computed from the time for which clients took part,
+            // without the slices of other engines.
             let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
             (self.since, self.since_s) = (Tally::default(), 0.0);

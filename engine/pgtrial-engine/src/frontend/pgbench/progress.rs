@@ -37,7 +37,8 @@ pub struct PgbenchObserver {
     clients: usize,
 }
 
-/// The optional parts of a progress line. Each field is true if the line has the part.
+/// The values that only some progress lines have, depending on the options. Each field is true if the lines have the
+/// value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Columns {
     lag: bool,
@@ -92,7 +93,8 @@ impl Observer for PgbenchObserver {
                 Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
                 None => format!("{:.1}", self.elapsed.seconds()),
             };
-            // If engines take turns in slices of time, rates are computed from the time for which clients took part.
+            // If engines take turns in slices of time, rates are computed from the time for which clients took part,
+            // without the slices of other engines.
             let since_s = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             let line = progress_line(&time, since_s, &self.since, self.columns);
             (USER.tell)(&line);
@@ -190,7 +192,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Fail
     }
 }
 
-/// Returns a failure with one or two errors: `detail`, which is the cause, if there is one, and then `error`.
+/// Returns a failure with one or two errors: first the cause `detail`, if it is known, and then `error`.
 fn after(detail: Option<&str>, error: String) -> Failure {
     match detail {
         Some(detail) => Failure::error(detail).and(error),
