@@ -248,8 +248,9 @@ impl Recorder {
         let sqlstate = record.sqlstate.or_else(|| message::cancellation(&record.message));
         let failure = sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
         let hash = hash_of(&record.statement);
-        // Without log_min_error_statement, an error message does not contain the statement that failed. A FATAL error
-        // may also occur while the session is idle.
+        // Without log_min_error_statement, an error message does not contain the statement that failed. An ERROR then
+        // belongs to the pending statement, but a FATAL error does not surely, since it may occur while the session is
+        // idle.
         let is_its = |pending: &Pending| match record.statement.is_empty() {
             true => record.severity == Severity::Error,
             false => pending.hash == hash,

@@ -41,8 +41,8 @@ pub struct TableSet {
     /// The name of the table whose mark (identifying comment) is replaced by `complete` when all tables of the set are
     /// complete.
     pub marked: &'static str,
-    /// The mark that the table `marked` then gets. As long as the table has only the mark `part`, the set is not
-    /// complete.
+    /// The mark (identifying comment) that the table `marked` gets when the set is complete. As long as the table has
+    /// only the mark `part`, the set is not complete.
     pub complete: String,
 }
 

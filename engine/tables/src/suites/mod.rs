@@ -24,8 +24,8 @@ pub struct SuiteTables {
     pub name: &'static str,
     /// The name of the suite's tables in messages, such as `the tables of reports`.
     what: &'static str,
-    /// The mark (a comment by which this program recognizes its tables) on each table of the suite. The first table has
-    /// it only until all tables are complete, and then gets another one that says so.
+    /// The mark (a comment by which this program recognizes its tables) on each table of the suite. The mark of the
+    /// first table is replaced by another one when all tables are complete.
     part: &'static str,
     tables: &'static [Table],
     /// The foreign keys: the table, its columns, and the table that they refer to.

@@ -42,8 +42,8 @@ pub struct LuaClient {
     /// `None`. It is always `None` for a client outside of a load, which uses the generator of its caller.
     generator: Option<Generator>,
     counters: Counters,
-    /// The data that all Lua states of the script share; `None` for a client outside of a load. A client of a load
-    /// needs them to report to the event loop what the states of the main thread have counted.
+    /// The data that all Lua states of the script share; `None` for a client outside of a load. Through these data a
+    /// client of a load also reports to the event loop what the states of the main thread have counted.
     shared: Option<Arc<SharedStates>>,
     /// True if the last action was a query that counts as a statement of the load.
     asks: bool,

@@ -1,7 +1,7 @@
 -- Files that Lua executes: scripts, modules and libraries.
 --
 -- The top level of a file may use the server. Lua's own functions for loading files are replaced, because a coroutine
--- could not yield through them. Root executes no file that another account could exchange, whether the user,
+-- could not yield through them. Root executes no file that another account could replace, whether the user,
 -- `package.path`, `package.cpath` or `ffi.load` names it.
 
 local native = ...

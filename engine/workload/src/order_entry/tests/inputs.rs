@@ -10,8 +10,8 @@ fn fits(count: usize, draws: usize, share: f64) -> bool {
     (count as f64 - expected).abs() <= 5.0 * (draws * share * (1.0 - share)).sqrt()
 }
 
-/// Returns the statements of `draws` transactions, all of the kind with index `place` among the five. With the
-/// statements of each transaction is the index of its script.
+/// Returns the statements of `draws` transactions. `place` is the index of their kind among the five kinds. Each
+/// element has the index of the transaction's script, and the transaction's statements.
 fn transactions(place: usize, draws: usize) -> Vec<(usize, Vec<String>)> {
     let (mut client, mut choose) = (client(place), Random::seeded(1));
     (0..draws).map(|_| (client.begin(&mut choose), statements_of(&mut client))).collect()
