@@ -279,7 +279,7 @@ def test_the_files_are_those_of_the_manifest_in_its_order(read):
         ((a,), [member("plan.json", b"{} ")], r"part plan\.json is altered: its header"),
         ((a,), [member("plan.json", b"{}", mtime=1)], r"part plan\.json is altered: its header"),
         ((a,), [member("plan.json", b"[]")], r"part plan\.json is altered: its SHA-256"),
-        ((a, a), None, "its manifest names a part twice"),
+        ((a, a), None, "its manifest lists a file twice"),
         ((("scripts/a", b""), ("scripts/a/b", b"")), None, r"cannot be read or unpacked|is not a study directory"),
     ):
         with pytest.raises(StoreError, match=message):
@@ -302,13 +302,13 @@ def test_sizes_are_bounded(read):
     with pytest.raises(StoreError, match="has more than 4 GB, which pgtrial does not unpack; unpack it with tar -xf"):
         read(forged(manifest={"format": 1, "parts": scripts}))
     for name in ("report.html", "plan.json", "trials/000/timeline.parquet"):
-        with pytest.raises(StoreError, match=f"its part {name} has 300 MB, but pgtrial reads at most 256 MB"):
+        with pytest.raises(StoreError, match=f"the file {name} in it has 300 MB, but pgtrial reads at most 256 MB"):
             read(forged(manifest={"format": 1, "parts": [{**claim(300 << 20), "name": name}]}))
     raw = [{**claim(6 << 30), "name": f"trials/{number}/engine.jsonl"} for number in range(3)]
     with pytest.raises(StoreError, match="has more than 16 GB in total"):
         read(forged(manifest={"format": 1, "parts": raw}))
     many = [{"name": f"x/{number}", "size": 0, "sha256": sha256(b"").hexdigest()} for number in range((1 << 17) + 1)]
-    with pytest.raises(StoreError, match="has more than 131,072 parts, which pgtrial does not read"):
+    with pytest.raises(StoreError, match="has more than 131,072 files, which pgtrial does not read"):
         read(forged(manifest={"format": 1, "parts": many}))
     for size in (1 << 40, -1):
         with pytest.raises(StoreError, match="its manifest is invalid"):

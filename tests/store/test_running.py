@@ -41,7 +41,7 @@ def test_looking_whether_it_runs_keeps_no_lab_out(tmp_path):
 
 
 def test_a_running_study_alone_can_be_asked_to_stop(tmp_path):
-    with pytest.raises(StoreError, match=r"no lab on this machine runs .*; pgtrial run .* continues the study"):
+    with pytest.raises(StoreError, match=r"no pgtrial on this machine runs .*; pgtrial run .* continues the study"):
         ask_to_stop(tmp_path)
     assert not stop_is_asked(tmp_path)
     with locked(tmp_path):

@@ -147,7 +147,9 @@ class SqlFiles:
         except psycopg.Error as error:
             words = (error.diag.message_primary or first_line(error)).splitlines()[0]
             if isinstance(error, psycopg.OperationalError) and (error.sqlstate or _GONE).startswith(_GONE):
-                raise TrialError(f"the server did not answer {file} of the pack {self.pack}: {words}") from None
+                raise TrialError(
+                    f"the server stopped answering while it ran {file} of the pack {self.pack}: {words}"
+                ) from None
             shown = shortened(" ".join(statement.text.split()), STATEMENT_LENGTH)
             where = f"the pack {self.pack}: {file}, line {statement.line} ({shown})"
             raise StudyError(f"{where}: PostgreSQL says: {words}") from None

@@ -76,7 +76,7 @@ def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], so
     if spec.load.statistics == "same":
         raise StudyError(
             f"{place}: different data have different planner statistics, but {marks.key('load', 'statistics', 'same')} "
-            "gives all arms those of the first arm; remove it"
+            "gives all arms the statistics of the first arm; remove this key"
         )
     if spec.load.replay.data is not None:
         raise StudyError(f"{place}: a replay uses one dump for all arms; remove the data of the arm")

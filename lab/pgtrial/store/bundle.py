@@ -94,7 +94,7 @@ def _safe(name: str) -> str:
     windows = PureWindowsPath(name)
     plain = name.isprintable() and "\\" not in name and not windows.drive
     if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
-        raise ValueError(f"{name!r} is not the name of a part")
+        raise ValueError(f"{name!r} is not a path that a file in a bundle can have")
     _header(name, 0)
     return name
 
@@ -308,8 +308,8 @@ def _check_sizes(path: Path, manifest: Manifest) -> None:
         largest = _STUDY[kind][1]
         if part.size > largest:
             raise StoreError(
-                f"{path}: its part {part.name} has {part.size >> 20:,} MB, but pgtrial reads at most {largest >> 20:,} "
-                "MB; unpack the bundle with tar -xf, and name the directory"
+                f"{path}: the file {part.name} in it has {part.size >> 20:,} MB, but pgtrial reads at most "
+                f"{largest >> 20:,} MB; unpack the bundle with tar -xf, and name the directory"
             )
     if study > _LARGEST_STUDY:
         raise StoreError(
@@ -327,7 +327,7 @@ def _manifest(text: bytes, path: Path) -> Manifest:
     # each part is a JSON object; parsing half a million of them would take half a gigabyte of memory and half a minute
     if text.count(b"{") > _MOST_PARTS + 1:
         raise StoreError(
-            f"{path} has more than {_MOST_PARTS:,} parts, which pgtrial does not read; unpack it with tar -xf, and "
+            f"{path} has more than {_MOST_PARTS:,} files, which pgtrial does not read; unpack it with tar -xf, and "
             "name the directory"
         )
     try:
@@ -339,7 +339,7 @@ def _manifest(text: bytes, path: Path) -> Manifest:
         what = error.errors(include_url=False, include_input=False)[0]["msg"]
         raise StoreError(f"{path} is damaged: its manifest is invalid ({what}); copy or download it again") from error
     if len({part.name for part in manifest.parts}) < len(manifest.parts):
-        raise StoreError(f"{path} is damaged: its manifest names a part twice; copy or download it again")
+        raise StoreError(f"{path} is damaged: its manifest lists a file twice; copy or download it again")
     return manifest
 
 

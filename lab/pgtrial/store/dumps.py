@@ -44,7 +44,10 @@ def kind_of_dump(path: Path) -> DumpKind:
                 f"data = [{named}{more}]"
             )
         if not (path / _CONTENTS).is_file():
-            raise StudyError(f"{path} is not a dump: a directory that pg_dump wrote has a file {_CONTENTS}")
+            raise StudyError(
+                f"{path} is not a dump: a directory that pg_dump wrote has a file {_CONTENTS}; name such a "
+                "directory, or a file that pg_dump wrote"
+            )
         return "archive"
     if path.suffix.lower() in ROWS:
         raise StudyError(

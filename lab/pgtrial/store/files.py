@@ -57,7 +57,7 @@ def refuse_newer(path: Path) -> None:
 
 def _check_format(path: Path, version: object) -> None:
     if isinstance(version, int) and version > FORMAT:
-        raise StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade")
+        raise StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade pgtrial")
 
 
 def check_readable(study: Path) -> None:
@@ -126,7 +126,9 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
                 # the bytes are decoded here, since reading the file as text would change line ends
                 texts[file.name] = file.read_bytes().decode()
     except UnicodeDecodeError:
-        raise StudyError(f"{source}: the file {file.name} of the {kind} {name} is not a text in UTF-8") from None
+        raise StudyError(
+            f"{source}: the file {file.name} of the {kind} {name} is not a text in UTF-8; save it in UTF-8"
+        ) from None
     except OSError as error:
         raise StudyError(f"{source}: cannot read the {kind} {folder}: {error.strerror or 'unreadable'}") from None
     return texts

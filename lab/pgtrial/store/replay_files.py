@@ -49,7 +49,7 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if len(spec.load.data) > 1 or names_server(named):
         raise StudyError(
             f"{source}: {marks.key('load', 'data')}: a replay needs the data as they were when the capture began, in "
-            "one dump"
+            "one dump; name this dump only"
         )
     workload = _place(spec.load.workload[0].removeprefix(REPLAY), folder)
     data = _place(named, folder)

@@ -87,7 +87,7 @@ def ask_to_stop(study: Path) -> None:
     if not is_running(study):
         again = f"pgtrial run {shlex.quote(str(study))}"
         raise StoreError(
-            f"no lab on this machine runs {study}, so there is nothing to stop; {again} continues the study"
+            f"no pgtrial on this machine runs {study}, so there is nothing to stop; {again} continues the study"
         )
     write_atomically(study / _STOP, "")
 

@@ -136,7 +136,8 @@ def refuse_hostile(paths: Sequence[Path]) -> None:
         raise StoreError(f"{paths[largest]} has {rows[largest]:,} rows, but pgtrial reads at most {_MOST_ROWS:,}")
     if sum(rows) > _MOST_ROWS_OF_A_BUNDLE:
         raise StoreError(
-            f"the tables have {sum(rows):,} rows in total, but pgtrial reads at most {_MOST_ROWS_OF_A_BUNDLE:,}"
+            f"the tables of all trials together have {sum(rows):,} rows, but pgtrial reads at most "
+            f"{_MOST_ROWS_OF_A_BUNDLE:,}"
         )
 
 

@@ -187,7 +187,8 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
             )
         if load.is_mixed:
             raise StudyError(
-                f"{source}: {marks.key('load', 'workload')}: the pack {pack.name} cannot be mixed with scripts"
+                f"{source}: {marks.key('load', 'workload')}: the pack {pack.name} cannot be mixed with "
+                "scripts that have weights; give the pack a study of its own"
             )
     for workload in load.workload:
         if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
@@ -265,7 +266,8 @@ def _read(path: Path, source: str) -> str:
         text = read_bytes(path).decode()
     except UnicodeDecodeError:
         raise StudyError(
-            f"{source}: {marks.key('load', 'workload')}: the script {path} is not a text file in UTF-8"
+            f"{source}: {marks.key('load', 'workload')}: the script {path} is not a text file in UTF-8; save it "
+            "in UTF-8"
         ) from None
     except OSError as error:
         reason = error.strerror or "unreadable"

@@ -70,7 +70,7 @@ class Subject:
     def session(self) -> Session:
         """The session in `connection`, for collectors that need a server. Raises RuntimeError if there is no server."""
         if self.connection is None:
-            raise RuntimeError("this subject has no server")
+            raise RuntimeError("a collector asked for a server, but the subject is a machine without a server")
         return self.connection
 
     @cached_property

@@ -342,7 +342,7 @@ def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates:
     copied = "one copy" if copies == 1 else f"{copies} copies"
     if needed > free:
         raise StudyError(
-            f"{data.label} does not fit on the disk: it needs about {needed:,} MB in {where} ({data.mb:,} MB of "
-            f"tables, for the template, {copied} and WAL) and {free:,.0f} MB are free; lower the scale, free some "
-            f"space, or {cure}"
+            f"{data.label} does not fit on the disk: it needs about {needed:,} MB in {where} (for "
+            f"{data.mb:,} MB of loaded tables, {copied} of them for trials, and WAL) and {free:,.0f} MB are free; "
+            f"lower the scale, free some space, or {cure}"
         )

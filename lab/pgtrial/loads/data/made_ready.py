@@ -42,7 +42,9 @@ def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[st
             _create(session, extension, owner)
         except psycopg.Error as error:
             words = (error.diag.message_primary or one_line(error)).removesuffix(".")
-            raise ArmError(f"CREATE EXTENSION {extension.name}: PostgreSQL says: {words}") from None
+            raise ArmError(
+                f"the dump needs the extension {extension.name}, but CREATE EXTENSION failed: PostgreSQL says: {words}"
+            ) from None
     if owner is not None:
         for (wrapper,) in session.execute(_WRAPPERS).fetchall():
             _run(session, "GRANT USAGE ON FOREIGN DATA WRAPPER {} TO {}", wrapper, owner)

@@ -151,7 +151,8 @@ class PackTables(MarkedTables):
                 session.execute(create.as_bytes())
             except psycopg.Error as error:
                 raise ArmError(
-                    f"the pack {self.name}: CREATE EXTENSION {extension}: PostgreSQL says: {one_line(error)}"
+                    f"the pack {self.name} needs the extension {extension}, but CREATE EXTENSION failed: PostgreSQL "
+                    f"says: {one_line(error)}"
                 ) from None
 
     def find(self, connection: Session) -> bool:

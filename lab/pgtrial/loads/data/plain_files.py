@@ -84,7 +84,9 @@ class PlainFile:
             connection.pgconn.send_query(text)
             results = connection.wait(generators.execute(connection.pgconn))
         except psycopg.Error as error:
-            raise ArmError(f"{self._where(part.line)}: the server did not answer: {one_line(error)}") from None
+            raise ArmError(
+                f"{self._where(part.line)}: the server did not answer: {one_line(error)}; its log may say why"
+            ) from None
         if not results or results[-1].status != ExecStatus.FATAL_ERROR:
             return None
         return psycopg.errors.error_from_result(results[-1]), len(results)

@@ -74,6 +74,6 @@ def take_statistics(session: Session, statements: Sequence[str]) -> None:
     for statement in statements:
         if not value(session, statement):
             raise ArmError(
-                f"{marks.key('load', 'statistics', 'same')}: PostgreSQL did not import statistics of the first arm: "
-                f"{' '.join(statement.split())[:120]}"
+                f"{marks.key('load', 'statistics', 'same')}: PostgreSQL did not import statistics of the first arm "
+                f"({' '.join(statement.split())[:120]}); remove the key, so that each arm has statistics of its own"
             )

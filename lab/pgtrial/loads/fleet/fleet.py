@@ -107,7 +107,10 @@ class Fleet(LoadMaker):
                 self._fit_out(member)
             self._set_clocks()
         except MachineLost as lost:
-            raise ArmError(f"a machine of the fleet was lost before the first trial: {lost}") from None
+            raise ArmError(
+                f"a machine of the fleet was lost before the first trial: {lost}; check that it runs and that this "
+                "machine reaches it, and run the study again"
+            ) from None
 
     def dismiss(self) -> None:
         """Ends all agents, so that no process or file is left on their machines."""
@@ -237,7 +240,10 @@ class Fleet(LoadMaker):
         if self._section.on_machine_loss == "stop":
             raise ArmError(f'{lost} from the fleet, and the study stops because of on_machine_loss = "stop"')
         if not self._members:
-            raise ArmError(f"no machine of the fleet is left: {'; '.join(self._gone)}")
+            raise ArmError(
+                f"no machine of the fleet is left: {'; '.join(self._gone)}; add machines to the Ray cluster, and run "
+                "the study again"
+            )
         report(f"{lost}; going on with {', '.join(self.names)}")
 
     def _replacement(self, lost: Member, loss: str, patience_s: float) -> list[Member]:
@@ -252,7 +258,10 @@ class Fleet(LoadMaker):
             except MachineLost as why:
                 # for some seconds after a node has died, Ray still offers its place
                 if time.monotonic() + _AGAIN_S > deadline:
-                    raise ArmError(f"{loss} from the fleet, and no machine has taken its place: {why}") from None
+                    raise ArmError(
+                        f"{loss} from the fleet, and no machine has taken its place: {why}; add a machine to the Ray "
+                        "cluster, and run the study again"
+                    ) from None
             time.sleep(_AGAIN_S)
 
     def _check_target(self, target: Target) -> None:

@@ -66,7 +66,7 @@ def _entry(line: bytes, where: str) -> Entry:
         content = from_json(line, allow_inf_nan=False)
         version = content.get("format") if isinstance(content, dict) else None
         if isinstance(version, int) and version > _FORMAT:
-            raise StoreError(f"{where} was written by a newer pgtrial (format {version}); upgrade")
+            raise StoreError(f"{where} was written by a newer pgtrial (format {version}); upgrade pgtrial")
         return Entry.model_validate(content)
     except ValueError as error:
         why = first_line(error) if isinstance(error, ValidationError) else "it is not JSON"
