@@ -93,8 +93,8 @@ pub enum Action<'a, A: Actions = ScriptActions> {
     Request(A::Request<'a>),
     /// A step that only programs of this mode (scripts, staged or replayed) have.
     Step(A::Step),
-    /// Let the other clients of the thread act, and then continue. If the run is over, it ends here, in the middle of a
-    /// transaction that computes for a long time.
+    /// Let the other clients of the thread act, and then continue. A run that is over ends at this action, even in the
+    /// middle of a transaction that computes for a long time.
     Pause,
     /// Wait for the given time.
     Sleep { command: usize, time: Duration },

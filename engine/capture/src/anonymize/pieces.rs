@@ -266,7 +266,8 @@ fn uuid(rest: &str, take: &mut Take<'_>) -> Option<usize> {
 }
 
 /// Passes a date such as `2026-11-23` at the beginning of the text to `take`, and then the time of day and zone behind
-/// it, which stay as they are. Returns the length of both, or `None` if the text does not begin with a date.
+/// it, which stay as they are. Returns the length of the date with the time and zone, or `None` if the text does not
+/// begin with a date.
 fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     let date = rest.get(..10)?;
     let shape =

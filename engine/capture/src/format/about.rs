@@ -92,8 +92,8 @@ pub struct LogPlace {
     pub line: u64,
 }
 
-/// The sizes and checksums of the other files, with which a reader checks that the files are complete. The file
-/// `sessions.bin` has no checksum here, because each of its chunks has one.
+/// The sizes and checksums of the capture's files other than `capture.json`, with which a reader checks that the files
+/// are complete. The file `sessions.bin` has no checksum here, because each of its chunks has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     pub(super) templates: Checked,

@@ -14,7 +14,8 @@ use super::statement::{Parameters, RecordedStatement};
 use super::template::Template;
 use crate::time::Micros;
 
-/// A finished capture that is open for reading. Its templates are in memory; its sessions are read from disk.
+/// A finished capture that is open for reading. Its templates (texts of statements without their values) are in memory;
+/// its sessions are read from disk.
 #[derive(Debug)]
 pub struct Capture {
     about: About,

@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(found(&log), [format!("1 {WHOLE}"), "3 CutShort".to_owned()]);
     }
 
-    /// Reads a log, and returns the number of rows that are counted as lost and the messages of the other rows.
+    /// Reads a log. Returns the number of rows that are counted as lost, and the messages of the rows that could be
+    /// read.
     fn counted(log: &str) -> (usize, Vec<String>) {
         let is_lost = |found: &String| found.ends_with("Format") || found.ends_with("CutShort");
         let (lost, kept): (Vec<_>, Vec<_>) = found(log).into_iter().partition(is_lost);

@@ -56,8 +56,8 @@ pub struct Fields<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub application: &'a str,
-    /// True if a space follows the application's name in the prefix. Such a space cannot be told from a space within
-    /// the name, so the name may have swallowed another field.
+    /// True if a space follows the application's name in the prefix. This space cannot be told from a space within the
+    /// name, so the text of another field may have been read as a part of the name.
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,
@@ -148,8 +148,8 @@ pub fn ends_of<'a>(
 }
 
 /// Returns the offsets at which a user's name may end before an at sign, the most probable first. User names contain an
-/// at sign more often than database names, so the last at sign before a space comes first, and then the others in their
-/// order.
+/// at sign more often than database names, so the last at sign before a space is the most probable. The others follow
+/// in their order.
 fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
     let word = window.find(' ').unwrap_or(window.len());
     let last = window[..word].rfind('@');

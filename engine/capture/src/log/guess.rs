@@ -27,8 +27,8 @@ pub const COMMON: [&str; 14] = [
 /// wrong.
 const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
 
-/// Characters that hardly occur in the names of applications. The other unlikely characters do occur there, since names
-/// of applications may contain spaces.
+/// Characters that hardly occur in the names of applications. The characters that only [`UNLIKELY`] contains do occur
+/// in such names, for example spaces.
 const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
 
 /// The number of lines from which the prefix is guessed.

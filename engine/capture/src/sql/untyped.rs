@@ -42,7 +42,7 @@ const NO_CALLS: [&str; 42] = [
     "over", "returning", "row", "select", "set", "some", "then", "union", "upper", "values", "when", "where",
 ];
 
-/// Functions whose parameters get the type of the other arguments.
+/// Functions that give a parameter the type of their other arguments, so that the type of the parameter is certain.
 const COMMON_TYPE: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 impl Opened {

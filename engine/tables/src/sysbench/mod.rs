@@ -35,12 +35,12 @@ const COMMAND: &str = "sysbench.cmdline.call_command";
 
 const LOST: &str = "a thread that made tables died";
 
-/// Makes the tables of a test over as many connections as there are `threads`, and prints the name of each table on
-/// standard output. The tables of `bulk_insert` and of the test of sysbench 0.5 are made one after another.
+/// Makes the tables of a test over as many connections as the option `threads` says, and prints the name of each table
+/// on standard output. The tables of `bulk_insert` and of the test of sysbench 0.5 are made one after another.
 ///
-/// As in sysbench, a connection stops at the first table that it cannot make, while the others continue. The error has
-/// the lines of all failures. If several engines share the work, the tables are assigned to them round-robin, and the
-/// rows are the same as if one engine made them.
+/// As in sysbench, a connection stops at the first table that it cannot make, while the other connections continue. The
+/// error has the lines of all failures. If several engines share the work, the tables are assigned to them round-robin,
+/// and the rows are the same as if one engine made them.
 pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     if test.kind == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);

@@ -62,7 +62,7 @@ impl Slot {
 /// The current values of all slots of a client.
 pub struct Values {
     all: Box<[Value]>,
-    /// A buffer in which the texts of values are composed.
+    /// A buffer in which the text of a value is composed before it is stored.
     text: Vec<u8>,
 }
 

@@ -48,7 +48,8 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     place as i64
 }
 
-/// The numbers below the greatest power of two that is not above the size.
+/// The lower half of the numbers that are permuted: those below the greatest power of two that is not above their
+/// count.
 struct Half {
     bits: u32,
     mask: u64,
@@ -60,8 +61,9 @@ impl Half {
         Self { bits, mask: (1 << bits) - 1 }
     }
 
-    /// Permutes the numbers of the half: `place` is multiplied by a random odd number, XORed with random bits, and
-    /// rotated by one bit. A `place` outside of the half is returned unchanged, but as many random numbers are drawn.
+    /// Permutes the numbers of this half: `place` is multiplied by a random odd number, XORed with random bits, and
+    /// rotated by one bit. A `place` that is not in this half is returned unchanged, but as many random numbers are
+    /// drawn.
     fn stir(&self, place: u64, random: &mut Random) -> u64 {
         let factor = random.next_u64() & self.mask | 1;
         let flips = random.next_u64() & self.mask;

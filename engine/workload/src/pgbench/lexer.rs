@@ -28,7 +28,7 @@ pub struct Scanner<'a> {
     /// The offset at which the SQL that was returned last begins.
     pub begin: usize,
     parentheses: usize,
-    /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not been scanned yet.
+    /// The number of `BEGIN` and `CASE` in the body of a function to which the scanner has not found the `END` yet.
     blocks: usize,
     words: usize,
     /// The first letters of the words at the beginning of the statement, as far as the words occur in `CREATE FUNCTION`
@@ -155,8 +155,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the offset of the quote at which a string continues. Between both parts there must be white space or
-    /// comments with a line end.
+    /// Returns the offset of the quote at which a string continues. Between the quote that ends the first part of the
+    /// string and this quote there must be white space or comments with a line end.
     fn continuation(&self) -> Option<usize> {
         let (mut at, mut lines) = (self.at, false);
         loop {

@@ -47,9 +47,9 @@ pub fn sale_rows(population: Population) -> RowSource {
     })
 }
 
-/// Returns the product of a sale. In three of five sales, the frequency of the product corresponds to how often the
-/// person buys: the octaves of both ranks (see [`RowDraws::zipf`]) are in proportion. In the other sales the product
-/// does not depend on the person.
+/// Returns the product of a sale. In three of five sales, people who buy often get products that are sold often: the
+/// rank of the product lies in the octave (see [`RowDraws::zipf`]) that corresponds to the octave of the person's rank.
+/// In the other sales the product does not depend on the person.
 fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> i64 {
     let octaves = |count: i64| i64::from(count.ilog2()) + 1;
     let rank = if draws.is_one_of(2, 60) {

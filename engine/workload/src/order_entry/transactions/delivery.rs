@@ -8,7 +8,7 @@ use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the current state of a delivery.
+/// The inputs and the current state of a delivery transaction.
 #[derive(Default)]
 pub struct Delivery {
     home: i64,

@@ -10,7 +10,7 @@ use wire::{ResultSet, Rows};
 /// The number of an item that does not exist. The 1% of the transactions that order it are rolled back.
 const UNUSED_ITEM: i64 = ITEMS + 1;
 
-/// The inputs and the current state of a new-order.
+/// The inputs and the current state of a new-order transaction.
 #[derive(Default)]
 pub struct NewOrder {
     home: i64,

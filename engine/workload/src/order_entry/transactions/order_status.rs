@@ -6,7 +6,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the current state of an order-status.
+/// The inputs and the current state of an order-status transaction.
 pub struct OrderStatus {
     home: i64,
     district: i64,

@@ -9,7 +9,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// The inputs and the current state of a payment.
+/// The inputs and the current state of a payment transaction.
 pub struct Payment {
     home: i64,
     district: i64,

@@ -10,7 +10,7 @@ use wire::ResultSet;
 /// The number of latest orders whose items are examined.
 const RECENT: i64 = 20;
 
-/// The inputs and the current state of a stock-level.
+/// The inputs and the current state of a stock-level transaction.
 #[derive(Default)]
 pub struct StockLevel {
     home: i64,

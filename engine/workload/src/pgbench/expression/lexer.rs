@@ -16,7 +16,7 @@ pub enum ExpressionToken {
     IntLimit,
     Double(f64),
     Variable(String),
-    /// A word that is not a keyword, which is the name of a function.
+    /// A word that is not a keyword. The parser takes it for the name of a function.
     Name(String),
     End,
 }

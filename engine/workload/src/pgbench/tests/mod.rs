@@ -1,6 +1,6 @@
 //! Tests of the script language as a whole. The files in `reference/` have what pgbench 18 answered with
-//! `--random-seed=5`. Each line has an input, a tab, and pgbench's answer. In both, `\n`, `\t`, `\r`, `\v`, `\f` and
-//! `\\` are escapes.
+//! `--random-seed=5`. Each line has an input, a tab, and pgbench's answer. In the inputs and in the answers, `\n`,
+//! `\t`, `\r`, `\v`, `\f` and `\\` are escapes.
 
 mod clients;
 mod properties;
