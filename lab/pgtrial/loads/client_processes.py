@@ -13,7 +13,8 @@ from pgtrial.loads.target import Session, backend_type, value
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
 _COLLECTOR_DELAY_S = 0.6
-"""The largest age, in seconds, of the counters that a session reads before PostgreSQL 15: half a second, rounded up."""
+"""The largest age, in seconds, of the counters that a session reads in versions before PostgreSQL 15, whose statistics
+collector writes them twice per second. The value is rounded up."""
 
 
 def count_clients(session: Session) -> int:

@@ -30,7 +30,8 @@ PROTOCOL = 2
 """The version of the event protocol that this version of the lab reads."""
 
 PHASES = ("warmup", "measure")
-"""The phases of a load. Transactions that are still running when the measured time is over belong to neither phase."""
+"""The phases of a load. Transactions that are still running when the measured time is over are counted in neither of
+the two."""
 
 ENGINE_GRACE_S = 60.0
 """The time, in seconds, that pgtrial waits for an engine in addition to the lengths of its warm-up and its measured
@@ -236,8 +237,8 @@ class EngineRun(LoadRun):
 
 
 AT_A_WORD = "--start-at=-"
-"""The engine's option to write the event `ready` when all clients are connected, and then to wait until the lab sends
-the start time."""
+"""The engine's option for loads that must start at a common time: the engine writes the event `ready` when all clients
+are connected, and then waits until the lab sends the start time."""
 PAUSE = "--pause"
 """The engine's option to wait, before each query of a suite, until the lab sends a line on its standard input."""
 

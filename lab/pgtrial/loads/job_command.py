@@ -204,7 +204,8 @@ class CommandRun(EngineRun):
 
 
 def _summary(took_s: float, *, committed: int) -> Summary:
-    """Returns the measured phase in the form of the engine's summaries."""
+    """Returns the totals of a job that took `took_s` seconds, in the form in which the engine reports a measured
+    phase."""
     us = 1e6 * took_s
     latency: Times = {"mean": us, "min": us, "p50": us, "p90": us, "p95": us, "p99": us, "p99.9": us, "max": us}
     latency["stddev"] = 0.0

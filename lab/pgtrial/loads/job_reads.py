@@ -18,8 +18,9 @@ file."""
 
 
 class JobReads:
-    """Reads the numbers of one run of a job. The object must be created before the program starts: it notes the state
-    of the files, so that a file that the program did not write is not taken for its result."""
+    """Reads the numbers of one run of a job. The object must be created before the program starts: it records when each
+    file was last written, so that an old file, which the program did not write in this run, is not taken for its
+    result."""
 
     def __init__(self, reads: Mapping[str, JobRead]) -> None:
         self._reads = reads

@@ -81,8 +81,8 @@ class DataOrder:
     what: str
     """The phrase for the command in messages, such as `loading the tables at scale 10`."""
     command: Sequence[str]
-    """The arguments of the engine, beginning with the front end. If several engines share the command, each gets
-    `--shard` after the front end."""
+    """The arguments of the engine, beginning with the name of the front end, such as `pgbench`. If several engines
+    share the command, the option `--shard` for each engine is inserted after this name."""
     env: Mapping[str, str] = field(repr=False)
     """The PG* variables of the server, with its password, and all other variables that the engine needs."""
     most_parts: int = 1

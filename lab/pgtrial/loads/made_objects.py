@@ -93,7 +93,7 @@ pgtrial.search_path, from which it is restored later. The statement returns no r
 _FORMER_PATH = "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrial.search_path'), true)"
 
 _MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
-"""Matches the statements that may create objects or replace a mark."""
+"""Matches the statements that may create objects, or replace the comment by which pgtrial has marked an object."""
 _CHANGES_MARKS = re.compile(r"COMMENT\b|.*\bRENAME\b", re.I | re.S)
 
 
@@ -176,7 +176,7 @@ def _objects(session: Session, condition: str, *, identify: bool = True) -> list
 
 
 def marked_objects(session: Session, text: str) -> list[MadeObject]:
-    """Returns the objects, in all schemas, whose mark has exactly this text."""
+    """Returns the objects, in all schemas, that pgtrial has marked by a comment with exactly this text."""
     return [made for made in _objects(session, _MAY_MARK) if made.mark == Mark(text)]
 
 

@@ -67,7 +67,8 @@ def _plain(name: str) -> str:
 
 
 class Marks:
-    """Reads and writes the marks of the server to which a session is connected."""
+    """Reads and writes marks (comments by which pgtrial recognises its own objects) on the server to which a session is
+    connected."""
 
     def __init__(self, session: Session) -> None:
         self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
@@ -121,8 +122,8 @@ def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
 
 
 def marked_by(beginning: str, connection: Session) -> str:
-    """Returns an SQL condition for the tables that pgtrial created and whose marks begin with `beginning`. In the
-    condition pg_class has the alias `c`."""
+    """Returns an SQL condition for the tables that pgtrial created and whose marks (comments) begin with `beginning`.
+    In the condition pg_class has the alias `c`."""
     query = (
         f"SELECT c.oid::bigint, d.description, {place_in('c.relname', 'c.oid')} FROM pg_description d "
         "JOIN pg_class c ON c.oid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "

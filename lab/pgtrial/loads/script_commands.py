@@ -26,7 +26,7 @@ class ScriptCommand:
     sql: str | None
     """The SQL statement, with parameters in place of variables; None for a backslash command."""
     variables: Sequence[str]
-    """The variables for which the parameters stand, in the order of the parameters."""
+    """The variables of the script in whose places `sql` has parameters, in the order of the parameters."""
     values: Sequence[Sequence[str]] = ()
     """The values of the parameters in the first transactions of one client, one sequence for each transaction.
 
@@ -39,7 +39,7 @@ class ScriptCommand:
     """
 
     def place_in(self, file: str) -> str:
-        """Returns the position of the command for messages, such as `orders.sql, line 3 (select 1;)`."""
+        """Returns the file, line and text of the command for messages, such as `orders.sql, line 3 (select 1;)`."""
         return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), STATEMENT_LENGTH)})"
 
 

@@ -90,8 +90,8 @@ class Scanner:
         return not self.under_way and self._inside is None
 
     def tokens(self, text: str) -> Iterator[Token]:
-        """Yields the tokens of the next piece. The text between tokens, such as white space and operators, is part of
-        the statement."""
+        """Yields the tokens (words, quoted texts, comments and so on) of the next piece of the text. White space and
+        operators between them are not yielded."""
         place = 0
         if self._inside is not None:
             kind: Kind = "comment" if self._inside == "comment" else "quoted"

@@ -15,7 +15,8 @@ from pgtrial.store import git
 from pgtrial.store.repositories import Commit, commit_of, is_ancestor
 
 _WITHOUT_REF = re.compile(r"\bgit:((?:[^@,\s:]|:(?=/))+)(?=[,\s]|$)")
-"""Matches a repository without a ref in a set-up: `postgres=git:.`."""
+"""Matches a git repository that is named without a ref (branch, tag or commit) in a set-up of the command line:
+`postgres=git:.`."""
 _NAME = re.compile(r"[A-Za-z][\w.+-]*=(?=[A-Za-z_][\w.]*\s*=)")
 """Matches the name of the arm at the beginning of a set-up: `mine=postgres=git:.`."""
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")

@@ -110,7 +110,7 @@ class Part(Record):
 
 
 class Manifest(Record):
-    """The content of bundle.json, which lists the parts of the bundle in their order."""
+    """The content of bundle.json, the first file in a bundle, which lists all other files in their order."""
 
     format: int = Field(FORMAT, ge=1)
     parts: list[Part]
@@ -190,8 +190,8 @@ def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO)
 
 
 def _header(name: str, size: int) -> bytes:
-    """Returns the tar header of a part. The reader rejects parts with any other header. Raises ValueError for a name
-    that is too long."""
+    """Returns the tar header of a file in a bundle. A reader rejects files with any other header. Raises ValueError for
+    a name that is too long."""
     info = tarfile.TarInfo(f"{_FOLDER}/{name}")
     info.size = size
     return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
@@ -370,7 +370,8 @@ class _Reader:
         return _manifest(text, self._path)
 
     def copy(self, part: Part, target: Path | None) -> None:
-        """Checks the next part of the bundle, and writes it to `target` if that is given."""
+        """Checks the header and the digest of the next file in the bundle, and writes the file to `target` if that is
+        given."""
         self._at = f"part {part.name}"
         header = self._read(_BLOCK)
         if header != _header(part.name, part.size):
@@ -392,7 +393,7 @@ class _Reader:
             self._fail(f"{self._at} is altered: its SHA-256 is not that of the manifest")
 
     def finish(self) -> None:
-        """Checks that the file ends after the last part."""
+        """Checks that the bundle ends after its last file."""
         self._at = "its end"
         more = any(self._read(2 * _BLOCK))
         while not more and not self._xz.eof:

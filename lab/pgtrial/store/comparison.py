@@ -263,8 +263,9 @@ def _has_scripts(arms: Any) -> bool:
 
 
 def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
-    """Returns a set-up in which the paths of servers, scripts, data and sources are absolute, since relative paths
-    would be taken as relative to the study file."""
+    """Returns a set-up from the command line in which the paths of servers, scripts, data and sources are absolute. The
+    user's relative paths are relative to the current directory, but in a study file they would be read as relative to
+    the file."""
     changed = dict(setup)
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())

@@ -165,8 +165,8 @@ class StudyDirectory:
         return {STUDY: frozen, PLAN: _plan_text(self.plan, frozen, made_here=self.made_here)}
 
     def script(self, point: LoadPoint) -> Path | None:
-        """Returns the path of the file if a workload is a script of the user, or of the folder if it is a pack, a suite
-        or a mix of scripts; None for a built-in workload."""
+        """Returns the path, in the study directory, of the workload's file if it is a script of the user, or of its
+        folder if it is a pack, a suite or several scripts with weights; None for a built-in workload."""
         if point.kind.folder is not None:
             return self.path / FOLDER / point.kind.folder
         if point.mix:
@@ -357,7 +357,7 @@ class StudyDirectory:
         return record_at(path, Audit, f"delete {path} and run again")
 
     def write_audit(self, audit: Audit) -> None:
-        """Stores the audit as facts/audit.json."""
+        """Stores the audit (pgtrial's judgement whether the comparison is fair) as facts/audit.json."""
         write_in_folder(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
 
     def statement_plans(self) -> StatementPlans | None:

@@ -106,7 +106,8 @@ def note_size(path: Path, size: int) -> None:
 
 
 def forget_dump(spec: StudySpec) -> None:
-    """Removes the dump of the study's database, which is not needed any more once its templates are made."""
+    """Removes the dump of the study's database, which is not needed any more once the templates (data directories that
+    trials copy) have been loaded from it."""
     if is_to_be_dumped(spec):
         data_places(spec)[0].unlink(missing_ok=True)
 

@@ -23,10 +23,11 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 
 BUNDLED = "@"
-"""The prefix in the name of a capture that comes with pgtrial, and in the name of its dump."""
+"""The prefix in the name of a capture (recorded sessions) that comes with pgtrial, and in the name of the dump that
+belongs to it."""
 
 _FORMAT = 1
-"""The newest format of captures that this release reads."""
+"""The newest version of the format of captures (recorded sessions) that this release of pgtrial reads."""
 
 _ABOUT = "capture.json"
 _CAPTURE = (_ABOUT, "templates.jsonl", "sessions.idx", "sessions.bin")

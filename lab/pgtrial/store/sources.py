@@ -115,8 +115,9 @@ def absolute(text: str, folder: Path) -> str:
 
 
 def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any]:
-    """Returns a set-up from another machine for use on this machine. If it names a git repository by a directory that
-    does not exist here, the directory is replaced by `repository`, while the commit stays the same."""
+    """Returns the set-up of an arm, which was planned on another machine, for use on this machine. If it names a git
+    repository by a directory that does not exist here, the directory is replaced by `repository`, while the commit
+    stays the same."""
 
     def moved(text: str) -> str:
         try:

@@ -42,7 +42,8 @@ def state_root() -> Path:
 
 
 _LIMIT_SHARE = 0.1
-"""The share of its file system that the templates in a state directory may use, unless the user sets a limit."""
+"""The share of the file system of a state directory that all templates (loaded data that trials get as a copy) in it
+may use together, unless the user sets a limit."""
 
 
 def state_limit(state: Path) -> int:
@@ -193,7 +194,7 @@ def keep_certificate(path: Path, certificate: Certificate) -> None:
 
 
 _KEPT = 100
-"""The largest number of studies in the noise record. Older studies are dropped."""
+"""The largest number of studies whose noise is recorded. When there are more, the oldest ones are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
 """Two lengths of trials count as similar if they differ by at most this factor. Longer trials are less noisy, and
@@ -280,8 +281,8 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
 
 
 def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
-    """Returns the record at `path` to be changed, or an empty record in place of a damaged one. Raises StoreError if a
-    newer pgtrial wrote it."""
+    """Returns the record at `path`, which the caller is going to change, or an empty record if the stored one is
+    missing or damaged. Raises StoreError if a newer pgtrial wrote it."""
     try:
         return _read_shared(path, kind, "this")
     except _Damaged:

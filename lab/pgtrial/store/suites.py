@@ -51,7 +51,7 @@ class FoundSuite:
 
     @property
     def queries(self) -> list[str]:
-        """The names of the suite's queries."""
+        """The names of the suite's queries, which are the names of their files without the ending."""
         return queries_of(self.name, self.scripts)
 
 

@@ -86,8 +86,8 @@ def collect(
 
 
 def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
-    """Returns the facts of this machine, without a server. The storage is that of `directory`, in which measurements
-    may write."""
+    """Returns the facts of this machine, without a server. The facts about storage are those of the volume that
+    contains `directory`; measurements of it write a test file there."""
     subject = Subject(None, directory, LOCAL, ours=True, measure=measure)
     return Facts(arm="this machine", collected=_now(), facts=facts_of(subject))
 

@@ -23,16 +23,16 @@ from pgtrial.machines.windows import WindowsHost
 from pgtrial.model.resources import filled, resource, table
 
 NAMES: dict[str, Any] = table("names.toml", __package__)
-"""The contents of names.toml: the names under which operating systems and their tools report the facts, and the meaning
-of their words and numbers."""
+"""The contents of names.toml: the names under which operating systems and their tools report the facts, and what the
+words and numbers in their output mean."""
 
 Command = tuple[str, ...]
 
 _TOOL_TIMEOUT_S = 60.0
 _RECORD = "\x1e"
 _FIELD = "\x1f"
-"""The characters that separate records and the fields of a record. They occur in no path of a kernel and in no tool's
-output."""
+"""The characters that separate records, and the fields of a record, in the output of pgtrial's shell scripts. They
+occur in no path of a kernel and in no tool's output."""
 
 _UNAME = r"""
 printf '\036uname\n'
@@ -73,7 +73,7 @@ class Files:
 
     @property
     def uname(self) -> Uname:
-        """The names of the operating system, as uname(1) reports them."""
+        """The name, release and version of the operating system, and the processor type, as uname(1) reports them."""
         return Uname()
 
     def read(self, path: str | Path) -> str | None:
@@ -93,7 +93,8 @@ class Files:
         return Path(path)
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Reads all files that match the patterns in one request, so that `read` finds them later."""
+        """Reads all files that match the patterns in one request, so that later calls of `read` return their texts
+        without a request."""
 
     def _run(self, command: Command) -> str | None:
         """Runs a tool and returns its output; None if it is missing or fails."""
@@ -147,7 +148,7 @@ class MachineFiles(Files):
 
     @cached_property
     def uname(self) -> Uname:
-        """The names of the operating system, which the first request fetches."""
+        """The name, release and version of the operating system, which the first request fetches."""
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
@@ -155,7 +156,7 @@ class MachineFiles(Files):
         return Uname(*("" if line == "unknown" else line for line in lines[:5]))
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Reads all files that match the patterns in two round trips, so that `read` finds them later."""
+        """Reads all files that match the patterns in two round trips, so that later calls of `read` need none."""
         self._look_first()
         self._look([str(pattern) for pattern in patterns])
 
@@ -246,7 +247,8 @@ def scaled(text: str | None, unit: int) -> int | None:
 
 
 def flag(text: str | None) -> bool | None:
-    """True if the text is "1", by which the kernel shows that a switch is on; None if there is no text."""
+    """True if the text is "1", by which the kernel shows that a switch is on; false for any other text; None if there
+    is no text."""
     return None if text is None else text == "1"
 
 
@@ -262,8 +264,8 @@ _READ: dict[str, Callable[[str | None], Any]] = {
 
 
 def read_facts(files: Files, table: Mapping[str, tuple[str, str]], home: Path = Path("/")) -> dict[str, Any]:
-    """Returns the facts that a table describes. For each fact the table has a file and the way to read it; relative
-    paths are below `home`."""
+    """Returns the facts that a table describes. By the name of each fact, the table has the path of a file and a word
+    for the function that reads it, such as `number`. Relative paths are below `home`."""
     return {fact: _READ[how](files.read(home / path)) for fact, (path, how) in table.items()}
 
 

@@ -78,8 +78,8 @@ one flush; flush_tool, the name of the tool."""
 
 
 def rates_of(flush_s: float, tool: str) -> Rates:
-    """Returns the facts for the seconds that one flush takes. For a device that stalls for seconds, the rate is below 1
-    but not 0."""
+    """Returns the facts of a measurement in which one flush took `flush_s` seconds; `tool` is the program that measured
+    it. For a device that stalls for seconds, the rate is below 1 but not 0."""
     rate = 1 / flush_s
     return {
         "flushes_per_s": round(rate) if rate >= 1 else float(f"{rate:.2g}"),
@@ -89,7 +89,8 @@ def rates_of(flush_s: float, tool: str) -> Rates:
 
 
 def parse_pg_test_fsync(text: str) -> Rates | None:
-    """Returns the facts from the line about fdatasync in the output of pg_test_fsync; None if there is none."""
+    """Returns the facts of the flush rate from the line about fdatasync in the output of pg_test_fsync; None if there
+    is none."""
     per_s = _positive(_PG_TEST_FSYNC, text)
     return None if per_s is None else rates_of(1 / per_s, "pg_test_fsync, fdatasync")
 

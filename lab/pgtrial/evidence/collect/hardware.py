@@ -52,7 +52,7 @@ def cpu(subject: Subject) -> dict[str, Any]:
 
 
 def _logical(files: Files) -> int | None:
-    """Returns the number of CPUs that are online."""
+    """Returns the number of CPUs that are online; None if it is not known."""
     online = files.read(_SYSTEM / "online")
     if online is not None:
         spans = [[int(end) for end in span.split("-")] for span in online.split(",")]
@@ -82,8 +82,8 @@ def _boost(files: Files) -> bool | None:
 
 
 def _list(files: Files, path: Path) -> str | None:
-    """Returns a list of CPUs in the kernel's notation; `none` if the list is empty, and None if the file does not
-    exist."""
+    """Returns the list of CPUs in a file of the kernel, such as `0-3,8`; `none` if the list is empty, and None if the
+    file does not exist."""
     return files.read(path) or ("none" if files.exists(path) else None)
 
 
@@ -96,7 +96,8 @@ def _mitigations(files: Files) -> dict[str, str] | None:
 _MODEL = "firmware/devicetree/base/model"
 _HARDWARE_FILES = (*(f"class/dmi/id/{file}" for file in NAMES["dmi"].values()), "class/dmi/id", "firmware/efi", _MODEL)
 _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
-"""The placeholder texts that makers leave in DMI fields."""
+"""The placeholder texts, in lower case, that makers of machines leave in DMI fields in place of a model's name. They
+count as unknown."""
 
 
 @collector("hardware", host=True, files=[f"/sys/{path}" for path in _HARDWARE_FILES])

@@ -99,8 +99,8 @@ def server(subject: Subject) -> dict[str, Any]:
 
 @collector("client", files=[BOOT_ID])
 def client(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the client that makes the load: versions of pgtrial and its engine, and the CPUs of this
-    machine."""
+    """Returns the facts of the client that makes the load: versions of pgtrial and its engine, and the CPUs of the
+    lab's machine."""
     return {
         "pgtrial": __version__,
         "engine": _engine_version(),
@@ -143,7 +143,7 @@ def _extensions(subject: Subject) -> list[str] | None:
 
 
 def _client_cpus() -> int | None:
-    """Returns the number of CPUs of this machine that a load may use."""
+    """Returns the number of CPUs of the lab's machine that this process, and thus a load that it starts, may use."""
     with suppress(AttributeError, psutil.Error):  # macOS has no CPU affinity
         return len(psutil.Process().cpu_affinity() or []) or None
     return os.cpu_count()
@@ -190,7 +190,8 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
 
 @collector("settings")
 def settings(subject: Subject) -> dict[str, Any]:
-    """Returns the settings that somebody has set, with their values as SHOW prints them."""
+    """Returns the settings of the server that somebody has set (in a file, on the command line, or for the role or
+    database), with their values as SHOW prints them."""
     return {name: value for name, value, _ in _settings(subject, chosen=True)}
 
 

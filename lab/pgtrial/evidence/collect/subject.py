@@ -48,7 +48,8 @@ class Subject:
     """True if collectors may measure. This takes seconds, and must not happen during a load."""
 
     load_connection: Session | None = None
-    """A session of the load's role, if `connection` has another role; else None."""
+    """A session of the load's role, with which collectors read the settings that the load has; None if `connection` has
+    the same role."""
 
     announced_files: tuple[str, ...] = ()
     announced_tools: tuple[tuple[str, ...], ...] = ()
@@ -86,8 +87,8 @@ class Subject:
         return backend_process(self.connection.info.backend_pid, self.host)
 
     def value(self, query: str, *parameters: object) -> Any:
-        """Runs a query, and returns the first column of its first row; None if there is no row, no server, or if the
-        server rejects the query."""
+        """Runs a query, and returns the first column of its first row; None if there is no row, if there is no server,
+        or if the server rejects the query."""
         rows = self.rows(query, *parameters)
         return rows[0][0] if rows else None
 
@@ -125,7 +126,8 @@ class Collector:
     """True if the collector measures something, which takes some time."""
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
-        """Returns the facts by their names; no facts if the subject lacks something that the collector needs."""
+        """Returns the facts by their names; no facts if the subject lacks something that the collector needs, such as a
+        server or access to its host."""
         host_lacks = (self.host or self.systems) and subject.machine is None
         if host_lacks or (self.server and subject.connection is None) or (self.measures and not subject.measure):
             return {}

@@ -31,7 +31,8 @@ _LOCAL_DISK = 3
 
 
 def script(directory: Path | None) -> str:
-    """Returns the PowerShell script that reads all facts in one call."""
+    """Returns the PowerShell script that reads all facts of the machine in one call, including those of the drive with
+    `directory`, if that is given."""
     drive = drive_of(directory)
     if drive is None:
         return reply_script(_PARTS)
@@ -40,7 +41,7 @@ def script(directory: Path | None) -> str:
 
 
 def hardware_of(reply: Reply) -> Group:
-    """Returns the facts of the machine, under the same names as on Linux."""
+    """Returns the facts about maker, model and firmware of the machine, under the same names as on Linux."""
     return {
         "vendor": _of(reply, "system", "Manufacturer"),
         "product": _of(reply, "system", "Model"),
@@ -85,7 +86,8 @@ def memory_of(reply: Reply) -> Group:
 
 
 def system_of(reply: Reply) -> Group:
-    """Returns the facts of the operating system. The hypervisor is named as its maker names its virtual machines."""
+    """Returns the facts of the operating system. The fact `virtualisation` is the
+    word by which the maker of the hypervisor names the model of its virtual machines, such as `VMware`."""
     return {
         "system": "Windows",
         "distribution": _of(reply, "os", "Caption"),

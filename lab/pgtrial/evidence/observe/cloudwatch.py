@@ -20,7 +20,7 @@ SOURCE = "cloudwatch"
 
 UNITS: dict[str, str] = table("cloudwatch.toml", __package__)
 """The metrics to read, with their units. Metrics that show the limits of a server come first. An instance provides only
-some of them."""
+some of these metrics; the others are left out."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))
 """Pairs of an age and of the resolution, in seconds, at which CloudWatch keeps values up to this age. For older times
@@ -29,13 +29,13 @@ _OLDEST_PERIOD_S = 3600
 
 
 class MetricsError(PgtrialError):
-    """The error for metrics of a provider that could not be read. The study continues without them; they can be
-    imported later."""
+    """The error for metrics of a provider that could not be read. The study continues without these metrics; the user
+    can import them later."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """The mean of one metric over a period of `span_s` seconds, which begins at `since` (UTC)."""
+    """The mean of one metric of CloudWatch over a period of `span_s` seconds, which begins at `since` (UTC)."""
 
     since: datetime
     span_s: int

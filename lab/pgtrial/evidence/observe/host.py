@@ -1,5 +1,5 @@
-"""Reads the counters of a server's host (CPU, memory, disk, network): in samples during a trial, and at the begin and
-end of its measured phase."""
+"""Reads the counters of a server's host (CPU, memory, disk, network): repeatedly during a trial, and at
+the begin and end of the trial's measured phase."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class HostSampler:
         self._session_s = 0.0
 
     def look(self) -> Snapshot:
-        """Reads the host once, and returns the result. Raises HostTrouble."""
+        """Reads the host once, and returns the result. Raises HostTrouble if the host is not reachable or refuses
+        access."""
         snapshot = self.system.look()
         self._looks_s += snapshot.look_cpu_s
         self._session_s = snapshot.session_cpu_s or self._session_s
@@ -57,8 +58,8 @@ class HostSampler:
         return replace(snapshot, counters=of_server, gauges={})
 
     def cpu_taken_s(self) -> float:
-        """Returns the CPU seconds that observing has cost the host so far: for reading the host, and for the server
-        process of the lab's session, up to the last reading."""
+        """Returns the CPU seconds that observing has cost the host up to the last reading: for reading the host's
+        counters, and for the server process that serves the lab's session."""
         return self._looks_s + self._session_s
 
 

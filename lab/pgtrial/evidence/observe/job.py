@@ -40,7 +40,8 @@ _OF_CLIENTS = "pid IN (SELECT pid FROM pg_stat_activity WHERE client_port IS NOT
 """SQL condition for the server processes of clients. It excludes autovacuum and the session that evaluates the
 condition."""
 _QUICKLY = "SET LOCAL statement_timeout = '1s'"
-"""The statement that limits the time of a query, since a job may hold locks on which the query would wait."""
+"""The statement that limits the time of a query, since the job that is being observed may hold locks on which the query
+would wait."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class ProgressViews:
         self._query = " UNION ALL ".join(parts)
 
     def look(self) -> Progress | None:
-        """Returns the progress of the command that is running; None if no command reports any, or if reading it would
-        have to wait for a lock."""
+        """Returns the progress of the command that is running; None if no command reports any, or if the query for the
+        progress would have to wait for a lock of that command."""
         if not self._query:
             return None
         try:

@@ -15,7 +15,8 @@ from pgtrial.machines.machine import read_of_others
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
 FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
-"""The files that are read on every Linux host."""
+"""The files of the kernel whose counters are read on every Linux host. The files of the server's processes and of its
+disk are read in addition."""
 
 _MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 _TRAFFIC = {"read_bytes": (2, 512), "reads": (0, 1), "written_bytes": (6, 512), "writes": (4, 1)}
@@ -33,7 +34,7 @@ class LocalLinux(System):
 
     def look(self) -> Snapshot:
         """Reads the files of the kernel one by one. The CPU time for this is part of the lab process's own time, which
-        the lab counts anyway."""
+        the lab counts as its own cost anyway, so it is not reported in the snapshot."""
         postmaster = None if self._data is None else _postmaster(self._data)
         device = "none" if self._data is None else _device(self._data)
         paths = [*FILES, device_file(device)]
@@ -56,7 +57,8 @@ def linux_snapshot(
     on_labs_machine: bool,
 ) -> Snapshot:
     """Returns the counters of a host from the texts of its files, by path. `device` is the device number, major:minor,
-    of the disk with the data."""
+    of the disk with the data. `postmaster` and `session` are the numbers of the server's first process and of the
+    process that serves the lab's session."""
 
     def text(path: str) -> str:
         return texts.get(path, "")

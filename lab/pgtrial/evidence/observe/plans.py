@@ -29,7 +29,8 @@ _VALUES = re.compile(r"'(?:[^']|'')*'|(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b
 _COSTS = re.compile(r"\s*\(cost=[^)]*\)$")
 _PLANNING_TIME = re.compile(r"Planning Time: ([\d.]+) ms")
 _PRUNED = re.compile(r"Subplans Removed|One-Time Filter: false")
-"""Matches the words in a plan which show that a part of it was removed because a value is NULL."""
+"""Matches the words in a plan by which PostgreSQL shows that it left out a part of the plan, such as partitions,
+because no row can match the value NULL."""
 _NAME = "pgtrial_explained"
 
 _CHOOSES = 6
@@ -182,7 +183,8 @@ def _for_any_values(session: Session, text: str, parameters: int) -> list[str]:
 
 
 def explain(session: Session, text: str, arguments: Sequence[str]) -> list[str]:
-    """Returns the plan of a statement; `arguments` are the SQL literals of its parameters. Raises psycopg.Error."""
+    """Returns the plan of a statement; `arguments` are the SQL literals of its parameters. Raises psycopg.Error if
+    EXPLAIN fails."""
     if not arguments:
         with _reading(session):
             return _explained(session, text)
@@ -218,7 +220,8 @@ def _explained(session: Session, text: str, options: str = "") -> list[str]:
 
 
 def nodes_of(plan: Sequence[str]) -> list[str]:
-    """Returns the lines of a plan that name its nodes, without the lines with their conditions."""
+    """Returns the lines of a plan that name its nodes, such as `Index Scan using ...`, without the lines that show
+    conditions, such as filters."""
     return [line for line in plan if PLAN_NODE.match(line)]
 
 
@@ -228,7 +231,8 @@ def _without_costs(explained: Sequence[str]) -> list[str]:
 
 
 def _shown(plan: Sequence[str], statement: SentStatement) -> list[str]:
-    """Returns the plan as it may be stored: if the values are data of the user, `?` stands in their place."""
+    """Returns the plan as it may be stored: if the values of the statement are data of the user, `?` stands in their
+    place."""
     if not statement.hides_values:
         return list(plan)
     return [line if PLAN_NODE.match(line) else _VALUES.sub("?", line) for line in plan]

@@ -36,8 +36,8 @@ MOST_SHARE = 0.01
 next one."""
 
 _JITTER = 0.4
-"""The share by which the intervals between samples vary at random. With fixed intervals, samples could fall into step
-with the server's own processes, or with a load at a given rate."""
+"""The share of an interval between two samples by which its length varies at random. With fixed intervals, samples
+could fall into step with the server's own processes, or with a load at a given rate."""
 
 _STATEMENT_TIMEOUT = "SET statement_timeout = '5s'"
 _PATIENCE_S = 6.0
@@ -127,7 +127,8 @@ class Sampler:
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
-        """The time at which each sample began, and its cost, with the keys of Observation.cost."""
+        """For each sample, the time at which it began (time.monotonic()) and its cost, under the keys of
+        Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -237,8 +238,8 @@ class Sampler:
         self._readings.append(Reading(moment, counters, gauges))
 
     def _look_at_host(self) -> Snapshot:
-        """Reads the host's counters. If the host is not reachable, it is not asked again, while the server may still be
-        observed."""
+        """Reads the host's counters. If the host is not reachable, a note says so and the host is not read again; the
+        views of the server are still read."""
         if self._host is None:
             return Snapshot()
         try:

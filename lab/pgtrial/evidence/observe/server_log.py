@@ -52,6 +52,7 @@ def telling_lines(text: str) -> list[str]:
 
 
 def panic(lines: list[str]) -> str | None:
-    """Returns the first line with PANIC among these lines, without its time; None if there is none."""
+    """Returns the first line with PANIC among these lines, without the time at its beginning; None if no line has the
+    word."""
     line_of_panic = next((line for line in lines if "PANIC: " in line), None)
     return line_of_panic and line_of_panic[line_of_panic.index("PANIC: ") :]

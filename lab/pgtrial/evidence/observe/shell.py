@@ -45,7 +45,8 @@ class Shell(System):
         self._ticks_per_s = 0.0
 
     def look(self) -> Snapshot:
-        """Returns the host's counters, with one round trip. Raises HostTrouble."""
+        """Returns the host's counters, with one round trip. Raises HostTrouble if the host is not reachable or refuses
+        access."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
         lines = self._machine.looked(["sh", "-c", _LOOK, "sh", *words]).stdout.splitlines()
         head = dict(line.split(" ", 1) for line in lines if line.startswith(_HEADS))

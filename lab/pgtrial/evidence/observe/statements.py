@@ -61,6 +61,6 @@ class Statements:
         """Returns the statements with their plans on the server of a session, by their text without values.
 
         The session must come from `connect_as_load`, since planning a statement can run functions that it calls, with
-        the rights of the session's role. Raises psycopg.OperationalError.
+        the rights of the session's role. Raises psycopg.OperationalError if the session is lost.
         """
         return {key: planned(session, statement) for key, statement in self.sent.items()}

@@ -1,5 +1,5 @@
 """Defines the counters and gauges that are read from a host on any operating system, and computes rates per second from
-readings."""
+consecutive readings of them."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ class System(abc.ABC):
     """The interface for reading the counters of a host, with a class for each operating system."""
 
     limits_itself = False
-    """True if the reader limits its own cost, by sometimes returning an empty snapshot. If it is false, the caller must
-    read less often."""
+    """True if this class limits the cost of reading itself: a call that comes too early returns an empty snapshot
+    without reading. If it is false, the caller must limit how often it reads."""
 
     counts_ended = True
     """True if the CPU time of the server's processes includes processes that ended before the first reading."""
 
     @abc.abstractmethod
     def look(self) -> Snapshot:
-        """Reads the host once, and returns the result. Raises HostTrouble."""
+        """Reads the host once, and returns the result. Raises HostTrouble if the host is not reachable or refuses
+        access."""
 
 
 def known(values: Values) -> Values:

@@ -120,7 +120,8 @@ _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
 
 _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
-"""Views that older versions do not have, but whose counters these versions have in another view."""
+"""Views that older versions of PostgreSQL do not have, but whose counters are in another view there. Such a view is not
+reported as lacking."""
 
 GAUGES = frozenset({"pg_locks"})
 """The sources whose values show the state at the moment of reading, such as the number of locks that are held, and do
@@ -168,7 +169,7 @@ class Views:
         """Finds out which views can be read.
 
         `known` has the texts of the load's statements without values. It is given for a server that other users use
-        too: then only the counters of these statements are read.
+        too: then, of pg_stat_statements, only the counters of the load's own statements are read.
         """
         self._session = session
         self._known = known

@@ -41,7 +41,7 @@ _TRAFFIC = {
 _TIMES = {"user_s": "User", "system_s": "Privileged", "idle_s": "Idle", "irq_s": "Interrupt", "softirq_s": "DPC"}
 _MODIFIED = "ModifiedPageListBytes"
 _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "StandbyCacheCoreBytes", _MODIFIED)
-"""The counters whose sum the Task Manager shows as cached memory."""
+"""The performance counters of Windows whose sum is the memory that caches files, as the Task Manager shows it."""
 
 
 class Windows(System):
@@ -67,7 +67,7 @@ class Windows(System):
         """Returns the host's counters, with one round trip; an empty snapshot if too little time has passed since the
         last reading.
 
-        Raises HostTrouble.
+        Raises HostTrouble if the host is not reachable or refuses access.
         """
         if time.monotonic() < self._next:
             return Snapshot()

@@ -1,5 +1,5 @@
-"""Builds the engine's command lines. There is a module for each kind of load, and for each front end that runs
-transactions."""
+"""Builds the engine's command lines. There is a module for each kind of load, and for each front end (command of the
+engine, such as `pgbench` or `sysbench`) that runs transactions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _PGBENCH, _SYSBENCH, _ORDER_ENTRY = PgbenchLine(), SysbenchLine(), OrderEntryLin
 
 
 def command_line(point: LoadPoint) -> CommandLine:
-    """Returns the object that builds the command lines for a load point."""
+    """Returns the object that builds the engine's command lines for a load point (one load of the study, with its scale
+    and number of clients)."""
     if (of_a_kind := _OF_A_KIND.get(point.kind.key)) is not None:
         return of_a_kind
     if point.workload == ORDER_ENTRY:
@@ -46,7 +47,8 @@ def command_line(point: LoadPoint) -> CommandLine:
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
-    """Returns the name of the engine's front end that runs the workload of a load point."""
+    """Returns the name of the engine's front end (its command, such as `pgbench`) that runs the workload of a load
+    point."""
     return command_line(point).front_end
 
 

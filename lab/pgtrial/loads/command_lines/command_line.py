@@ -33,7 +33,8 @@ class Asked:
 
     @property
     def seeded(self) -> list[str]:
-        """The option for the seed, as pgbench and most other front ends spell it."""
+        """The option of the engine that sets the seed of its random numbers, as pgbench and most other front ends spell
+        it."""
         return ["--random-seed", str(self.seed)]
 
 
@@ -41,9 +42,9 @@ class CommandLine(abc.ABC):
     """Builds the command lines of one kind of load."""
 
     front_end: ClassVar[FrontEnd]
-    """The name of the engine's front end that runs this kind of load."""
+    """The name of the engine's front end (its command, such as `pgbench`) that runs this kind of load."""
     lists_statements: ClassVar[bool] = False
-    """True if files list the statements that the load sends."""
+    """True if the statements that the load sends can be read from its script files or query files."""
 
     @abc.abstractmethod
     def options(self, asked: Asked) -> list[str]:

@@ -44,7 +44,8 @@ def _calls(asked: Asked) -> list[str]:
 
 
 def closed_loop(asked: Asked, threads: int) -> list[str]:
-    """Returns the options that pgbench and order entry have in common: clients, threads, times, rate and errors."""
+    """Returns the options that the front ends for pgbench and order entry have in common: clients, threads, times,
+    rate, and what to do after errors."""
     load, point = asked.load, asked.point
     warmup, duration = map(asked.turn.wall_s, load.phases_s)
     options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(threads)]

@@ -7,7 +7,7 @@ from pgtrial.store.replay_files import capture_of
 
 
 class ReplayLine(CommandLine):
-    """Builds the command line for a replay of the sessions of a capture."""
+    """Builds the command line for a replay, which runs the recorded sessions of a capture again."""
 
     front_end = "replay"
 

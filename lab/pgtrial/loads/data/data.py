@@ -1,4 +1,4 @@
-"""The base classes of all kinds of data that a trial may need on its server, and the estimates of how much disk space
+"""Contains the base classes of all kinds of data that a trial may need on its server, and estimates how much disk space
 data takes."""
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Data(abc.ABC):
     it."""
 
     making_is_measured: ClassVar[bool] = False
-    """True if reports show how long making the data took. Each study then makes its own data, in place of data that an
-    earlier study made."""
+    """True if reports show how long making the data took. Each study then makes its own data, even if an earlier study
+    has left the same data, so that there is a time to report."""
 
     @property
     def has_users_rows(self) -> bool:
@@ -47,12 +47,14 @@ class Data(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Returns the data of this kind that a load point needs; None if it needs data of another kind, or none."""
+        """Returns the data of this kind that a load point needs. Returns None if the load point needs data of another
+        kind, or no data."""
 
     @property
     @abc.abstractmethod
     def label(self) -> str:
-        """The name of the data in messages and reports, such as `scale 20` or `sysbench, 250 x 450,000 rows`."""
+        """The name by which messages and reports call the data, such as `scale 20` or `sysbench, 250 x 450,000
+        rows`."""
 
     @property
     @abc.abstractmethod
@@ -130,7 +132,8 @@ class Data(abc.ABC):
         """Makes the data, marks its tables as pgtrial's, and runs VACUUM (FREEZE, ANALYZE) on them. Returns sentences
         for the user.
 
-        With `in_steps`, an interrupted load can be resumed later, if the kind of data supports that. Raises ArmError.
+        With `in_steps`, the data is loaded in several steps, so that a load that was interrupted can be resumed later,
+        if the kind of data supports that. Raises ArmError if the data cannot be made.
         """
 
     def reset(self, connection: Session) -> None:

@@ -33,7 +33,7 @@ class Part:
 
     text: bytes
     line: int
-    """The line of the dump on which the part begins, counted from 1."""
+    """The number of the line of the dump on which this part begins, counted from 1."""
     has_rows: bool = False
     """True if the part is a COPY whose rows follow in the dump."""
     may_fail: bool = False
@@ -65,7 +65,8 @@ class DumpText:
         self._of_a_server = False
 
     def parts(self) -> Iterator[Part]:
-        """Yields all parts in their order. After a part with rows the caller must take all `rows`."""
+        """Yields all parts in their order. After a part with `has_rows`, the caller must read all rows by `rows` before
+        it asks for the next part."""
         for number, line in enumerate(self._lines):
             text = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 0 else line
             self._of_a_server = self._of_a_server or text.startswith(_OF_A_SERVER)

@@ -28,8 +28,8 @@ KINDS: tuple[type[Data], ...] = (
     SuiteTables,
     PgbenchTables,
 )
-"""The kinds in the order in which pgtrial asks them: the data of a load point are those of the first kind that it
-needs."""
+"""The kinds of data, in the order in which pgtrial checks whether a load point needs them (`Data.needed`). The load
+point gets the data of the first kind that it needs."""
 
 
 def data_of(spec: StudySpec, point: LoadPoint, arm: str | None = None) -> Data:

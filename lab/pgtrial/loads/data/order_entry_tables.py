@@ -43,7 +43,7 @@ _VIOLATED = 2
 
 @dataclass(frozen=True)
 class OrderEntryTables(Data):
-    """The nine tables of order entry with this number of warehouses; `fillfactor` is in percent."""
+    """The nine tables of the workload order-entry, with a given number of `warehouses`; `fillfactor` is in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE,)
 

@@ -148,15 +148,15 @@ class RestoredDump(Data):
             yield path
 
     def find(self, connection: Session) -> bool:
-        """Returns false, since pgtrial does not search a server for this data: trials get it as a copy of a
-        template."""
+        """Returns false, since pgtrial does not search a server for this data: trials get it as a copy of a template, a
+        data directory in which pgtrial has restored the dump once."""
         return False
 
 
 @lru_cache
 def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpNeeds:
     """Returns what these dumps need before they can be restored. The result is cached by the digest of the dumps, since
-    each arm needs it, and finding it means reading the dumps completely."""
+    each arm needs the result, and pgtrial has to read the dumps completely to find it."""
     needs = DumpNeeds()
 
     def look(text: str) -> Treated:

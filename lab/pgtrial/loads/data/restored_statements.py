@@ -97,7 +97,7 @@ class DumpNeeds:
     extensions: dict[str, Extension] = field(default_factory=dict)
     """The extensions by their names. A procedural language counts as the extension of the same name."""
     roles: dict[str, None] = field(default_factory=dict)
-    """The roles that policies, privileges and owners name, in the order in which they occur."""
+    """The roles that occur in the dump's policies, privileges and owners, in the order in which they occur."""
     members: list[tuple[str, str]] = field(default_factory=list)
     """Memberships: pairs of a role that is granted and the role that gets it."""
     icu_collations: list[str] = field(default_factory=list)
@@ -141,7 +141,8 @@ class Treated:
     """True for statements about privileges, which fail for objects that the owner of the database does not own, such as
     the functions of an extension."""
     left_out: str = ""
-    """The object that the database lacks because the statement is left out, for messages: `the event trigger guard`."""
+    """A phrase, for messages, for the object that the database lacks because the statement is left out: `the event
+    trigger guard`."""
 
 
 def treated(text: str, schemas: Iterable[str]) -> Treated:

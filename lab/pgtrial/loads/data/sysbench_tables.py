@@ -55,7 +55,7 @@ class SysbenchTables(MarkedTables):
     test: str
     """The test whose tables the engine prepares: one of sysbench's own, or the name of a Lua script among `scripts`."""
     options: tuple[str, ...]
-    """The options of the test on which the tables depend."""
+    """Those options of the test on which its tables depend, such as the number of rows."""
     threads: int
     tables: int | None = None
     table_size: int | None = None
@@ -65,8 +65,8 @@ class SysbenchTables(MarkedTables):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Returns the tables of a load point's sysbench test. Sysbench's own tests all use the same tables, except
-        bulk_insert."""
+        """Returns the tables of a load point's sysbench test; None if the load point runs none. Sysbench's own tests
+        all use the same tables, except bulk_insert."""
         if not is_sysbench(point.workload):
             return None
         native = point.workload in SYSBENCH_TESTS

@@ -73,8 +73,9 @@ _KEY = """SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_index i
 _TEXT_OF_ROW = "ROW({columns})::text"
 _IN_UTF8 = "convert_to({text}, 'UTF8')"
 _SUM = "coalesce(sum(('x' || substr(md5({text}), 1, 15))::bit(60)::int8), 0)::text"
-"""SQL for the digest of rows. A sum does not depend on the order of the rows; 60 bits of each row's MD5 fit a positive
-int8 in every version of PostgreSQL."""
+"""SQL for the digest of the rows of a table: the sum of a number for each row, since a sum does not depend on the order
+of the rows. The number is the beginning of the MD5 of the row's text; 60 bits of each row's MD5 fit a positive int8 in
+every version of PostgreSQL."""
 
 Keys = Sequence[Sequence[str]]
 """The primary keys of sampled rows, as texts: one sequence for each column of the key."""
@@ -97,7 +98,7 @@ class Table:
     """True if row-security policies decide which rows the session's role sees."""
     bytes_on_disk: int
     tuples: float
-    """The estimated number of rows in pg_class."""
+    """The number of rows as pg_class estimates it (reltuples)."""
     is_changed: bool = False
     """True if the SQL texts in which pgtrial found the table contain a statement that changes it."""
 

@@ -107,7 +107,8 @@ def kind_of_machine() -> str:
 
 
 class Agent:
-    """The agent of one machine. Its methods return problems as texts and do not raise exceptions."""
+    """The agent of one machine of a fleet: an object in a process there, whose methods the lab calls through Ray. The
+    methods return problems as texts and do not raise exceptions."""
 
     def __init__(self) -> None:
         self._room = tempfile.mkdtemp(prefix="pgtrial-")
@@ -143,7 +144,8 @@ class Agent:
         return came, time.time()
 
     def find_engine(self, digest: str) -> bool:
-        """Returns true if an engine with this SHA-256 is installed on this machine. The agent then uses this engine."""
+        """Looks for an engine that is installed on this machine and whose file has this SHA-256. If there is one, uses
+        it from now on and returns true; otherwise returns false."""
         beside = os.path.join(os.path.dirname(sys.executable), _NAME)
         for path in (os.environ.get("PGTRIAL_ENGINE"), beside, shutil.which(_NAME)):
             if path and os.access(path, os.X_OK) and _digest(path) == digest:
@@ -265,7 +267,7 @@ class Agent:
         return {"status": status, "messages": list(running.tail)}
 
     def close(self) -> None:
-        """Ends all engines, and removes the agent's files."""
+        """Ends all engines that the agent has started, and removes the agent's files."""
         for running in list(self._running.values()):
             running.kill()
         shutil.rmtree(self._room, ignore_errors=True)

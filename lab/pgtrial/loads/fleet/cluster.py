@@ -32,7 +32,8 @@ from pgtrial.model.units import plural
 
 _PLACES_S = 60.0
 _THREADS = 32
-"""The number of calls that an agent handles at the same time. Some of them wait for lines of output."""
+"""The number of calls that an agent handles at the same time. It is more than one, since some calls wait for lines of
+an engine's output."""
 
 
 @contextmanager
@@ -84,8 +85,8 @@ class RayCluster:
         self._handles: dict[Member, Any] = {}
 
     def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
-        """Starts an agent at each of these places, and returns the machines. Raises MachineLost if an agent does not
-        start in time."""
+        """Starts an agent (the object that starts engines) at each of these reserved CPUs, and returns the machines.
+        Raises MachineLost if an agent does not start in time."""
         deadline = time.monotonic() + patience_s
         handles = {place: self._start(place) for place in places}
         described = {place: self._caller(handle)("describe") for place, handle in handles.items()}

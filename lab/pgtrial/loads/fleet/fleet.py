@@ -89,7 +89,7 @@ class Fleet(LoadMaker):
 
     @property
     def names(self) -> list[str]:
-        """The names of the machines that currently take part."""
+        """The names of the machines of the fleet that currently take part in loads."""
         return [member.name for member in self._members]
 
     @property

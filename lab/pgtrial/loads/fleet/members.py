@@ -21,12 +21,13 @@ from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_duration, three_digits
 
 ANSWER_S = 10.0
-"""The time limit, in seconds, for a call that makes the agent do no long work. A machine that takes longer counts as
+"""The time limit, in seconds, for a call of an agent that needs no long work. A machine that takes longer counts as
 lost."""
 
 
 class MachineLost(Exception):
-    """The error that a machine, or the agent on it, is not reachable any more. The message says why in a few words."""
+    """The error for a machine of the fleet that is not reachable any more, or whose agent is not. The message says why
+    in a few words."""
 
 
 Caller = Callable[..., Future[Any]]
@@ -64,8 +65,8 @@ class Member:
 
     @property
     def with_lab(self) -> bool:
-        """True if the engine of this machine uses CPUs of the lab's machine: the member is the lab's machine itself, or
-        a container on it."""
+        """True if the engine of this machine uses CPUs of the lab's machine: this machine of the fleet is the lab's
+        machine itself, or a container on it."""
         return self.identity == agent.identity() or bool(self.kernel and self.kernel == agent.kernel())
 
     def ask(self, method: str, *arguments: Any, patience_s: float = ANSWER_S) -> Any:

@@ -103,8 +103,8 @@ class Program:
         self._number = 0
         self._has_spoken = False
         self.name: str | None = None
-        """The name and version that the program gave in its first line, such as `psycopg 3.2.1`; None if it has given
-        none."""
+        """The name and version that the program printed in its first line, such as `psycopg 3.2.1`; None if it has
+        printed no name."""
 
     def __enter__(self) -> Self:
         """Starts the program. Raises TrialError if that is not possible."""

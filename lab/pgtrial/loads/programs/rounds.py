@@ -33,10 +33,11 @@ class Participant(Protocol):
 
 
 class Rounds:
-    """Decides, in a thread of its own, which client program of a load point runs next."""
+    """Decides, in a thread of its own, which of the client programs that alternate in slices runs next."""
 
     def __init__(self, number: int, slice_s: float, phases: Sequence[Phase], seed: int) -> None:
-        """Sets up rounds for `number` programs. `seed` seeds the random order of the programs in each round."""
+        """Sets up the alternation of `number` programs, in which each program has one slice in each round. `seed` seeds
+        the random order of the programs in each round."""
         self.number, self.slice_s, self.seed = number, slice_s, seed
         self._phases = [(name, length_s) for name, length_s in phases if length_s > 0]
         self._members: list[Participant] = []
@@ -57,7 +58,7 @@ class Rounds:
             self._waiting.append(program)
 
     def leave(self, program: Participant) -> None:
-        """Removes a program from the rounds."""
+        """Removes a program that has ended or failed, so that it gets no further slices."""
         with self._lock:
             self._members = [member for member in self._members if member is not program]
             self._waiting = [member for member in self._waiting if member is not program]
@@ -72,7 +73,7 @@ class Rounds:
             self._thread.start()
 
     def wait(self) -> None:
-        """Waits until the rounds are over."""
+        """Waits until all phases are over and the programs have reported."""
         if self._thread is not None:
             self._thread.join()
 
