@@ -105,6 +105,37 @@ def test_a_rule_that_is_no_more_is_named_by_its_name():
     assert told.watched == ["a rule of before"]
 
 
+def test_warnings_and_the_next_step_name_the_comparisons_of_a_study_with_several_arms():
+    plan = make_plan(("15", "16", "17"), blocks=12)
+    trials = run(plan, noisy({"16": 1.2, "17": 1.0}, sd=0.03))
+    every = (finding("locale", "15", "16"), finding("locale", "15", "17"))
+    told = short(
+        plan,
+        trials,
+        finding("durability", "15", "16"),
+        finding("pending_restart", "16"),
+        finding("noisy_host", "16", "17"),
+        *every,
+        finding("unused_difference", "15", "16"),
+    )
+    assert told.watched == [
+        "durability differs (16 against 15)",
+        "a changed setting is not in force (16)",
+        "other work used the host (16 and 17)",
+        "locales differ",
+        "the load never used what differs between 15 and 16",
+    ]
+    assert told.then is not None
+    assert re.search(r"( and decides 17 against 15 with|would not decide 17 against 15$)", told.then)
+    withheld = short(plan, trials, *(FSYNC.model_copy(update={"arms": ["15", arm]}) for arm in ("16", "17")))
+    assert withheld.then == f"16 against 15: {FSYNC.cure}"
+
+
+def test_two_next_steps_are_joined_like_the_parts_of_one_sentence(monkeypatch):
+    monkeypatch.setattr("pgtrial.report.brief.next_sizes", lambda result: "a study with scale = [1, 2]")
+    assert of(THP, FSYNC, off=1.4).then == f"{FSYNC.cure.removesuffix('.')}; a study with scale = [1, 2]"
+
+
 def test_an_a_a_study_says_that_it_is_one():
     plan = make_plan().model_copy(update={"declared": {}})
     told = short(plan, run(plan, noisy({})))
@@ -127,9 +158,10 @@ def test_the_mean_response_time_is_shown_also_of_few_transactions():
 
 
 def test_a_load_that_never_used_what_differs_is_changed_before_more_blocks_are_proposed():
-    cure = "Choose a load that uses it; a difference that is found all the same has another cause."
-    unused = finding("unused_difference", "on", "off").model_copy(update={"cure": cure})
-    assert of(unused, off=1.0, sd=0.04).then == cure
+    unused = finding("unused_difference", "on", "off")
+    assert of(unused, off=1.0, sd=0.04).then == (
+        "choose a load that uses what differs between on and off; more trials of this load would not help"
+    )
     part = unused.model_copy(update={"severity": "info", "cure": "Nothing to do."})
     assert of(part, off=1.0, sd=0.04).then == of(off=1.0, sd=0.04).then
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.records.claims import Claim, Word
-from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, Level, StudyResult
@@ -18,12 +16,12 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
 from pgtrial.report.never_measured import LONGEST_REASON, never_measured
+from pgtrial.report.next_steps import against, steps_to_a_verdict, withholding
 from pgtrial.report.statement_errors import NAMED_LENGTH, NAMED_STATEMENTS, errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
-    can_decide,
     established,
     failures_text,
     headline,
@@ -36,8 +34,8 @@ from pgtrial.report.words import (
     where,
 )
 from pgtrial.statistics import p8
-from pgtrial.verdict.decide import withholds
 from pgtrial.verdict.rules import title
+from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.rules.use import UNUSED
 from pgtrial.verdict.transaction_costs import NOT_HOT
 from pgtrial.verdict.units import looks_of
@@ -99,7 +97,8 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials
     """Returns the result in short form. `directory` is the directory of the study; it is needed for the command that
     continues the study. `trials` are the stored trials; they have the reasons of failed trials."""
     missing = never_measured(plan, trials)
-    steps = [] if missing else [next(_steps(result, plan, directory), None), next_sizes(result)]
+    steps = [] if missing else [next(steps_to_a_verdict(result, plan, directory), None), next_sizes(result)]
+    *before, last = [step for step in steps if step] or [""]
     return Brief(
         [_headline(claim, result, plan) for claim in result.primary]
         or [_alone(level, result, plan) for level in result.levels],
@@ -108,7 +107,7 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials
         missing=missing,
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
-        then="; ".join(filter(None, steps)) or None,
+        then="; ".join([*(step.removesuffix(".") for step in before), last]) or None,
     )
 
 
@@ -121,7 +120,7 @@ def _alone(level: Level, result: StudyResult, plan: Plan) -> Headline:
 
 def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if claim.verdict == "withheld":
-        reasons = [finding.message for finding in _withholding(result, claim)]
+        reasons = [finding.message for finding in withholding(result, claim)]
         lines = [Line("because", " ".join(reasons))]
         if claim.difference is not None:
             lines.append(Line("interval", f"{_difference(claim, plan)}: an estimate, and no verdict"))
@@ -272,10 +271,6 @@ _NOTABLE_UPDATES = 10
 _NAMED_QUERIES = 5
 
 
-def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
-    return [finding for finding in result.findings if withholds(finding, claim.arm, claim.baseline)]
-
-
 def _difference(claim: Claim, plan: Plan) -> str:
     """Returns the difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`. The text begins with
     the estimate if the headline does not contain it."""
@@ -322,9 +317,11 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )
     notes += _choices(result, plan)
-    for part in (part for claim in result.primary for part in claim.read):
-        notes += ["the effect changes during the study"] if part.changing else []
-        notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
+    parts = [part for claim in result.primary for part in claim.read]
+    notes += _of_arms("the effect changes during the study", [part.arm for part in parts if part.changing], plan)
+    for unit in dict.fromkeys(part.unit for part in parts):
+        odd = [part.arm for part in parts if part.unstable and part.unit == unit]
+        notes += _of_arms(f"rare odd {unit}s pull the mean", odd, plan)
     notes += [*sweep_remarks(result), *_unsteady(result)]
     blocks = result.blocks_complete
     if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
@@ -332,10 +329,15 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
         notes.append(
             f"the last {wait} for the next look at the verdict, after block {looks_of(plan).next_after(blocks)}"
         )
-    for finding in result.findings:
-        if finding.severity == "warning":
-            notes.append(_title_with_arms(finding))
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys([*notes, *_warnings(result, plan)]))
+
+
+def _of_arms(note: str, arms: Sequence[str], plan: Plan) -> list[str]:
+    """Returns a list with a note on the comparisons of these arms with the baseline. The note names the comparisons if
+    the study has others too. The list is empty if there are no arms."""
+    if not arms:
+        return []
+    return [note if set(arms) == set(plan.others) else f"{note} ({against(arms, plan)})"]
 
 
 def _unsteady(result: StudyResult) -> list[str]:
@@ -350,15 +352,28 @@ def _unsteady(result: StudyResult) -> list[str]:
     return [f"during a trial {' and '.join(changes)}, so a longer warm-up is advised"] if changes else []
 
 
-def _title_with_arms(finding: Finding) -> str:
-    """Returns the title of a finding. If the finding is about one arm only, the title ends with the name of this arm.
+def _warnings(result: StudyResult, plan: Plan) -> Iterator[str]:
+    """Yields the titles of the warnings among the findings, each once. A title names the arms that the warnings are
+    about, unless these are all arms of the study.
 
-    If the finding says that the load did not use the setting in which two arms differ, the title names both arms: for
+    If a warning says that the load did not use the setting in which two arms differ, the title names both arms: for
     other pairs of arms the load may have used what differs between them.
     """
-    if finding.rule == UNUSED and len(finding.arms) == 2:
-        return title(finding).replace("the arms", " and ".join(finding.arms))
-    return f"{title(finding)} ({finding.arms[0]})" if len(finding.arms) == 1 else title(finding)
+    warnings = [finding for finding in result.findings if finding.severity == "warning"]
+    for words in dict.fromkeys(map(title, warnings)):
+        of_title = [finding for finding in warnings if title(finding) == words]
+        if of_title[0].rule == UNUSED and all(len(finding.arms) == 2 for finding in of_title):
+            for finding in of_title:
+                yield words.replace("the arms", listed(finding.arms))
+            continue
+        arms = list(dict.fromkeys(arm for finding in of_title for arm in finding.arms))
+        others = [arm for arm in arms if arm != plan.baseline]
+        if not arms or set(arms) == set(plan.arms):
+            yield words
+        elif others and all(len(finding.arms) == 2 and plan.baseline in finding.arms for finding in of_title):
+            yield f"{words} ({against(others, plan)})"
+        else:
+            yield f"{words} ({listed(arms)})"
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
@@ -374,88 +389,3 @@ def _choices(result: StudyResult, plan: Plan) -> list[str]:
     notes = [f"this is try {number} of the same question in this results directory"] if plan.earlier else []
     ended = sum(bool(interruption.trials) for interruption in result.interruptions)
     return [*notes, f"{ended} interruptions ended trials, which ran again"] if ended >= _MANY_INTERRUPTIONS else notes
-
-
-def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
-    """Yields the steps that lead to a verdict, first for comparisons whose verdict is withheld (because the comparison
-    is not fair), then for undecided comparisons.
-
-    Advice that follows from the trials comes first, and the forecast of how many further blocks are needed comes after
-    it. More blocks do not help if the load never uses the difference between the arms, or if trials fail.
-    """
-    for claim in result.primary:
-        if claim.verdict == "withheld":
-            yield from (finding.cure for finding in _withholding(result, claim))
-    open_claims = [
-        part for claim in result.primary for part in claim.read if part.verdict == "undecided" and not part.not_worse
-    ]
-    open_queries = [row for row in result.queries if row.query is not None and row.verdict == "undecided"]
-    if not open_claims and not open_queries:
-        if any(claim.verdict == "undecided" and len(claim.parts) == 1 for claim in result.primary):
-            yield "longer trials, which measure the level after the change too"
-        return
-    yield from _cures_of_use(result, {claim.arm for claim in open_claims} | {row.arm for row in open_queries})
-    study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
-    if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
-        yield f"pgtrial run {study} goes on: {_how_far(result, plan)}"
-    yield from _cures_of_failures(result, {arm for claim in open_claims for arm in (claim.baseline, claim.arm)})
-    known = [claim for claim in open_claims if can_decide(claim) and claim.unit == "block"]
-    for_queries = [row.more_blocks for row in open_queries if row.more_blocks is not None]
-    if plan.is_final:
-        if result.blocks_complete >= plan.end:
-            yield "a new study with more time: this one has spent its whole error and ends for good"
-    elif for_queries:
-        yield f"pgtrial run {study} --more {_for_queries(known, for_queries, result)}"
-    elif known:
-        most = max(known, key=lambda claim: claim.more_blocks or 0)
-        blocks = plural(most.more_blocks or 0, "more block")
-        length = f" in about {format_duration(60 * max(1, round(most.more_s / 60)))}" if most.more_s else ""
-        chance = f" and decides with a probability of {percent(most.more_chance, 0)}" if most.more_chance else ""
-        yield f"pgtrial run {study} --more {most.more_blocks} measures {blocks}{length}{chance}"
-    longer = "more runs of each query in a trial" if open_queries else "longer trials"
-    yield f"{longer}, less noise on the machine, or a wider margin: more blocks alone would not decide"
-
-
-def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
-    """Yields advice for undecided arms if the load did not use the setting or object in which such an arm differs from
-    the baseline. More blocks would not help these arms."""
-    for finding in result.findings:
-        if finding.rule == UNUSED and finding.severity == "warning" and undecided.intersection(finding.arms):
-            yield finding.cure
-
-
-def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[str]:
-    """Yields advice for undecided comparisons in which trials failed. A failed trial counts as the worst result, so
-    that the failures, and not the noise, make the interval wide."""
-    for of_arm in result.failures:
-        if of_arm.failed_trials and of_arm.arm in arms:
-            each = "a failed trial counts as the worst result, and that makes the interval wide"
-            trials = f"{of_arm.failed_trials} of {plural(of_arm.trials, 'trial')} of {of_arm.arm}"
-            yield f"mend what made {trials} fail, then run the study again: {each}"
-
-
-def _how_far(result: StudyResult, plan: Plan) -> str:
-    """Returns how many blocks are complete, and how many more blocks the first verdict needs."""
-    blocks = result.blocks_complete
-    complete = f"{blocks} of {plural(plan.end, 'block')} are complete"
-    first = min(plan.looks, default=0)
-    if not blocks < first <= plan.end or plan.deployments > 1:
-        return complete
-    more = plural(first - blocks, "more block")
-    time = f", about {format_duration(round((first - blocks) * result.block_s))}" if result.block_s else ""
-    return f"{complete}, and a verdict takes {first} ({more}{time})"
-
-
-def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
-    """Returns a text such as `12 measures 12 more blocks in about 5min and can decide 20 of 22 undecided queries`,
-    which continues the line `pgtrial run DIRECTORY --more`.
-
-    The number of blocks in the text is the smallest number with which one more query gets a verdict, but at least the
-    number that the overall verdicts still need.
-    """
-    blocks = max(min(for_queries), *(claim.more_blocks or 0 for claim in known), 0)
-    time = f" in about {format_duration(60 * max(1, round(blocks * result.block_s / 60)))}" if result.block_s else ""
-    decided = sum(more <= blocks for more in for_queries)
-    undecided = sum(row.query is not None and row.verdict == "undecided" for row in result.queries)
-    which = f"{decided} of {undecided} undecided queries" if decided < undecided else "all undecided queries"
-    return f"{blocks} measures {plural(blocks, 'more block')}{time} and can decide {which}"
