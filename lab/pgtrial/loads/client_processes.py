@@ -1,5 +1,5 @@
-"""Counts the client backends of a database other than the lab's own session, and waits until the backends of a load
-have ended."""
+"""Counts the client backends of a database, without the backend of the lab's own session, and waits until the backends
+of a load have ended."""
 
 from __future__ import annotations
 

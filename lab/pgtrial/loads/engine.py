@@ -160,7 +160,7 @@ class EngineRun(LoadRun):
 
     @property
     def pid(self) -> int | None:
-        """The process id of the engine that makes the load; None if several engines make it."""
+        """The process id of the engine that makes the load; None if several engines on other machines make the load."""
         return self._process.pid
 
     def feed(self, text: str) -> None:

@@ -87,7 +87,7 @@ class PhaseBegins(TypedDict):
 
 
 class Queries(TypedDict):
-    """The numbers of statements by type, which sysbench's tests and replays report."""
+    """The numbers of statements by type (reads, writes, others), which sysbench's tests and replays report."""
 
     reads: NotRequired[int]
     writes: NotRequired[int]
@@ -241,7 +241,7 @@ class Template(TypedDict):
 
 
 class Replay(TypedDict):
-    """The totals of a replay."""
+    """The totals of a replay, in which the engine runs recorded sessions again."""
 
     templates: list[Template]
     other_templates: NotRequired[Replayed | None]

@@ -36,10 +36,11 @@ _MOST_OUTPUT = 16 * 2**20
 """The largest number of characters that are kept of a program's output, so that a program that never stops printing
 does not fill the memory."""
 _MOST_LINES = 10_000
-"""The largest number of lines of a program's standard error that are searched for numbers."""
+"""The largest number of lines of a program's standard error in which pgtrial searches for the numbers of a job."""
 _END_S = 10.0
 _RUN = "PGTRIAL_JOB"
-"""The environment variable that tells to which run of a job a process belongs. Child processes inherit it."""
+"""The environment variable whose value identifies the run of a job to which a process belongs. Child processes inherit
+it."""
 
 
 def command_environment(target: Target) -> dict[str, str]:
@@ -52,7 +53,7 @@ def command_environment(target: Target) -> dict[str, str]:
 
 
 def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Returns the first word of a command if no executable program has this name; None if there is such a program."""
+    """Returns the first word of a command if it does not name an executable program; None if it does."""
     return words[0] if shutil.which(words[0], path=env.get("PATH")) is None else None
 
 
@@ -89,7 +90,7 @@ class CommandRun(EngineRun):
         keeps_output: bool = False,
     ) -> None:
         """Prepares the run without starting it. Its events arrive in `inbox`, like those of an engine. With
-        `keeps_output` the output of the program is kept, so that `output` can return it later."""
+        `keeps_output`, pgtrial keeps what the program prints, so that `output` can return it later."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
         self._words = words
         self._run = uuid.uuid4().hex

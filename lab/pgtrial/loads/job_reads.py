@@ -13,8 +13,8 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.study.own_metrics import JobRead
 
 Stamp = tuple[int, int, int]
-"""The inode, the length and the modification time of a file. At least one of them changes when a program writes the
-file."""
+"""The inode, the length and the modification time of a file. At least one of the three changes when a program writes
+the file."""
 
 
 class JobReads:

@@ -162,8 +162,8 @@ class LoadMaker:
 
 _LEVELS = ("NOTICE", "INFO", "LOG", "DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5")
 _MESSAGES = tuple(f"{word}:" for word in (*_LEVELS, "DETAIL", "HINT", "CONTEXT", "LOCATION"))
-"""The prefixes of messages of the server that report no error. The engine prints as many of them as client_min_messages
-asks for."""
+"""The prefixes of messages of the server that report no error. The engine prints those messages of the server that the
+setting client_min_messages lets through."""
 
 ENGINE_HERE = LoadMaker()
 """The default maker of loads and data: one engine on this machine."""

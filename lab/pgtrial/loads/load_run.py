@@ -1,5 +1,4 @@
-"""The interface of a running load of any kind: what readers of its events need, and a file to which the events are
-copied."""
+"""The interface of a running load of any kind: its methods and events, and the file to which its events are copied."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ class LoadRun(ABC):
         self.trouble: str | None = None
         """Why the load failed, in one sentence, if its events do not contain the reason; None otherwise."""
         self.notes: list[str] = []
-        """Notes that are stored with the trial, one sentence each."""
+        """Notes for the report that are stored with the trial, one sentence each."""
         self.copy_error: StoreError | None = None
-        """The error that prevented the events from being copied to the file; None if there was none."""
+        """The error because of which not all events were copied to `events_file`; None if all were copied."""
 
     @property
     def maker(self) -> str:
@@ -45,7 +44,7 @@ class LoadRun(ABC):
 
     @property
     def notice_s(self) -> float:
-        """The lead time in seconds: the lab must call `begin_at` at least so long before the start."""
+        """The lead time in seconds: the lab must call `begin_at` at least this many seconds before the start time."""
         return 0.0
 
     @abstractmethod

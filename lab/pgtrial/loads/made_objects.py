@@ -81,7 +81,7 @@ _MAY_MARK = "MAY"
 object."""
 
 _MOST_NAMED = 5_000
-"""The largest number of earlier objects that a query excludes by their OIDs."""
+"""The largest number of objects that a query excludes by a list of their OIDs, because they existed before."""
 
 _FIXED_PATH = (
     "SELECT WHERE pg_catalog.set_config("
@@ -193,8 +193,8 @@ def marking_query(session: Session, text: str) -> str:
     """Returns a query for another session to run within its transaction. Its result is one text value: the COMMENT
     statements that mark the objects which the transaction has created.
 
-    The other session must run these statements before its transaction ends. Objects that existed before, and objects of
-    other sessions, get no mark.
+    The other session must run these statements before its transaction ends. Objects that existed before the
+    transaction, and objects that other sessions created, get no mark.
     """
     before = present(session)
     too_many = len(before) > _MOST_NAMED
@@ -273,7 +273,7 @@ class MarkingSession:
         return cursor
 
     def _mark_new(self, text: str) -> None:
-        """Marks the objects that the statement has created in its transaction."""
+        """Marks, by a comment with this text, the objects that the statement has created in its transaction."""
         if _CHANGES_MARKS.match(text):
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]

@@ -1,7 +1,8 @@
 """Finds the names of the objects that SQL statements create and drop, and checks whether a database has objects of
 these names.
 
-Only the first words of a statement are read: objects that a DO block, a function or a program creates are not found.
+pgtrial reads only the first words of a statement for this: objects that a DO block, a function or a program creates are
+not found.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Found(NamedTuple):
     named: Named
     made_by: str
     """The lower 32 bits of the number of the transaction that created or last changed the object (xmin), by which
-    pgtrial notices whether the object was replaced."""
+    pgtrial sees whether the job itself or somebody else created it."""
 
 
 def made(statement: str) -> list[Named]:

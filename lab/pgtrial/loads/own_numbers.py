@@ -39,7 +39,8 @@ class NoNumber(TrialError):
     def __init__(self, reason: str, *, names_missing: bool = False) -> None:
         super().__init__(reason)
         self.names_missing = names_missing
-        """True if the SQL names an object that does not exist yet, which the load may create."""
+        """True if the number could not be read because the SQL names an object that does not exist. The load may create
+        the object later."""
 
 
 class OwnNumber:
@@ -62,15 +63,16 @@ class OwnNumber:
             self._session.close()
 
     def read(self) -> float:
-        """Returns the number. Raises NoNumber if it cannot be read, and psycopg.OperationalError if the session is
-        lost."""
+        """Returns the current number of the metric. Raises NoNumber if it cannot be read, and psycopg.OperationalError
+        if the session is lost."""
         number = self.read_or_none()
         if number is None:
             raise NoNumber("its SQL returned no row, or NULL")
         return number
 
     def read_or_none(self) -> float | None:
-        """Returns the number; None if the SQL returned NULL or no row. Raises the same errors as `read`."""
+        """Returns the current number of the metric; None if the SQL returned NULL or no row. Raises the same errors as
+        `read`."""
         if self._session is None:
             return self._printed()
         return self._number_of(self._rows(self._session))

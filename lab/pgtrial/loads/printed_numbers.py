@@ -20,7 +20,7 @@ _SHOWN = 60
 """The length to which quoted texts are cut, in characters."""
 
 _MOST_NAMED = 3
-"""The largest number of numbers that a message lists."""
+"""A message lists at most this many of the numbers that were found."""
 
 _NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
 _UNIT = re.compile(r"\s?([A-Za-zµμ]+|%)")

@@ -107,7 +107,7 @@ def finished(
 
 def environment(target: Mapping[str, str]) -> dict[str, str]:
     """Returns the engine's environment: that of this process without its PG* variables (except PGPASSFILE), and the PG*
-    variables of the target."""
+    variables in `target`."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
     return kept | dict(target)
 

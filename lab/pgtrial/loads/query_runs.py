@@ -31,4 +31,4 @@ def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: fl
 
 
 _LENGTH = 5
-"""The number of characters of an SQLSTATE."""
+"""The number of characters of an SQLSTATE, by which a code of the server is told from other codes of the engine."""

@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Bound:
-    """A statement of a script, with one value for each of its parameters."""
+    """A statement of a script as it is run once, with one value for each of its parameters."""
 
     number: int
     """The position of the statement among the commands of the script, counted from 0."""

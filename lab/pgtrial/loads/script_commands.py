@@ -30,7 +30,7 @@ class ScriptCommand:
     values: Sequence[Sequence[str]] = ()
     """The values of the parameters in the first transactions of one client, one sequence for each transaction.
 
-    Transactions are left out if a value is known only after a query or a shell command has run.
+    Transactions in which a value becomes known only after a query or a shell command has run are left out.
     """
     sent: Sequence[str] = ()
     """The whole text that is sent for the command in each of the first transactions, with the values in it.
@@ -45,7 +45,7 @@ class ScriptCommand:
 
 @dataclass(frozen=True)
 class ScriptFailure:
-    """The reason why a script did not run to its end."""
+    """The reason why a script, or a query, did not run to its end."""
 
     words: str
     sqlstate: str | None = None

@@ -17,8 +17,8 @@ _LIMIT_S = 30.0
 """The longest time that the run may take, in seconds. The statements that were sent until then are returned even if the
 run fails."""
 _LONGEST = 10_000
-"""The length, in characters, beyond which statements are dropped; such statements are usually an INSERT of many
-rows."""
+"""The length, in characters, beyond which a statement is left out of the result. Statements of this length are usually
+an INSERT of many rows."""
 
 
 @dataclass(frozen=True)

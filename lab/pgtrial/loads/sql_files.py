@@ -17,8 +17,8 @@ from pgtrial.model.units import STATEMENT_LENGTH, shortened
 from pgtrial.store.files import first_line
 
 _GONE = "57P"
-"""The first characters of the SQLSTATEs with which a server ends sessions. The error of a connection that broke has no
-SQLSTATE."""
+"""The first characters of the SQLSTATEs with which a server ends sessions, such as 57P01 (admin_shutdown). The error of
+a connection that broke has no SQLSTATE."""
 
 
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
@@ -75,7 +75,7 @@ def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
 
 
 def names_in(text: str) -> set[str]:
-    """Returns the names after colons in a file, which may be variables."""
+    """Returns the names that follow a colon in an SQL text. They may be names of variables."""
     return {token.name for token in Scanner().tokens(text) if token.name}
 
 

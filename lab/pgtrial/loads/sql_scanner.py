@@ -70,7 +70,7 @@ class Scanner:
         """True if a backslash in plain quotes escapes the next character, since the text has SET
         standard_conforming_strings = off, as old dumps do."""
         self.ended: list[str] = []
-        """The first words, in lower case, of the statement that ended last."""
+        """The first words, in lower case, of the last statement whose end was found."""
         self._begin()
 
     def _begin(self) -> None:

@@ -39,8 +39,8 @@ _WITH_VARIABLE = frozenset(
         *("client_encoding", "connect_timeout", "target_session_attrs"),
     )
 )
-"""The libpq connection parameters, apart from the address, that have an environment variable according to libpq's
-documentation."""
+"""The libpq connection parameters, apart from the address, that libpq also reads from an environment variable,
+according to its documentation."""
 
 _NAMED_OTHERWISE = {"application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
 """Parameters whose environment variable does not follow the rule, which is `PG` and the name of the parameter in
@@ -128,8 +128,8 @@ _SCHEMAS = """SELECT n.oid FROM pg_catalog.unnest(pg_catalog.current_schemas(tru
 also runs under the load's own path."""
 
 _ALONE = re.compile(rb"\s*(VACUUM|CHECKPOINT|ALTER\s+SYSTEM|COMMENT|SET|RESET|SHOW|DEALLOCATE)\b", re.IGNORECASE)
-"""Matches statements that need no search path, because they call no function or operator. Those that cannot run in a
-transaction block are among them."""
+"""Matches statements that need no search path, because they call no function or operator. All statements that cannot
+run in a transaction block are among them."""
 
 _SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
 """Matches the characters that must be escaped in the connection parameter `options`: white space, at which the server
@@ -208,7 +208,7 @@ class Target:
 
     @property
     def local(self) -> bool:
-        """True if the server is on this machine: at a Unix socket or a loopback address."""
+        """True if the address leads to this machine: it is a Unix socket or a loopback address."""
         return self.host.startswith(("/", "@", "127.")) or self.host in ("localhost", "::1")
 
     def without_secrets(self) -> dict[str, Any]:
@@ -219,8 +219,8 @@ class Target:
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any]) -> Target:
-        """Returns the target with the fields that `without_secrets` returned earlier, and with the password in
-        PGPASSWORD.
+        """Returns the target with the fields that `without_secrets` returned earlier, and with the password from the
+        environment variable PGPASSWORD.
 
         Raises TypeError if the record has fields that a target does not have.
         """
@@ -253,7 +253,7 @@ class Target:
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:
-        """Returns a target for the same server, whose sessions have these settings from their beginning."""
+        """Returns a target for the same server, whose sessions begin with these settings of PostgreSQL."""
         if not settings:
             return self
         escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
@@ -446,8 +446,8 @@ def sql_bytes(session: Session, query: Any) -> bytes:
 
 @contextmanager
 def without_pg_environment() -> Iterator[None]:
-    """Removes PG* variables from this process's environment within the context: a stray PGOPTIONS or PGSERVICE must not
-    change what is measured.
+    """Removes PG* variables from this process's environment within the context: a PGOPTIONS or PGSERVICE that the user
+    has set for other purposes must not change what is measured.
 
     Variables that begin with PGTRIAL_ stay, since another thread may read them at the same time.
     """

@@ -27,7 +27,7 @@ class Turn:
 
     def options(self, seed: int) -> list[str]:
         """Returns the engine's options for this position. `seed` decides the order of the loads in each round, and must
-        be the same for all of them."""
+        be the same for all loads that alternate."""
         if self.slice_s is None:
             return []
         length = f"--slice={self.slice_s * 1000:.10g}ms"

@@ -1,8 +1,8 @@
 """Handles arms that have a script or query of their own. When a study is planned, the scripts are read, checked against
 the load that all arms share, and copied into the study.
 
-If one arm has a script or a query, the planned study has one for every arm: an arm without its own runs that of
-`[load]`. In the planned study, the workload of `[load]` is the script of the baseline.
+If one arm has a script or a query, the planned study has one for every arm: an arm without a script of its own runs the
+script of `[load]`. In the planned study, the workload of `[load]` is the script of the baseline.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from pgtrial.model.units import slug
 
 FOLDER = "scripts"
 """The folder of a study directory that contains the scripts. study.toml names them by paths relative to itself, such as
-`scripts/orders.sql`. A pack is a folder in it, and is named together with its mix, such as `scripts/kv/A`."""
+`scripts/orders.sql`. A pack is a folder in it, and is named together with its mix (a set of its scripts with weights),
+such as `scripts/kv/A`."""
 
 Read = Callable[[str], str]
-"""A function that returns the text of the script at a path. It raises StudyError."""
+"""A function that returns the text of the script at a path. It raises StudyError if the script cannot be read."""
 
 
 def has_arm_scripts(spec: StudySpec) -> bool:
@@ -48,7 +49,8 @@ def with_job_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_arm_scripts(spec: StudySpec, source: str) -> None:
-    """Raises StudyError if the scripts of arms contradict each other, or the load that all arms share."""
+    """Raises StudyError if the scripts of some arms contradict those of other arms, or contradict the load that all
+    arms share."""
     if spec.server.workload is not None or spec.server.query is not None:
         key = "workload" if spec.server.workload is not None else "query"
         raise StudyError(
@@ -95,8 +97,8 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
 
 
 def _check_values(spec: StudySpec, source: str) -> None:
-    """Raises StudyError if the key `values` of arms does not fit the load, or is in `[server]`, where it would be the
-    same for all arms."""
+    """Raises StudyError if the key `values` of an arm (columns from which variables of scripts take values) does not
+    fit the load, or is in `[server]`, where it would be the same for all arms."""
     if spec.server.values is not None:
         raise StudyError(
             f"{source}: {marks.key('server', 'values')} would be the same for all arms; write "
@@ -170,7 +172,7 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
 
 
 def as_script(query: str) -> str:
-    """Returns the text of a script that consists of this query."""
+    """Returns the text of a pgbench script that consists of this query."""
     query = query.strip()
     return f"{query}\n" if query.endswith(";") else f"{query};\n"
 

@@ -64,7 +64,8 @@ def compared(setup: str, environment: Mapping[str, str]) -> Compared:
 
 
 def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, Commit, str]:
-    """Returns the commit before the change, HEAD, and a phrase that says which commit the first one is."""
+    """Returns the commit before the change, HEAD, and a phrase for the first of them, such as why it is the commit
+    before the change."""
     head, where = commit_of(repository, "HEAD"), f"git:{repository}"
     if not head.parents:
         shallow = git.output(repository, where, "rev-parse", "--is-shallow-repository").strip() == "true"

@@ -34,7 +34,7 @@ from pgtrial.store.temporary import temporary_folder
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
-"""The version of the format of bundles. A reader rejects bundles with a higher one."""
+"""The version of the format of bundles. pgtrial rejects bundles with a higher version."""
 
 MANIFEST = "bundle.json"
 _FOLDER = "study"
@@ -81,12 +81,12 @@ _STUDY = tuple(
         (rf"{_TRIAL}/latency\.hdr", _MB),
     )
 )
-"""The patterns of the files that reports and verdicts need, with the largest size in bytes of each file that is
-unpacked. In a bundle, files of one pattern are adjacent, since this compresses better."""
+"""The patterns of the files that reports and verdicts need, each with the largest size, in bytes, that pgtrial unpacks
+for such a file. In a bundle, files of one pattern are adjacent, since this compresses better."""
 
 _HEAD = 2
-"""The number of patterns at the beginning of _STUDY whose files are needed to open a study. These files come first in a
-bundle."""
+"""The number of patterns at the beginning of _STUDY whose files are enough to open a study without its trials. These
+files come first in a bundle."""
 
 
 def _safe(name: str) -> str:
@@ -100,7 +100,7 @@ def _safe(name: str) -> str:
 
 
 class Part(Record):
-    """The entry of the manifest for one file of the study."""
+    """The entry for one file of the study in the manifest, with its path, its size and its SHA-256."""
 
     name: Annotated[str, AfterValidator(_safe)] = Field(
         description="The path below the directory of the study, with slashes."
@@ -149,7 +149,7 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
 
 def files_of(directory: Path) -> list[str]:
     """Returns the names of the files of a study that go into a bundle. Hidden files are left out, since they belong to
-    the running lab and not to the study."""
+    a run of pgtrial that is under way, and not to the study."""
     names = []
     for folder, folders, files in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]

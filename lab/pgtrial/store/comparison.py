@@ -27,7 +27,7 @@ _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _TO_THE_END = ("command", *KEYS_OF_SQL)
 """The keys of a set-up whose value extends to the end of the text, since it may contain commas."""
 _LAST = re.compile(rf"(?:(.*?),\s*)??({'|'.join(_TO_THE_END)})\s*=\s*(.*)", re.DOTALL)
-"""Matches a set-up that ends with a client program or SQL."""
+"""Matches a set-up that ends with a key whose value extends to the end of the text (a client program or SQL)."""
 _NAME_ALONE = re.compile(r"([A-Za-z][A-Za-z0-9+-]*)=")
 """Matches the name of an arm without any set-up, `plain=`, which means a server with all settings unchanged. The
 pattern must not match a setting with an empty value, such as `search_path=`: settings of PostgreSQL that may be empty
@@ -104,7 +104,7 @@ def _refuse_colon(part: str) -> None:
 
 
 def _with_name(text: str) -> tuple[str | None, str]:
-    """Returns the name at the beginning of a set-up, or None, and the rest of the set-up."""
+    """Returns the name of the arm at the beginning of a set-up (None if it has no name), and the rest of the set-up."""
     text = text.strip()
     no_names = {*SERVER_KEYS, *_TO_THE_END}
     if (alone := _NAME_ALONE.fullmatch(text)) is not None and alone[1] not in no_names:
@@ -199,7 +199,8 @@ def _server_name(dsn: str) -> str:
 def with_arms(texts: Sequence[str], *, again: bool = False) -> Change:
     """Returns a function that replaces the arms in the keys of a study file; the first new arm is the baseline. Each
     text is the name of an arm in the file, or a set-up from the command line, whose paths are relative to the current
-    directory. With `again`, the baseline is added once more as the last arm."""
+    directory. With `again`, the baseline is added once more as the last arm, so that the study also compares it with
+    itself."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         own = data.get("arms")

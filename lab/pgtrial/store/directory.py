@@ -1,5 +1,5 @@
-"""Reads and writes a study directory. It contains, in plain files, the frozen study, the plan, the facts, and each
-trial as soon as it is complete.
+"""Reads and writes a study directory. It contains, in plain files, the study file with all defaults written out, the
+plan, the facts about the arms, and each trial as soon as it is complete.
 
 The directory of a trial is written under a hidden temporary name, and is renamed when it is complete. If pgtrial is
 killed, at most the running trial is lost, and no trial is stored twice.
@@ -78,7 +78,8 @@ JOB_PROGRESS = "progress.json"
 class StudyDirectory:
     """A study on disk. `spec` and `plan` never change; everything else is read from the files at each call.
 
-    `made_here` is true if this account planned the study on this machine. Any other study may come from a stranger.
+    `made_here` is true if this account planned the study on this machine. A study that was not made here may come from
+    a stranger, so pgtrial does not trust its files.
     """
 
     def __init__(self, path: Path, spec: StudySpec, plan: Plan, *, made_here: bool = False):
@@ -95,8 +96,8 @@ class StudyDirectory:
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Creates a new study directory. `path` must either not exist or be an empty directory. Raises StoreError, and
-        then leaves `path` as it was."""
+        """Creates a new study directory. `path` must either not exist or be an empty directory. Raises StoreError if
+        the directory cannot be written or is not empty, and then leaves `path` as it was."""
         existed = path.exists()
         make_folder(path, mode=0o700)
         with writing(path):
@@ -175,7 +176,7 @@ class StudyDirectory:
 
     def script_called(self, name: str) -> Path | None:
         """Returns the path of a script of the user, or of the folder of a pack, with this name; None if the study has
-        neither."""
+        no script and no pack of this name."""
         is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
         return self.path / FOLDER / name if is_own else None
 
@@ -265,7 +266,8 @@ class StudyDirectory:
         return temporary
 
     def hidden_path(self, planned: PlannedTrial) -> Path:
-        """Returns the path of the hidden directory of a trial in progress."""
+        """Returns the path of the hidden directory in which the files of a trial are written while it is in
+        progress."""
         return hidden(self.trial_path(planned))
 
     def write_trials(self, trials: Sequence[Trial]) -> None:
@@ -451,8 +453,8 @@ def _digest_of(content: dict[str, Any]) -> str:
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
-    """Returns the texts of the study's scripts. Raises StoreError if a script was changed after the study was
-    planned."""
+    """Returns the texts of the study's scripts, by their paths. Raises StoreError if a script was changed after the
+    study was planned."""
     texts: dict[str, str] = {}
     for name, expected in plan.scripts.items():
         with intact(folder / name, "restore it from a copy"):

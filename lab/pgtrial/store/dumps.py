@@ -15,7 +15,7 @@ DumpKind = Literal["plain", "archive"]
 pg_dump, which pg_restore reads."""
 
 _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
-"""The offset and the bytes by which a dump in custom or tar format is recognised."""
+"""The offset and the bytes by which pgtrial recognises a dump in custom or tar format."""
 _SHOWN = 3
 """The largest number of files of a folder that a message lists."""
 _CONTENTS = "toc.dat"

@@ -85,7 +85,8 @@ def _forbidden(path: Path) -> StoreError:
 
 
 def damaged(path: Path, error: Exception, cure: str) -> StoreError:
-    """Returns the error for a file that cannot be read or has invalid content. `cure` is the remedy in the message."""
+    """Returns the error for a file that cannot be read or has invalid content. `cure` is the remedy for the user, which
+    ends the message."""
     if isinstance(error, PermissionError):
         return _forbidden(path)
     return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
@@ -93,7 +94,8 @@ def damaged(path: Path, error: Exception, cure: str) -> StoreError:
 
 @contextlib.contextmanager
 def intact(path: Path, cure: str) -> Iterator[None]:
-    """A context that turns errors about reading and parsing a file into a StoreError about `path`."""
+    """A context that turns errors about reading and parsing a file into a StoreError, whose message names `path` and
+    ends with the remedy `cure`."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -101,8 +103,8 @@ def intact(path: Path, cure: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an error's message. For an invalid record, it begins with the path of the invalid
-    value."""
+    """Returns the first line of an error's message. If the error is about an invalid record, the line begins with the
+    path of keys to the invalid value."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -117,7 +119,7 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
     """Returns the texts of the files in the folder of a pack or suite that have these endings, by file name. `kind` is
     the word `pack` or `suite`.
 
-    Raises StudyError, whose message begins with `source`.
+    Raises StudyError, whose message begins with `source`, if a file cannot be read.
     """
     texts = {}
     try:
@@ -177,7 +179,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def take_name(written: Path, path: Path) -> None:
-    """Flushes a file that another program has written to the disk, and then renames it to `path`."""
+    """Flushes a file that another program has written to the disk, and then renames it from `written` to `path`."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
     written.rename(path)
@@ -209,7 +211,7 @@ def cannot_write(path: Path, error: OSError, option: str = "--results") -> Store
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """A context that turns an OSError into a StoreError about `path`."""
+    """A context that turns an OSError into a StoreError, whose message says that `path` cannot be read."""
     try:
         yield
     except OSError as error:
@@ -218,7 +220,8 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_of(path: Path) -> Iterator[None]:
-    """A context that turns an error in a computation with the stored values of a study into a StoreError about `path`.
+    """A context that turns an error in a computation with the stored values of a study into a StoreError, whose message
+    says that `path` has values that pgtrial never writes.
 
     Records check the types of the values that they name. Facts are not checked in this way, so a forged study may have
     any value in them.
@@ -235,8 +238,8 @@ def values_of(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(path: Path, option: str = "--results") -> Iterator[None]:
-    """A context that turns an OSError into a StoreError about `path`. `option` is the option with which the user can
-    name another path."""
+    """A context that turns an OSError into a StoreError, whose message says that `path` cannot be written. `option` is
+    the option with which the user can name another path."""
     try:
         yield
     except OSError as error:

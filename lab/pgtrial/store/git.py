@@ -31,7 +31,7 @@ _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 that pgtrial names."""
 
 FOREIGN = "dubious ownership"
-"""Words in git's message if it rejects a repository that belongs to another account."""
+"""Words by which pgtrial recognises git's message that a repository belongs to another account."""
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def output(repository: Path | None, where: str, *arguments: str) -> str:
 
 
 def content(repository: Path | None, where: str, *arguments: str, data: bytes = b"") -> bytes:
-    """Runs a command of git with `data` on its standard input, and returns the bytes that it prints. Raises StudyError
-    as `output` does."""
+    """Runs a command of git with `data` on its standard input, and returns the bytes that it prints. If it fails,
+    raises StudyError, whose message begins with `where`."""
     done = _run(repository, arguments, data)
     if done.returncode != 0:
         raise refused(where, _text(done.stderr))
@@ -83,7 +83,7 @@ def commit_named(repository: Path, ref: str) -> str | None:
 
 
 def words_of(stderr: str) -> str:
-    """Returns the first error message in git's standard error, without its prefix."""
+    """Returns the first error message in git's standard error, without a prefix such as `fatal:`."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
     return words.partition(": ")[2] or words
@@ -106,7 +106,7 @@ def command(repository: Path | None, *arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment in which all commands of git run."""
+    """Returns the environment variables with which all commands of git run."""
     kept = {name: value for name, value in os.environ.items() if name not in _ROLE_OF_THE_CALLER}
     return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, **_ENVIRONMENT}
 

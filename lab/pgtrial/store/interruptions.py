@@ -1,4 +1,4 @@
-"""Reads and writes the records of interruptions of a study. Trials that were interrupted do not count."""
+"""Reads and writes the records of interruptions of a study. The verdict does not use trials that were interrupted."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def not_told(name: str, text: str) -> str:
 
 
 def digest_here(name: str, text: str) -> str:
-    """Returns a digest of a text that must not be disclosed. Only this account on this machine could find the text by
-    trying words."""
+    """Returns a digest of a text that must not be disclosed. Only this account on this machine could find out the text
+    by trying words, since the digest needs the secret key of this account."""
     return _digest(name, text)[:16]
 
 

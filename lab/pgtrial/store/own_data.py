@@ -24,7 +24,7 @@ _DUMPS = "dumps"
 DUMP_ENDINGS = (".dump", ".part")
 """The file endings of a complete dump, and of a dump that is being written."""
 _SIZE = ".size"
-"""The ending of the file that records the size of a dumped database. It stays when the dump is removed."""
+"""The ending of the file that records the size of a dumped database. This file is kept when the dump is removed."""
 
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
@@ -139,7 +139,8 @@ def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
 
 
 def files_of(places: list[str], source: str) -> DataFiles:
-    """Returns the digest and the total size of data in files. Raises StudyError, whose message begins with `source`."""
+    """Returns the digest and the total size of data in files. Raises StudyError, whose message begins with `source`, if
+    a file cannot be read."""
     digest, size = hashlib.sha256(), 0
     try:
         for place in map(Path, places):

@@ -22,7 +22,7 @@ from pgtrial.model.study.spec import StudySpec
 
 def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the keys of a study. If arms have commands and the study names no workload, the workload
-    `client-programs` is added, which means that the commands are the load."""
+    `client-programs` is added: the load then consists of the arms' commands."""
     load, arms = data.get("load", {}), data.get("arms", {})
     tables = [data.get("server"), *(arms.values() if isinstance(arms, Mapping) else ())]
     has_command = any(isinstance(keys, Mapping) and keys.get("command") is not None for keys in tables)
@@ -139,8 +139,8 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
 
 
 def program_path(program: str, directory: Path) -> Path | None:
-    """Returns the file of a program: if the name has a slash, relative to the directory in which the command runs, and
-    otherwise on PATH; None if there is no such program."""
+    """Returns the file of a program. A name with a slash is taken as relative to the directory in which the command
+    runs, and any other name is looked up on PATH; None if there is no such program."""
     found = shutil.which(str(directory / program) if "/" in program else program)
     return Path(found) if found is not None else None
 

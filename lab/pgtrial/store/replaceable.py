@@ -13,7 +13,8 @@ _FIRST = 4096
 files."""
 
 PAGE = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
-"""The beginning of a tag in the head of every HTML page that pgtrial writes."""
+"""The beginning of a tag in the head of every HTML page that pgtrial writes, by which pgtrial recognises such a page
+before it replaces it."""
 
 
 def check_replaceable(path: Path, option: str, *marks: str) -> None:

@@ -21,7 +21,8 @@ from pgtrial.store.files import write_atomically, writing
 
 _LOCK = ".lock"
 _OWN = 0o600
-"""The mode of the lock file. It excludes other accounts, since any account that can open the file could lock it."""
+"""The mode of the lock file of a study. It gives other accounts no access, since any account that can open the file
+could lock it."""
 _STOP = ".stop"
 """The file by which other processes ask the lab to stop. Its name is hidden, so that bundles do not include it."""
 

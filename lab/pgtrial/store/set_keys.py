@@ -46,7 +46,7 @@ def toml_or_text(value: str) -> Any:
 
 
 def _read(text: str) -> tuple[tuple[str, ...], Any]:
-    """Returns the path and the value in a text such as `load.interleave=250ms`."""
+    """Returns the path of keys and the value in a text such as `load.interleave=250ms`."""
     for key, value in _divisions(text):
         if (path := _path_of(key)) is not None:
             if len(path) < 2:
@@ -84,7 +84,8 @@ def _check_arm(path: Sequence[str], arms: Mapping[str, Any]) -> None:
 
 
 def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: Sequence[str]) -> dict[str, Any]:
-    """Returns a copy of the table with a new key. Raises StudyError if the table already has the key."""
+    """Returns a copy of the table with a new key at `path`, whose first keys may name tables in it. `whole` is the
+    whole path, for messages. Raises StudyError if the table already has the key."""
     first, *rest = path
     within = table.get(first, {}) if rest else None
     if not isinstance(within, Mapping) if rest else first in table:

@@ -22,7 +22,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store import repositories
 
 _BUILD_FILES = ("meson.build", "configure", "configure.ac")
-"""The files by which a directory with the source of PostgreSQL is recognised. It has at least one of them."""
+"""The files by which pgtrial recognises a directory with the source code of PostgreSQL, which has at least one of
+them."""
 
 
 def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
@@ -98,8 +99,8 @@ def absolute(text: str, folder: Path) -> str:
     """Returns a value of the key `postgres` (a version, a directory or a source) in which a path relative to `folder`
     has been made absolute.
 
-    A text that is not a valid source is returned unchanged, because the code that parses it later has a better error
-    message.
+    A text that is not a valid source is returned unchanged, because the code that parses it later reports the error
+    with a better message.
     """
     if not is_source(text):
         return str(Path(folder, Path(text).expanduser()).absolute()) if "/" in text or text.startswith("~") else text
@@ -192,8 +193,8 @@ def _files_of(directory: Path) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """True if the path is a file or a link. git also lists submodules, which are directories, and files that were
-    removed."""
+    """True if the path is a file or a link. The check is needed because the list of files by git also has submodules,
+    which are directories, and files that were removed."""
     return path.is_symlink() or path.is_file()
 
 

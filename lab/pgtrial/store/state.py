@@ -103,8 +103,8 @@ def check_state(root: Path) -> None:
     """Checks that no other account can write the files in a state directory that pgtrial reads, removes, or follows as
     instructions.
 
-    Wrong modes of files and directories that belong to this account are corrected. Raises StoreError, whose message is
-    one sentence, and OSError.
+    Wrong modes of files and directories that belong to this account are corrected. Raises StoreError if another account
+    can write one of them, and OSError if the directory cannot be read.
     """
     _check_own(root, mend=not os.listdir(root) or (root / _RUNS).is_dir())
     for path in sorted(root.iterdir()):
@@ -155,8 +155,8 @@ def _is_loose(there: os.stat_result) -> bool:
 
 
 def kept(name: str, make: Callable[[], str]) -> str:
-    """Returns the text that `make` returns, which takes long to compute and is always the same. It is computed once and
-    kept in the state directory under `name`; if there is no state directory, it is computed at each call.
+    """Returns the text that `make` returns, which takes long to compute and is the same at each call. It is computed
+    once and kept in the state directory under `name`; if there is no state directory, it is computed at each call.
 
     If the text depends on the version of a program, `name` must contain the version.
     """
@@ -259,7 +259,7 @@ def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None
 
 
 class _Damaged(StoreError):
-    """The error for a record that is damaged, and that may therefore be replaced."""
+    """The error for a record that is damaged. Unlike a record of a newer pgtrial, it may be replaced by a new one."""
 
 
 def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:

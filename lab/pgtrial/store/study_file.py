@@ -70,11 +70,13 @@ _NESTED: dict[str, type[BaseModel]] = {
     "wal": Volume,
     "monitoring": ProviderMetrics,
 }
-"""The types of the tables that occur within other tables, by name."""
+"""The models of the tables in a study file that occur within other tables, such as `[load.sysbench]`, by the last part
+of their names."""
 
 
 _PASSED = "study"
-"""The name of a study whose file is a pipe, since the name of a pipe, such as /dev/fd/63, says nothing."""
+"""The name of a study whose file is a pipe, as in `pgtrial run <(...)`. The path of a pipe, such as /dev/fd/63, would
+be no useful name."""
 
 Change = Callable[[dict[str, Any]], Mapping[str, Any]]
 """A function that changes the keys of a study file before they are checked."""
@@ -294,6 +296,6 @@ def _where(location: Sequence[int | str]) -> str:
 
 
 def _table(path: Sequence[int | str]) -> str:
-    """Returns the name of a table for messages."""
+    """Returns the name, for messages, of the TOML table at a path of keys in a study file."""
     first, *rest = map(str, path)
     return marks.arm(".".join(rest)) if first == "arms" and rest else marks.section(".".join((first, *rest)))

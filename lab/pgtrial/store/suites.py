@@ -71,7 +71,7 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
     """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`.
 
-    Raises StudyError, whose message begins with `source`.
+    Raises StudyError, whose message begins with `source`, if there is no such suite.
     """
     named = workload.removeprefix(SUITE)
     if named in bundled_suites():

@@ -28,7 +28,8 @@ def _columns(row: type[Record]) -> dict[str, pl.DataType]:
 
 TIMELINE_SCHEMA = _columns(TimelineRow)
 SLICES_SCHEMA = _columns(SliceRow)
-"""The columns of slices.parquet; TIMELINE_SCHEMA has those of timeline.parquet."""
+"""The columns of slices.parquet, the table of the slices of a trial that alternates with other trials. TIMELINE_SCHEMA
+has the columns of timeline.parquet."""
 
 WAITS_SCHEMA: dict[str, pl.DataType] = {
     "second": pl.Int64(),
@@ -53,12 +54,12 @@ OBSERVED_SCHEMA: dict[str, pl.DataType] = {
 """The columns of observed.parquet. A row has the increase per second of a counter of the server's views or of the host,
 or the value of a gauge.
 
-Seconds are counted as in waits.parquet. A value that covers the whole load has no second.
+Second 0 is the first one of the measured phase. In a row with a value for the whole load, the second is null.
 """
 
 PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
 """The columns of provider.parquet. A row has the mean of a metric in the provider's monitoring, over the `span_s`
-seconds that begin with this second."""
+seconds that begin with the second `second`, counted as in observed.parquet."""
 
 
 SCHEMAS = {
@@ -68,11 +69,12 @@ SCHEMAS = {
     "observed": OBSERVED_SCHEMA,
     "provider": PROVIDER_SCHEMA,
 }
-"""The columns of the tables that a trial may have, by the names of their files."""
+"""The columns of all tables that a trial may have, by the names of the tables' files without `.parquet`."""
 
 
 _MOST_ROWS = 5_000_000
-"""The largest number of rows of one table. Observing every second gives this number in 14 hours."""
+"""The largest number of rows of one table. Observing a server, which adds many rows for each second, gives this number
+in 14 hours."""
 
 _MOST_ROWS_OF_A_BUNDLE = 50_000_000
 

@@ -59,7 +59,7 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the texts of its scripts and packs."""
+    """Returns the spec to which the texts of its scripts and packs have been added."""
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     packs: dict[str, FoundPack] = {}
@@ -116,7 +116,7 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """Returns the spec with the files of its suite."""
+    """Returns the spec to which the texts of the files of its suite have been added."""
     (named,) = spec.load.workload
     found = find_suite(named, folder, f"{source}: {marks.key('load', 'workload')}")
     check_suite_servers(spec, source)
@@ -133,7 +133,8 @@ that are not listed here have scripts or packs as their files."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
-    """Returns the spec in which the query is replaced by a script. Adds the text of the script to `texts`."""
+    """Returns the spec in which the key `query` of the load is replaced by a script with this query. Adds the text of
+    the script to `texts`."""
     texts[QUERY] = as_script(spec.load.query or "")
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
@@ -319,7 +320,7 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
     """Returns the pack that a workload names: `pack:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`; None if the workload is a script.
 
-    Raises StudyError, whose message begins with `source`.
+    Raises StudyError, whose message begins with `source`, if there is no such pack.
     """
     if workload.startswith(BUNDLED):
         name, _, mix = workload.removeprefix(BUNDLED).partition("/")

@@ -1,7 +1,7 @@
 """Collects the CPUs and memory nodes to which a server that pgtrial started is bound, and the names of its environment
 variables.
 
-The keys `cpus`, `numa` and `environment` of an arm ask for a binding; these facts show whether it is in force.
+The keys `cpus`, `numa` and `environment` of an arm ask for a binding; these facts show whether the binding is in force.
 """
 
 from __future__ import annotations

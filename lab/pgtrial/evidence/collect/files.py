@@ -97,7 +97,7 @@ class Files:
         without a request."""
 
     def _run(self, command: Command) -> str | None:
-        """Runs a tool and returns its output; None if it is missing or fails."""
+        """Runs a tool and returns its output; None if the tool is missing or fails."""
         return None
 
     def fields(self, path: str | Path) -> dict[str, str]:

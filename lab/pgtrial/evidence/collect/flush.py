@@ -99,8 +99,8 @@ _ASK_PG_TEST_FSYNC = """
 sh -c 'echo "$$"; exec "$0" -s 1 -f "$1" 2>/dev/null' "$1" "$2" |
 { read -r pid && sed '/fdatasync .*ops/q' && kill "$pid" 2>/dev/null; true; }
 """
-"""The script that runs pg_test_fsync, and ends it after the line about fdatasync: its other methods would take half a
-minute."""
+"""The script that runs pg_test_fsync, and ends it after the line about fdatasync: measuring the other methods of
+flushing that it knows would take half a minute."""
 
 _ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null && '
 _DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
@@ -128,7 +128,8 @@ def _positive(pattern: re.Pattern[str], text: str) -> float | None:
 
 @dataclass(frozen=True)
 class _Probe:
-    """The file that a measurement writes, and the account that owns its directory and runs the commands."""
+    """The file that a measurement of the flush rate writes, and the account that owns the file's directory and runs the
+    commands."""
 
     machine: Machine
     file: Path

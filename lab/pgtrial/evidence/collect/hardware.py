@@ -25,7 +25,8 @@ _CPU_FILES = (
 
 @collector("cpu", host=True, files=["/proc/cpuinfo", _NODES, *(f"{_SYSTEM}/{name}" for name in _CPU_FILES)])
 def cpu(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the processors that do not change while a study runs. Momentary frequencies are left out."""
+    """Returns those facts of the processors that do not change while a study runs. Momentary frequencies, for example,
+    are left out."""
     files, read = subject.host, subject.host.read
     info = files.fields("/proc/cpuinfo")
     return {
@@ -138,7 +139,7 @@ _MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table
     files=["/proc/meminfo", *_POOL_FILES, *_MEMORY_FILES],
 )
 def memory(subject: Subject) -> dict[str, Any]:
-    """Returns the facts of the memory that do not change from minute to minute. Sizes are in MB, intervals in
+    """Returns those facts of the memory that do not change from minute to minute. Sizes are in MB, intervals in
     hundredths of a second."""
     files = subject.host
     info = files.fields("/proc/meminfo")

@@ -81,8 +81,9 @@ on FreeBSD procstat prints the path, and on macOS ps."""
 
 @collector("server", server=True)
 def server(subject: Subject) -> dict[str, Any]:
-    """Returns the facts that initdb and the build of the server determine. Facts of the build are None if the role has
-    no right to call pg_config()."""
+    """Returns the facts about the server itself: its version, the properties that initdb and the build of its programs
+    have fixed (such as the locale), its extensions, and the settings that wait for a restart. Facts of the build are
+    None if the role has no right to call pg_config()."""
     pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
     return {
         "version": (_setting(subject, "server_version") or "").split(" ")[0]

@@ -150,8 +150,8 @@ def volume_of(files: Files, path: Path) -> Mounted | None:
 
 
 _DEEPEST = 8
-"""The number of levels at which a stack of devices is cut off. Real stacks have fewer levels, but a loop device on
-itself would be endless."""
+"""The number of levels at which a stack of devices is cut off. Real stacks have fewer levels, but the stack of a loop
+device whose file is on this device itself would be endless."""
 
 _MAPPERS = {"LVM": "LVM", "CRYPT": "encrypted", "mpath": "multipath", "CACHE": "cache", "VDO": "VDO"}
 """The kind of a device-mapper device, by the beginning of its uuid (`LVM-...`, `CRYPT-LUKS2-...`)."""
@@ -190,8 +190,8 @@ def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
-    """Returns the facts of the stack of devices from that of the file system down to the disks: its levels, the RAID
-    level, and the write caches of the disks.
+    """Returns the facts of the stack of devices, from the device of the file system down to the disks: its levels, the
+    RAID level, and the write caches of the disks.
 
     For example, `stack` is ["disk"] for a plain disk, and ["LVM", "RAID raid1 of 2", "disk", "disk"] for a volume on
     two mirrored disks.

@@ -59,7 +59,7 @@ class Subject:
     @cached_property
     def host(self) -> Files:
         """An object that reads the files and runs the tools of the machine. On a remote machine, its first request
-        fetches everything that the collectors announced."""
+        fetches all files, and the output of all tools, that the collectors have declared to need."""
         if self.machine is None:
             return Files()
         if isinstance(self.machine, WindowsHost):

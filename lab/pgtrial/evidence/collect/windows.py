@@ -86,8 +86,8 @@ def memory_of(reply: Reply) -> Group:
 
 
 def system_of(reply: Reply) -> Group:
-    """Returns the facts of the operating system. The fact `virtualisation` is the
-    word by which the maker of the hypervisor names the model of its virtual machines, such as `VMware`."""
+    """Returns the facts of the operating system. The fact `virtualisation` has the maker and model of a
+    virtual machine, which name the hypervisor; it is `none` on other machines."""
     return {
         "system": "Windows",
         "distribution": _of(reply, "os", "Caption"),

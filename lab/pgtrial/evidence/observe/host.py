@@ -1,5 +1,5 @@
-"""Reads the counters of a server's host (CPU, memory, disk, network): repeatedly during a trial, and at
-the begin and end of the trial's measured phase."""
+"""Reads the counters of a server's host (CPU, memory, disk, network): repeatedly during a trial, and at the begin and
+end of the trial's measured phase."""
 
 from __future__ import annotations
 

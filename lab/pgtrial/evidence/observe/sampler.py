@@ -66,7 +66,7 @@ class OwnTime:
     are those of time.monotonic()."""
 
     measured_since: float
-    """The time at which the measured phase of all loads begins."""
+    """The time (time.monotonic()) at which the measured phase of all these loads begins."""
     slices: Sequence[tuple[float, float]]
     """The begin and the end of each slice of this load."""
 
@@ -99,8 +99,8 @@ class Sampler:
     disturbs the server for a moment.
 
     `machine` is the server's host, if it can be observed; `data_directory` is that of the server, if pgtrial started
-    the server; `known` is passed to `Views`; `alone` is true if the study loads no other server on this host at the
-    same time.
+    the server; `known` has the texts of the load's statements without values, if only their counters may be read (see
+    `Views`); `alone` is true if the study loads no other server on this host at the same time.
     """
 
     def __init__(
@@ -267,7 +267,8 @@ class _Meter:
         self._taken = self._cpu()
 
     def look(self, began: float, transactions: int) -> dict[str, float]:
-        """Returns the cost since the last call, with the keys of Observation.cost."""
+        """Returns the cost of sampling since the last call of this method, with the keys of Observation.cost. `began`
+        is the time at which the sample began that has just ended, and `transactions` the number of its transactions."""
         ended, before, self._taken = time.monotonic(), self._taken, self._cpu()
         spent = {name: taken - before[name] for name, taken in self._taken.items()}
         statements_s = max(0.0, ended - began - spent["lab_cpu_s"])

@@ -24,7 +24,8 @@ _ENDS = re.compile(
 def last_lines(log: Path, begin: int = 0) -> list[str]:
     """Returns the lines of a log, from byte `begin` on, that show why the server ended.
 
-    Lines that differ only in numbers are combined into one line, with their number and the time of the first of them.
+    Lines that differ only in numbers are combined into one line, which says how many lines there were and when the
+    first of them was written.
     """
     try:
         with log.open("rb") as file:

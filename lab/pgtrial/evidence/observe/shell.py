@@ -33,8 +33,8 @@ _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
 
 
 class Shell(System):
-    """Reads the host of a Machine by its shell. `session` is the number of the server process there that serves the
-    lab's session."""
+    """Reads the counters of a host by commands in its Unix shell. `session` is the number of the server process there
+    that serves the lab's session."""
 
     def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
         self._machine = machine

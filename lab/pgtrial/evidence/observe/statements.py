@@ -53,7 +53,7 @@ class Statements:
 
     sent: dict[str, SentStatement]
     are_complete: bool
-    """True if the load sends only these statements."""
+    """True if the load sends only the statements in `sent`."""
     left_out: int = 0
     """The number of further statements of the load that are not explained."""
 

@@ -47,7 +47,8 @@ class System(abc.ABC):
     without reading. If it is false, the caller must limit how often it reads."""
 
     counts_ended = True
-    """True if the CPU time of the server's processes includes processes that ended before the first reading."""
+    """True if the CPU time of the server's processes includes processes that ended before the first reading. False if
+    it includes only those that ended later."""
 
     @abc.abstractmethod
     def look(self) -> Snapshot:
@@ -56,7 +57,7 @@ class System(abc.ABC):
 
 
 def known(values: Values) -> Values:
-    """Returns the values without sources that have no values."""
+    """Returns the values without those sources (such as cpu) for which no value is known."""
     return {source: named for source, named in values.items() if named}
 
 

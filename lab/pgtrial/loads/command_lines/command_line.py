@@ -72,7 +72,8 @@ class UnlistedLine(CommandLine):
 
     @abc.abstractmethod
     def short_options(self, asked: Asked) -> list[str]:
-        """Returns the options of a short run of one client."""
+        """Returns the options of a short run with one client, in which the engine shows the statements that it
+        sends."""
 
 
 SHORT_RUN = 100

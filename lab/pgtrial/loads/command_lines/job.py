@@ -1,4 +1,5 @@
-"""Builds the engine's command lines for a job, and for the load that runs at the same time as a job."""
+"""Builds the engine's command lines for a job (statements that run once and are timed), and for the load that runs at
+the same time as a job."""
 
 from __future__ import annotations
 

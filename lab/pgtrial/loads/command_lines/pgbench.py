@@ -1,4 +1,5 @@
-"""Builds the engine's command lines for pgbench scripts, packs and order entry."""
+"""Builds the engine's command lines for pgbench scripts, packs (workloads in folders of SQL files) and order entry (the
+transactions of TPC-C)."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def closed_loop(asked: Asked, threads: int) -> list[str]:
 
 
 def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
-    """Returns pgbench's options for the scripts of a load point."""
+    """Returns the options of the front end pgbench that name the scripts of a load point, with their weights."""
     if script is None:
         return ["-b", point.workload]
     # for scripts of the user, pgbench does not find out the scale by itself

@@ -1,4 +1,4 @@
-"""Builds the engine's command line for a replay."""
+"""Builds the engine's command line for a replay, in which recorded sessions run again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReplayLine(CommandLine):
         return [capture, *asked.load.replay.arguments(), *threads, *asked.seeded]
 
     def sessions(self, asked: Asked) -> int:
-        """Returns the number of recorded sessions, or the study's limit for connections. Only the engine knows how many
-        sessions are open at the same time."""
+        """Returns the study's limit for connections or, if it has none, the number of recorded sessions. Fewer sessions
+        may be open at the same time, but only the engine knows how many."""
         replay, most = asked.point.replay, asked.load.replay.max_connections
         return most or (replay.sessions * replay.copies if replay is not None else asked.point.clients)

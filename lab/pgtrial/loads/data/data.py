@@ -41,7 +41,7 @@ class Data(abc.ABC):
 
     @property
     def has_users_rows(self) -> bool:
-        """True if SQL or a program of the user makes the rows. They may then differ each time they are made."""
+        """True if SQL or a program of the user makes the rows. The rows may then differ each time the data is made."""
         return False
 
     @classmethod
@@ -105,8 +105,8 @@ class Data(abc.ABC):
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly this data, and all of it. Raises StudyError if tables with its names
-        exist that pgtrial did not create."""
+        """True if the server already has exactly this data, and all of it. Raises StudyError if the server has tables
+        with the names of this data's tables that pgtrial did not create."""
 
     def used_as_found(self, connection: Session) -> str | None:
         """Returns a name, for messages, of tables that pgtrial did not create but that the load uses in place of this
@@ -285,8 +285,8 @@ def flush_commits(connection: Session) -> None:
 
 
 def vacuum(connection: Session, tables: Iterable[str]) -> None:
-    """Runs VACUUM (ANALYZE) on tables, which are named as in SQL, one by one, since PostgreSQL 10 does not accept a
-    list."""
+    """Runs VACUUM (ANALYZE) on each of these tables in a statement of its own, since PostgreSQL 10 does not accept a
+    list. `tables` has their names as they are written in SQL."""
     flush_commits(connection)
     for table in tables:
         connection.execute(f"VACUUM (ANALYZE) {table}".encode())

@@ -84,7 +84,8 @@ def _as_stored(name: str) -> str:
 
 @dataclass
 class _Search:
-    """A search on one server: the objects that were found so far, and the catalogs that lead to further objects."""
+    """A search on one server: the objects that were found so far, and the contents of the server's catalogs, by which
+    the objects that they use are found."""
 
     session: Session
     found: set[_Object] = field(default_factory=set)

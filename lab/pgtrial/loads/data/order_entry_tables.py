@@ -38,7 +38,7 @@ _SEED = 1
 rows."""
 
 _VIOLATED = 2
-"""The exit status of the engine if a condition is violated."""
+"""The exit status of the engine if one of TPC-C's consistency conditions is violated."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Makes the tables of a pack on a server with the pack's SQL files, and finds them again."""
+"""Makes the tables of a pack (a workload in a folder of SQL files) on a server by the pack's SQL files, and finds them
+again."""
 
 from __future__ import annotations
 

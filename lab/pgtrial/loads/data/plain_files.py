@@ -146,7 +146,8 @@ class PlainFile:
 
 def _failed(error: psycopg.Error, text: bytes, number: int) -> Statement:
     """Returns the statement that failed among several that were sent in one message. PostgreSQL reports a syntax error
-    in any of them before it runs the first one, so in this case the position in the error decides."""
+    in any of them before it runs the first one, so for a syntax error the position in the error message shows which
+    statement failed."""
     parts = statements(text.decode("latin-1"), {}) or [Statement("", 1)]
     position = error.diag.statement_position
     if number > 1 or error.sqlstate != _SYNTAX_ERROR or position is None:

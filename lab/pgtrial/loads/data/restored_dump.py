@@ -43,7 +43,7 @@ _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
 
 @dataclass(frozen=True)
 class RestoredDump(Data):
-    """The user's own data, from one or several dumps."""
+    """The user's own data, which pgtrial restores from one or several dumps."""
 
     marks: ClassVar[tuple[str, ...]] = ()
 
@@ -191,8 +191,8 @@ def _told_left_out(name: str, left_out: list[str]) -> list[str]:
 def dump_lines(
     path: Path, programs: Path | None, *, schema_alone: bool = False
 ) -> Iterator[tuple[Iterator[bytes], str]]:
-    """Yields the lines of SQL of a dump, and the name of the dump in messages. pg_restore turns archives into SQL,
-    without connecting to a server.
+    """Yields a pair: the lines of SQL of a dump, and the name by which messages call the dump. pg_restore turns
+    archives into SQL, without connecting to a server.
 
     With `schema_alone`, the SQL of an archive has no rows. Raises ArmError if pg_restore cannot read the archive.
     """

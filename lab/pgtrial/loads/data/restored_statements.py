@@ -149,7 +149,7 @@ def treated(text: str, schemas: Iterable[str]) -> Treated:
     """Returns the statement that the owner of the database runs in place of a statement of the dump. `schemas` are the
     schemas that exist already.
 
-    Owners are not restored: everything in a dump belongs to this one role.
+    The owners that the dump names are not restored: all its objects belong to the role that owns the database.
     """
     for pattern in (_EVENT, _SUBSCRIPTION, _PUBLICATION):
         if (match := pattern.match(text)) is not None:

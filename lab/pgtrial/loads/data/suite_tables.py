@@ -1,4 +1,4 @@
-"""Makes and finds, on a server, the tables of the suites that come with pgtrial."""
+"""Makes and finds, on a server, the tables of the suites (sets of queries that are timed) that come with pgtrial."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SEED = 1
 """The seed for the random numbers of `prepare`. It is the same for all arms, so that they get the same rows."""
 
 _FOR_EACH_THREAD = "bulk_insert"
-"""The test that has one table for each thread."""
+"""The name of the sysbench test that has one table for each thread."""
 
 _OWN_TABLE = re.compile(r"sbtest\d+")
 
@@ -182,8 +182,8 @@ def sysbench_order(
 
 
 def _counted(tables: int | None, report: OnLine) -> OnLine:
-    """Returns a function for the engine's output, which reports each table that the engine creates, with an estimate of
-    the remaining time."""
+    """Returns a function that gets the lines of the engine's output one by one. It reports each table that the engine
+    has created, with an estimate of the remaining time."""
     begun, created = time.monotonic(), itertools.count()
 
     def hear(line: str) -> None:

@@ -1,5 +1,5 @@
-"""The agent, an object that runs on a machine of the fleet: it starts engines there, passes on their output, and
-removes everything at its end.
+"""The agent, an object that runs on a machine of the fleet: it starts engines there, passes on their output to the lab,
+and removes all its files at its end.
 
 Ray sends the class itself to the machines, so that they need Ray but not pgtrial. Therefore this module imports only
 the standard library.
@@ -101,8 +101,8 @@ def kernel() -> str:
 
 
 def kind_of_machine() -> str:
-    """Returns the operating system and the processor architecture, which a program must be built for: `Linux
-    x86_64`."""
+    """Returns the operating system and the processor architecture of this machine, such as `Linux x86_64`. A program
+    runs here only if it is built for both."""
     return f"{platform.system()} {platform.machine()}"
 
 
@@ -139,7 +139,8 @@ class Agent:
         }
 
     def clock(self) -> tuple[float, float]:
-        """Returns when this call arrived and when it was answered, in Unix seconds by this machine's clock."""
+        """Returns the times at which this call arrived and was answered, in Unix seconds by this machine's clock. The
+        lab measures the difference between the clocks by them."""
         came = time.time()
         return came, time.time()
 
@@ -173,7 +174,8 @@ class Agent:
         return None if done.returncode == 0 else lines[-1] if lines else f"it ended with status {done.returncode}"
 
     def complaint_about(self, host: str, port: int, patience_s: float) -> str | None:
-        """Returns why this machine cannot connect to the server's address; None if it can."""
+        """Returns why this machine cannot connect to the server's address within `patience_s` seconds; None if it
+        can."""
         try:
             with socket.create_connection((host, port), timeout=patience_s):
                 return None
@@ -202,7 +204,8 @@ class Agent:
         return []
 
     def begin(self, name: str, order: dict[str, Any]) -> str | None:
-        """Starts an engine under a name, by which later calls refer to it. Returns why it cannot be started, or None.
+        """Starts an engine under a name, by which later calls refer to it. Returns the reason if the engine cannot be
+        started; otherwise None.
 
         The order has the keys `arguments`, `environment`, `files` (contents by name, which are written into the
         engine's working directory), `cpus` (a list of CPU numbers, or None for all), and `one_output` (true if standard

@@ -58,8 +58,9 @@ def joined(section: FleetSection) -> Iterator[RayCluster]:
 
 
 class RayCluster:
-    """A joined Ray cluster with reserved CPUs ("places"), one for each machine of the fleet: as many machines as the
-    study asks for, or all. Raises StudyError if they are not available."""
+    """A joined Ray cluster with reserved CPUs ("places"), one for each machine of the fleet. The fleet has as many
+    machines as the study asks for or, if it names no number, all machines of the cluster. Raises StudyError if they are
+    not available."""
 
     def __init__(self, ray: Any, section: FleetSection):
         # Ray's submodules can be imported only after Ray itself

@@ -1,5 +1,5 @@
-"""Manages the machines that make a study's loads: checks them before the first load and before each further one, and
-replaces lost machines."""
+"""Manages the machines that make a study's loads: checks before each load that they are reachable, and replaces
+machines that were lost."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
 
 
 class Fleet(LoadMaker):
-    """Several machines, each with one engine, that share loads and the making of data."""
+    """Several machines, each with one engine, that make each load together, and also the data."""
 
     def __init__(self, section: FleetSection, hiring: RayCluster, places: Sequence[int]):
         self._section = section
@@ -120,7 +120,7 @@ class Fleet(LoadMaker):
 
     @property
     def engines(self) -> int:
-        """The number of machines that make data together."""
+        """The number of machines that make data together, which is limited by _MOST_LOADING."""
         return len(self._loading)
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
@@ -192,15 +192,15 @@ class Fleet(LoadMaker):
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[FleetRun]:
-        """Makes a load for the duration of the context. If there are more machines than can share the load, the first
+        """Runs a load for the duration of the context. If there are more machines than can share the load, the first
         ones make it."""
         self._check_target(order.target)
         with FleetRun(order, self._members[: order.most_parts]) as run:
             yield run
 
     def _fit_out(self, member: Member) -> None:
-        """Makes sure that a machine has exactly the engine of this one, if necessary by sending it. Raises ArmError if
-        the engine does not run there."""
+        """Makes sure that a machine has exactly the same engine file as this machine, if necessary by sending the file.
+        Raises ArmError if the engine does not run there."""
         if not member.ask("find_engine", self._digest):
             member.ask("take_engine", self._binary, patience_s=_SHIP_S)
         complaint = member.ask("complaint_of_engine", patience_s=_TRY_S)

@@ -166,7 +166,8 @@ def token_of_its_own() -> Iterator[None]:
 
 
 def no_cluster(address: str, why: str) -> StudyError:
-    """Returns the error that no cluster answers at this address, with advice what to check."""
+    """Returns the error for an address at which no Ray cluster answers, with advice what to check. `why` is the
+    cause."""
     return StudyError(
         f"there is no Ray cluster at {address}: {why}; check that the cluster runs (`ray status`), that the address is "
         "right (ray://HOST:10001 of its head node, or HOST:6379 on a machine of the cluster), and that no firewall "
@@ -195,7 +196,8 @@ def kept_quiet() -> Iterator[None]:
 
 
 def _not_joined(address: str, error: Exception, printed: str) -> StudyError:
-    """Returns why the cluster could not be joined, as far as the error or Ray's output before it tells."""
+    """Returns the error for a cluster that could not be joined, with the cause if Ray's error or the text that Ray
+    `printed` before it shows the cause."""
     if isinstance(error, ImportError) or "ray[client]" in str(error):
         return StudyError(f"a cluster at ray:// needs Ray's client, which is not installed; install it with: {EXTRA}")
     versions = _VERSIONS.findall(str(error))
@@ -222,7 +224,8 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 
 
 def _take_token() -> None:
-    """Makes Ray use the token that it keeps on this machine, if there is one, as Ray's own "auto" does."""
+    """Makes Ray use the token (its password for a cluster) that it has stored on this machine, if there is one, as
+    Ray's own address "auto" does."""
     with suppress(ImportError):  # before Ray 2.60 there are no automatic tokens
         from ray._private.authentication import authentication_token_setup as tokens  # noqa: PLC0415
 

@@ -59,7 +59,7 @@ class Member:
     call: Caller = field(repr=False)
     name: str = ""
     lost: str | None = None
-    """Why the machine counts as lost; None as long as it does not."""
+    """The reason why the machine counts as lost; None as long as it counts as reachable."""
     offset: Offset = field(init=False, repr=False)
     """The difference between the machine's clock and the lab's, as it was measured last."""
 
@@ -161,14 +161,14 @@ length of the slice."""
 
 
 def known_well_s(slice_s: float) -> float:
-    """Returns the largest error of a clock, in seconds, with which slices of this length still begin closely enough
-    together on any two machines."""
+    """Returns the largest error of a clock, in seconds, with which a slice of this length still begins on any two
+    machines at nearly the same time (see _CLOCK_SHARE)."""
     return _CLOCK_SHARE * slice_s / 2
 
 
 def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None:
     """Returns why slices of this length may begin too far apart on two machines, which are named; None if they do not.
-    `offsets` are the clock differences by machine."""
+    `offsets` has, by machine, the difference between its clock and the lab's."""
     least_known = sorted(offsets, key=lambda machine: offsets[machine].error_s)[-2:]
     error_s = sum(offsets[machine].error_s for machine in least_known)
     if len(least_known) < 2 or error_s <= _CLOCK_SHARE * slice_s:

@@ -22,7 +22,7 @@ _LINES_S = 2.0
 """How long, in seconds, an agent waits for the engine's next line before it answers that there is none."""
 
 END_S = 5.0
-"""The time limit, in seconds, for an engine to end when it has no more work."""
+"""The time, in seconds, that an engine has to end by itself after its load is over or it was asked to stop."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,16 @@ def pack(
 
 @dataclass(frozen=True)
 class RemoteEngine:
-    """One engine on a machine of the fleet, which may run several at once. Methods that wait for an answer raise
-    MachineLost."""
+    """One engine on a machine of the fleet; the machine may run several engines at once. Methods that wait for an
+    answer raise MachineLost if none comes in time."""
 
     member: Member
     name: str = field(default_factory=lambda: uuid4().hex)
     """The name by which the agent refers to this engine."""
 
     def begin(self, order: Mapping[str, Any]) -> Future[Any]:
-        """Starts the engine. The answer in the future is why it cannot be started, or None."""
+        """Starts the engine. The future gets the reason if the engine cannot be started, and None once it is
+        started."""
         return self.member.call("begin", self.name, order)
 
     def go(self, at: float) -> None:
@@ -104,5 +105,5 @@ class RemoteEngine:
         return ended["status"], ended["messages"]
 
     def end_now(self) -> Future[Any]:
-        """Kills the engine. The answer in the future comes when the engine has ended."""
+        """Kills the engine. The future gets its result when the engine has ended."""
         return self.member.call("end", self.name, 0.0)

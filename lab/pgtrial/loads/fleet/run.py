@@ -23,7 +23,8 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 
 _NOTICE_S = 0.3
-"""The least time, in seconds, between the moment at which all engines are connected and their common start."""
+"""The least time, in seconds, between the moment at which the engines of all machines are connected and their common
+start. The start time must reach all engines before it has passed."""
 _NOTICE_TRIPS = 4
 """The least time between the moment at which all engines are connected and their common start, as a multiple of the
 network round trip to the slowest machine."""
@@ -93,8 +94,8 @@ class FleetRun(EngineRun):
 
     @property
     def notice_s(self) -> float:
-        """The lead time in seconds: loads that alternate must get their start time at least so long before the
-        start."""
+        """The lead time in seconds: loads that alternate must get their start time at least this many seconds before
+        it."""
         return _NOTICE_OF_SLICES * self._notice_s
 
     def begin_at(self, at: float) -> None:
@@ -188,8 +189,8 @@ class FleetRun(EngineRun):
         return max(_NOTICE_S, _NOTICE_TRIPS * max(part.member.offset.round_trip_s for part in self._parts))
 
     def _close(self, part: _Part, reason: str) -> None:
-        """Notes that one machine's share has ended. If its report is missing, the load has failed for this reason, and
-        the other engines are stopped."""
+        """Notes that one machine's share has ended. If the machine's engine has not sent its last event with the
+        results, the load has failed for `reason`, and the other engines are stopped."""
         with self._one_at_a_time:
             part.over = True
             if not part.done:

@@ -29,7 +29,7 @@ _ROUNDS = 10
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """Creates a new folder for Ray, which is removed at the end of the context."""
+    """Creates a new folder for the files of a Ray cluster, which is removed at the end of the context."""
     # Ray makes its own folder accessible to all accounts; the folder around it stays private
     with held_folder(ROOT, _PREFIX) as folder:
         yield str(folder)

@@ -1,4 +1,4 @@
-"""Makes data with all machines of a fleet at once: each machine's engine makes one shard."""
+"""Makes data with all machines of a fleet at once: the engine on each machine makes one part of the rows, its shard."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SharedMaking:
         """The error messages of machines, each with the machine's name, in the order in which they occurred."""
 
     def make(self) -> None:
-        """Makes the data. If a machine fails or is lost, the others are stopped, and ArmError is raised with the
-        reason."""
+        """Makes the data, and waits until all shares are complete. If a machine fails or is lost, the others are
+        stopped, and ArmError is raised with the reason."""
         with ThreadPoolExecutor(len(self._engines)) as workers:
             try:
                 list(workers.map(self._part, range(len(self._engines))))

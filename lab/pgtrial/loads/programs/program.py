@@ -55,7 +55,8 @@ _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """The command of a client program, the directory in which it is started, and its server."""
+    """What is needed to start a client program: its command, the directory in which it runs, and the address of its
+    server."""
 
     command: str
     directory: Path
@@ -204,7 +205,8 @@ class Program:
         return end, line
 
     def _greets(self, line: bytes) -> bool:
-        """True if the first line of the program gives its name, which is then stored in `name`."""
+        """True if the program's first line has its name and not the report of a batch. The name is then stored in
+        `name`."""
         self._has_spoken = True
         with suppress(ValueError, RecursionError):
             said = json.loads(line)
@@ -232,7 +234,8 @@ class Program:
         return Batch(said["ms"] / 1000, said["operations"], begin, end)
 
     def _objection(self, said: dict[str, Any], passed_s: float) -> str | None:
-        """Returns what is wrong with the fields of a report and how to correct it; None if nothing is wrong."""
+        """Returns what is wrong with the fields of the program's report `said` and how to correct it; None if nothing
+        is wrong. `passed_s` is the time that the lab measured for the batch."""
         for name in ("batch", "ms", "operations"):
             if name not in said:
                 return f'it has no "{name}"; write {_LINE.format(number=self._number)}'
@@ -259,7 +262,8 @@ class Program:
         return printable(text.replace(password, "***") if password else text)
 
     def _words(self) -> str:
-        """Returns the last error message of the program as the end of a sentence; "" if there is none."""
+        """Returns the last error message that the program wrote to its standard error, as the end of a sentence; "" if
+        there is none."""
         complaint = last_complaint([line for line in self._tail if line.strip()])
         return "" if complaint is None else f"; its last message: {shortened(self._masked(complaint.strip()), 300)}"
 

@@ -26,7 +26,8 @@ class Participant(Protocol):
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
         """Runs batches for one slice. `in_phase` and `in_load` are the numbers of the round within the phase and within
-        the load, counted from 0; `began` is the time at which the load began."""
+        the load, counted from 0; `began` is the time (time.monotonic()) at which the load began, and `slice_s` the
+        planned length of a slice."""
 
     def report(self) -> None:
         """Reports the results, since all phases are over. The `Rounds` object calls this method."""

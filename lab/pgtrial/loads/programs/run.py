@@ -73,7 +73,8 @@ class ProgramRun(LoadRun):
 
     @property
     def maker(self) -> str:
-        """The phrase for the client program with its command, as the subject of sentences about its end."""
+        """A phrase that names the client program and its command, as the subject of messages about the end of the
+        load."""
         return self._program.label
 
     @property
@@ -82,7 +83,8 @@ class ProgramRun(LoadRun):
         return self._program.pid
 
     def begin_at(self, at: float) -> None:
-        """Begins as soon as all other programs are prepared; the time `at` is not used."""
+        """Reports that this program is prepared. The rounds of all programs begin when every program has reported this,
+        so the time `at` is not used."""
         self._rounds.begin(self)
 
     def interrupt(self) -> None:
@@ -98,12 +100,12 @@ class ProgramRun(LoadRun):
         return 0
 
     def begin_phase(self, phase: str) -> None:
-        """Writes the event that a phase begins."""
+        """Writes the event which reports that a phase begins."""
         self._parts[phase] = []
         self._say("phase", phase=phase)
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
-        """Runs batches for about the length of a slice, and reports them as a tick."""
+        """Runs batches for about the length of a slice, and reports them as a tick (the event with measurements)."""
         batches: list[Batch] = []
         begin = time.monotonic()
         try:
@@ -187,7 +189,7 @@ def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
 
 
 def _summary(batches: Sequence[Batch]) -> Summary | None:
-    """Returns the totals of batches in the form of the engine's summaries; None if there are no batches."""
+    """Returns the totals of batches in the form in which the engine reports a phase; None if there are no batches."""
     if not batches:
         return None
     claimed_s, operations = _sums(batches)

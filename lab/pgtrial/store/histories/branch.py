@@ -16,8 +16,8 @@ from pgtrial.store.histories.lines import SUFFIX, Joined, joined, read_lines
 
 _TRIES = 20
 _PAUSE_S = 0.05
-"""The largest number of attempts to add a commit while other writers move the branch, and the pause between two
-attempts in seconds."""
+"""_TRIES is the largest number of attempts to add a commit while other writers move the branch, and _PAUSE_S the pause
+between two attempts, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _File:
 
     @property
     def is_text(self) -> bool:
-        """True if the entry is a regular file, and not a link or a folder."""
+        """True if this is a regular file, and not a link or a folder."""
         return self.kind.startswith("100")
 
 
@@ -93,8 +93,8 @@ class HistoryBranch:
     # ---- reading
 
     def _tip_to_read(self) -> str:
-        """Returns the newest commit of the branch. If there is no local branch of this name, returns the newest commit
-        of the remote-tracking branch `origin/BRANCH`."""
+        """Returns the commit from which histories are read: the newest one of the branch. If there is no local branch
+        of this name, returns the newest commit of the remote-tracking branch `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
             if (tip := git.commit_named(self.repository, f"refs/{namespace}/{self._branch}")) is not None:

@@ -1,4 +1,4 @@
-"""Keeps histories in a directory."""
+"""Keeps histories (the results of commits, one file of JSON lines for each study) in a directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HistoryDirectory:
 
     @property
     def repository(self) -> Path:
-        """The directory of the histories, which may be within the git repository that they are about."""
+        """The directory of the histories, which may be within the git repository whose commits they are about."""
         return self._path
 
     def file(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads and checks the lines of a history's file, and adds further entries."""
+"""Reads and checks the lines of a history's file, and adds entries to those that the file has."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def read_lines(text: bytes, file: str) -> list[Entry]:
 
 
 def joined(known: Sequence[Entry], entries: Sequence[Entry]) -> Joined:
-    """Adds entries to the known ones of a history. An entry replaces an earlier entry with the same study and arm."""
+    """Adds `entries` to the entries in `known`, those that a history has already. An entry replaces an earlier entry
+    with the same study and arm."""
     by_key = {_key(entry): entry for entry in known}
     new = sum(_key(entry) not in by_key for entry in entries)
     replaced = sum(by_key.get(_key(entry), entry) != entry for entry in entries)
