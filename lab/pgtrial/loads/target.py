@@ -346,7 +346,8 @@ def open_session(conninfo: str = "", *, as_load: bool = False, **parameters: Any
             if not as_load and is_pooled(connection):
                 connection.cursor_factory = _PooledCursor
         except psycopg.Error as error:
-            is_ended = connection.broken  # by such a limit, even if its message was lost, or for a lasting reason
+            # a session may have been ended by a time limit (even if the error does not say so), or for a lasting reason
+            is_ended = connection.broken
             connection.close()
             if not is_ended or time.monotonic() > deadline:
                 raise psycopg.OperationalError(str(error)) from None
@@ -363,13 +364,13 @@ def _set_up(connection: Session, query: str) -> None:
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
-            # a time limit of a few milliseconds leaves time for no more than this statement, and sometimes not even for
-            # that
+            # a time limit of a few milliseconds leaves time only for the short statement that switches the limit off,
+            # and sometimes not even for that one
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute(_with_process(_WITHOUT_LIMIT, connection))
         else:
-            # after a change the query runs once more: a limit that expires while it is switched off cancels the next
-            # statement
+            # after a change the query runs once more: if a time limit expires while it is being switched off,
+            # PostgreSQL cancels the next statement
             if was_changed or not changes:
                 return
             was_changed = True

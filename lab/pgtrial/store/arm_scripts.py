@@ -159,7 +159,7 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
             text, name, origin = as_script(keys.query), f"{slug(arm)}{QUERY_OF_ARM}", f"the query of {arm}"
         else:
             path = keys.workload or ""
-            # the script of the baseline is also that of [load], which was read before
+            # the script of the baseline is also the script of [load], whose text was read before
             file = file_of(path)
             text = before[PurePosixPath(file).name] if path == common and before else read(file)
             name, origin = PurePosixPath(file_of(path)).name, file_of(path)

@@ -93,7 +93,7 @@ def read_host(
     if not cpu:
         return {}
     host = {"elapsed_s": time.monotonic(), **cpu}
-    if sampler.system.counts_ended:  # the load's server processes end with it
+    if sampler.system.counts_ended:  # otherwise the processes that served the load would be missing
         host |= counters.get("processes", {})
     if "memory_full_s" in counters.get("pressure", {}):
         host["memory_stall_s"] = counters["pressure"]["memory_full_s"]

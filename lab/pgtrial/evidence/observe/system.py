@@ -105,7 +105,7 @@ def _gains(readings: Sequence[Reading]) -> Iterator[_Row]:
     last: dict[str, Reading] = {}
     for now in readings:
         for source, values in now.counters.items():
-            # a host whose reading is costly is not part of every reading
+            # a reading lacks the host's counters if reading the host so often would be too costly
             before = last.get(source, now)
             last[source] = now
             elapsed = now.moment - before.moment

@@ -201,7 +201,7 @@ def dump_lines(
             yield iter(file), str(path)
         return
     program = _pg_restore(path, programs)
-    # owners are left out: the role that restores the data owns everything in it
+    # the owners in the dump are not restored: the role that restores the data owns all its objects
     options = ["--no-owner", "--file=/dev/stdout", *(["--schema-only"] if schema_alone else [])]
     with (
         tempfile.TemporaryFile() as words,

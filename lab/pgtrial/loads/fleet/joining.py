@@ -161,7 +161,7 @@ def token_of_its_own() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in _TOKENS:  # Ray itself has set RAY_AUTH_MODE
+        for name in _TOKENS:  # RAY_AUTH_MODE is among them, since Ray itself has set it
             os.environ.pop(name, None)
 
 

@@ -51,7 +51,7 @@ class SharedMaking:
             complaint = f"the machine was lost: {lost}"
         except BaseException:
             self._give_up()
-            # wait for the engine's end, so that the machine is free for the next order
+            # wait for the engine's end, so that the machine is free for the next command or load
             with suppress(MachineLost):
                 engine.end()
             raise
