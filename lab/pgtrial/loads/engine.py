@@ -218,8 +218,8 @@ class EngineRun(LoadRun):
         return last_words(self._tail, self._process.poll())
 
     def message_about(self, name: str) -> str | None:
-        """Returns the first of the process's last messages that contains `name`, without the program's name; None if no
-        message does."""
+        """Returns the first of the process's last messages that contains `name`, without the program's name at its
+        beginning; None if no message contains `name`."""
         message = next((line for line in self._tail if name in line), None)
         return message and _PROGRAM.sub("", message)
 

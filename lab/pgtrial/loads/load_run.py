@@ -69,7 +69,7 @@ class LoadRun(ABC):
         return ""
 
     def message_about(self, name: str) -> str | None:
-        """Returns the first of the program's last messages that contains `name`; None if no message does."""
+        """Returns the first of the program's last messages that contains `name`; None if no message contains it."""
         return None
 
     def machines(self, done: Done | None) -> list[MachineShare]:

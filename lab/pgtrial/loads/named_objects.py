@@ -65,7 +65,8 @@ _FIND: dict[str, str] = {
     "AND NOT attisdropped",
     "constraint": "pg_constraint WHERE conrelid = to_regclass(%(table)s) AND conname = (parse_ident(%(name)s))[1]",
 }
-"""For each kind of object, the catalog and the WHERE clause that find an object by its name."""
+"""For each kind of object, the part of a query after FROM, with the catalog and the condition by which an object of
+this name is found."""
 _QUALIFY = re.compile(r"\b(?:pg|to|parse)_\w+|=")
 
 

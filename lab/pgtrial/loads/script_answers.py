@@ -1,6 +1,6 @@
 """Runs the statements of a script with given values of its variables, in transactions that are rolled back, and returns
-for each statement the number of rows and a digest of them that does not depend on their order. By these answers pgtrial
-checks whether two arms have the same data."""
+for each statement the number of the rows that it returned, and a digest of these rows that does not depend on their
+order. By these answers pgtrial checks whether two arms have the same data."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class Target:
     """The directory with the programs of the server's installation, if the lab runs the server on this machine; else
     None."""
     load_name: str | None = None
-    """The application_name of the load's sessions; None if the load's program sets it."""
+    """The application_name of the load's sessions; None if the program that makes the load sets the name itself."""
     owner: str | None = None
     """The role without superuser rights that owns the data, and that runs scripts and SQL of the user; None if `user`
     does so."""

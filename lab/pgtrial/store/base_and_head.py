@@ -18,7 +18,7 @@ _WITHOUT_REF = re.compile(r"\bgit:((?:[^@,\s:]|:(?=/))+)(?=[,\s]|$)")
 """Matches a git repository that is named without a ref (branch, tag or commit) in a set-up of the command line:
 `postgres=git:.`."""
 _NAME = re.compile(r"[A-Za-z][\w.+-]*=(?=[A-Za-z_][\w.]*\s*=)")
-"""Matches the name of the arm at the beginning of a set-up: `mine=postgres=git:.`."""
+"""Matches the name of the arm, with its equals sign, at the beginning of a set-up: `mine=postgres=git:.`."""
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 """The environment variables in which GitHub and GitLab name the target branch of a pull or merge request."""
 _USUAL_TARGETS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")

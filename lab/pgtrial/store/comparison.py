@@ -36,7 +36,8 @@ _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
 )
-"""Matches an SQL statement with or without a name before it, and `none`, which users write for "no SQL"."""
+"""Matches a text in which a user gave an SQL statement as a set-up without the key `query` or `setup`: the statement,
+with or without the arm's name before it. Also matches `none`, which users write for "no SQL"."""
 _LONGEST_NAME = 56
 """The largest length of an arm's name, in characters."""
 

@@ -13,7 +13,8 @@ KILLED = "killed"
 
 
 def read_interruptions(root: Path) -> list[Interruption]:
-    """Returns all interruptions of the study at `root`, in order. Raises StoreError if the file is damaged."""
+    """Returns all interruptions of the study at `root`, in the order in which they happened. Raises StoreError if the
+    file is damaged."""
     return [read_record(path, Interruption, f"restore {path} from a copy") for path in _notes(root)]
 
 

@@ -33,8 +33,8 @@ class Commit:
 
 
 def fixed(source: GitSource) -> GitSource:
-    """Returns the source with the commit that its ref currently names in place of the ref. Raises StudyError if the
-    repository has no such ref."""
+    """Returns a source in which the ref (a branch, a tag or a commit) is replaced by the commit that it currently
+    names. Raises StudyError if the repository has no such ref."""
     if source.is_fixed:
         return source
     if source.is_remote:

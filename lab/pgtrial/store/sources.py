@@ -44,8 +44,8 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
-    """Writes the files of a fixed source into a new directory. Raises StudyError if the files cannot be read, or have
-    changed since the study was planned."""
+    """Writes the files of a fixed source (one with a commit, or with the digest of its files) into a new directory.
+    Raises StudyError if the files cannot be read, or have changed since the study was planned."""
     if isinstance(source, GitSource):
         repositories.export(repositories.local_of(source, say), source.ref, directory)
         return

@@ -1,8 +1,8 @@
 """Finds and checks the state directory, and reads and writes the records in it that all studies on a machine share.
 
 noise.json records the noise (the spread of the differences between blocks) of the studies that ran on the machine.
-certificates.json has the certificates of its self-tests, that is, which differences they could find, of which each
-study stores a copy (`certificates.py`). Neither file contains passwords.
+certificates.json has the results of the self-tests on the machine (certificates), which say what differences can be
+found there; each study stores a copy of its certificate (`certificates.py`). Neither file contains passwords.
 """
 
 from __future__ import annotations

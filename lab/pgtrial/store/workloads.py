@@ -46,7 +46,7 @@ _PACKS = files("pgtrial.store") / "packs"
 """The folder of the packs that come with pgtrial."""
 
 _SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
-"""Matches the backslash commands of pgbench that run a program."""
+"""Matches the backslash commands in a pgbench script that run a program."""
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 

@@ -44,7 +44,8 @@ class Value:
 
 
 class CloudWatch:
-    """Reads the metrics of an arm's instances. Raises MetricsError if boto3 is not installed or no region is known."""
+    """Reads the metrics of the RDS or Aurora instances that are the servers of an arm. Raises MetricsError if boto3 is
+    not installed or no region is known."""
 
     def __init__(self, arm: str, instances: Sequence[str], region: str | None):
         self._arm = arm

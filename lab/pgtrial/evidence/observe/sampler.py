@@ -41,8 +41,8 @@ could fall into step with the server's own processes, or with a load at a given 
 
 _STATEMENT_TIMEOUT = "SET statement_timeout = '5s'"
 _PATIENCE_S = 6.0
-"""The longest time, in seconds, that the end of a load waits for the sampler: until the sampler's last statement has
-timed out."""
+"""The longest time, in seconds, that pgtrial waits for the sampler when a load has ended. It is longer than the time
+limit of the sampler's statements, so that the last one has ended by then."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 
 def telling_lines(text: str) -> list[str]:
-    """Returns the last lines of a log that show why a server ended. Lines with PANIC are always included."""
+    """Returns the last lines of a log that show why a server ended. Only the last few such lines are returned, but
+    lines with PANIC are always among them."""
     telling: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _SPOKEN.match(line)

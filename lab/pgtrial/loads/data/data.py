@@ -172,8 +172,9 @@ class MarkedTables(Data):
         return self.mark
 
     def refuse_copies(self, connection: Session) -> None:
-        """Raises StudyError if somebody has restored or copied tables of such data into the database, which is seen by
-        the copied marks of pgtrial: the names would clash with those of the tables to be made."""
+        """Raises StudyError if somebody has restored or copied tables of this kind of data into the database. pgtrial
+        recognises such tables by the comments that were copied with them. Their names would clash with those of the
+        tables that it is about to make."""
         copies = copied_objects(connection, (self.replaced, self.unfinished))
         if copies:
             more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""

@@ -101,8 +101,8 @@ class PgbenchTables(Data):
         return asdict(self)
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly these tables. Raises StudyError if it has other tables of these names
-        that pgtrial did not create."""
+        """True if the server already has exactly these tables. Raises StudyError if it has tables of these names with
+        another scale or fill factor that pgtrial did not create."""
         present = find_tables(connection)
         if present is None:
             return False

@@ -113,7 +113,7 @@ class FleetRun(EngineRun):
 
     def message_about(self, name: str) -> str | None:
         """Returns the first of the engines' last messages that contains `name`, which is a path on this machine; None
-        if no message does."""
+        if no message contains it."""
         for part in self._parts:
             self._tail.extend(part.messages)
         there = name if self._folder is None else name.replace(str(self._folder), HERE)
