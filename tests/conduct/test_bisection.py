@@ -1,4 +1,4 @@
-"""The search of a bisection and its course, on simulated histories and studies."""
+"""The search of a bisection and its runner, on simulated histories and studies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.conduct.bisection.course import Course, DoesNotBuildError, Judged, Order, log_of, studies_of
+from pgtrial.conduct.bisection.runner import BisectionRunner, DoesNotBuildError, Judged, Order, log_of, studies_of
 from pgtrial.conduct.bisection.search import Search
 from pgtrial.model.records.bisection import Bisection
 from pgtrial.model.records.claims import Estimate
@@ -131,7 +131,7 @@ class Simulated:
         )
 
 
-def course(commits, judge, known=None, kept=None):
+def runner(commits, judge, known=None, kept=None):
     search = Search(commits)
     beginning = Bisection(
         source="git:/x@y",
@@ -142,7 +142,7 @@ def course(commits, judge, known=None, kept=None):
         studies=studies_of(search),
         question="",
     )
-    return Course(search, known or beginning, judge, (kept if kept is not None else []).append)
+    return BisectionRunner(search, known or beginning, judge, (kept if kept is not None else []).append)
 
 
 def speeds(commits, changes):
@@ -159,7 +159,7 @@ def speeds(commits, changes):
 def test_the_commit_that_changes_the_speed_is_named_with_its_effect(culprit, change):
     commits = line(30)
     judge = Simulated(speeds(commits, {culprit: change}))
-    answer = course(commits, judge).run()
+    answer = runner(commits, judge).run()
     assert (answer.kind, answer.exit_status) == ("found", 1)
     assert answer.step.commit == commits[culprit].id
     assert answer.step.difference.value == pytest.approx(change)
@@ -182,7 +182,7 @@ def test_a_commit_that_is_undecided_is_marked_by_the_side_to_which_it_leans(chan
         return replace(judged, log_ratios=[level + spread * noise for noise in np.linspace(-1, 1, 12)])
 
     kept = []
-    answer = course(commits, judge, kept=kept).run()
+    answer = runner(commits, judge, kept=kept).run()
     assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
     marks = {commits.index(next(one for one in commits if one.id == step.commit)): step for step in kept[-1].steps}
     assert {marks[number].mark for number in marks if number in (14, 15)} == {"skip"}
@@ -197,7 +197,7 @@ def test_the_study_that_names_a_commit_is_none_of_those_that_led_to_it():
     """The first commit, whose parent is GOOD, was compared with GOOD before: that study has chosen it."""
     commits = line(4)
     kept = []
-    answer = course(commits, Simulated(speeds(commits, {0: -0.05})), kept=kept).run()
+    answer = runner(commits, Simulated(speeds(commits, {0: -0.05})), kept=kept).run()
     assert answer.kind == "found"
     assert [step.part for step in kept[-1].steps if step.commit == commits[0].id] == ["search", "culprit"]
 
@@ -205,13 +205,13 @@ def test_the_study_that_names_a_commit_is_none_of_those_that_led_to_it():
 def test_without_a_difference_of_the_ends_nothing_is_searched():
     commits = line(30)
     judge = Simulated(speeds(commits, {3: 0.001}))
-    answer = course(commits, judge).run()
+    answer = runner(commits, judge).run()
     assert (answer.kind, answer.exit_status, len(judge.orders)) == ("none", 0, 1)
 
 
 def test_ends_that_are_undecided_are_no_answer():
     commits = line(3)
-    answer = course(commits, Simulated(speeds(commits, {}), {commits[-1].id})).run()
+    answer = runner(commits, Simulated(speeds(commits, {}), {commits[-1].id})).run()
     assert (answer.kind, answer.exit_status) == ("open", 2)
     assert "not known to differ from GOOD (undecided); a larger --budget" in answer.sentence
 
@@ -224,13 +224,13 @@ def test_ends_that_are_undecided_are_compared_once_more_in_the_time_that_the_sea
         judged = judge(order)
         return replace(judged, verdict="undecided") if order.part == "ends" and order.attempt == 1 else judged
 
-    answer = course(commits, at_first_undecided, kept=kept).run()
+    answer = runner(commits, at_first_undecided, kept=kept).run()
     assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
     assert [(order.part, order.attempt, order.times) for order in judge.orders[:2]] == [("ends", 1, 1), ("ends", 2, 2)]
     assert sum(order.times for order in judge.orders) <= studies_of(Search(commits))
     for number, known in enumerate(kept):
         before = len(judge.orders)
-        again = course(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run()
+        again = runner(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run()
         assert again == answer, "it was stopped here, and goes on with what it knows"
         assert len(judge.orders) - before == len(kept) - 1 - number
 
@@ -244,7 +244,7 @@ def test_a_commit_that_leans_to_no_side_is_compared_once_more_while_studies_are_
         open_at_first = order.commit.id in (commits[19].id, commits[20].id) and order.attempt == 1
         return replace(judged, verdict="undecided") if open_at_first and order.part == "search" else judged
 
-    answer = course(commits, at_first_undecided, kept=kept).run()
+    answer = runner(commits, at_first_undecided, kept=kept).run()
     assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
     again = [step for step in kept[-1].steps if step.attempt == 2]
     assert again
@@ -252,14 +252,14 @@ def test_a_commit_that_leans_to_no_side_is_compared_once_more_while_studies_are_
     assert sum(step.times for step in kept[-1].steps) == studies_of(Search(commits))
     for known in kept:
         assert (
-            course(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run() == answer
+            runner(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run() == answer
         )
 
 
 def test_the_last_study_has_the_time_that_the_others_left():
     commits = line(30)
     judge = Simulated(speeds(commits, {20: -0.05}))
-    assert course(commits, judge).run().kind == "found"
+    assert runner(commits, judge).run().kind == "found"
     *before, last = judge.orders
     assert {order.times for order in before} == {1}
     assert (last.part, last.times) == ("culprit", studies_of(Search(commits)) - len(before))
@@ -268,7 +268,7 @@ def test_the_last_study_has_the_time_that_the_others_left():
 def test_an_end_that_does_not_build_is_an_error():
     commits = line(3)
     with pytest.raises(DoesNotBuildError):
-        course(commits, Simulated({**speeds(commits, {}), commits[-1].id: None})).run()
+        runner(commits, Simulated({**speeds(commits, {}), commits[-1].id: None})).run()
 
 
 def test_commits_that_do_not_build_are_passed_over_and_cost_no_study():
@@ -276,7 +276,7 @@ def test_commits_that_do_not_build_are_passed_over_and_cost_no_study():
     built = speeds(commits, {20: -0.05})
     broken = {commits[number].id: None for number in (*range(10, 19), 25)}
     kept = []
-    answer = course(commits, Simulated({**built, **broken}), kept=kept).run()
+    answer = runner(commits, Simulated({**built, **broken}), kept=kept).run()
     assert answer.kind == "found"
     assert answer.step.commit == commits[20].id
     skipped = [step for step in kept[-1].steps if step.mark == "skip"]
@@ -287,7 +287,7 @@ def test_commits_that_do_not_build_are_passed_over_and_cost_no_study():
 def test_a_commit_beside_skipped_ones_is_not_named_alone():
     commits = line(30)
     built = speeds(commits, {20: -0.05})
-    answer = course(commits, Simulated({**built, commits[19].id: None, commits[20].id: None})).run()
+    answer = runner(commits, Simulated({**built, commits[19].id: None, commits[20].id: None})).run()
     assert answer.exit_status == 2
     assert [commit.subject for commit in answer.suspects] == ["commit 19", "commit 20", "commit 21"]
     assert (
@@ -298,7 +298,7 @@ def test_a_commit_beside_skipped_ones_is_not_named_alone():
 def test_no_more_studies_are_run_than_were_planned():
     commits = line(30)
     judge = Simulated(speeds(commits, {20: -0.05}), {commit.id for commit in commits[:-1]}, width=0.03)
-    answer = course(commits, judge).run()
+    answer = runner(commits, judge).run()
     assert len(judge.orders) == studies_of(Search(commits)) - 1
     assert "all studies that were planned are run" in answer.sentence
 
@@ -306,7 +306,7 @@ def test_no_more_studies_are_run_than_were_planned():
 def test_an_undecided_commit_is_good_if_its_interval_leaves_out_half_of_the_difference():
     commits = line(30)
     judge = Simulated(speeds(commits, {20: -0.05}), {commit.id for commit in commits[:20]}, width=0.02)
-    answer = course(commits, judge).run()
+    answer = runner(commits, judge).run()
     assert answer.kind == "found"
     assert answer.step.commit == commits[20].id
 
@@ -316,7 +316,7 @@ def test_a_commit_with_a_small_change_of_its_own_is_good(change):
     commits = line(30)
     judge = Simulated(speeds(commits, {5: change / 10, 20: change}), width=0.001)
     kept = []
-    answer = course(commits, judge, kept=kept).run()
+    answer = runner(commits, judge, kept=kept).run()
     assert answer.kind == "found"
     assert answer.step.commit == commits[20].id
     before = {commit.id for commit in commits[5:20]}
@@ -325,7 +325,7 @@ def test_a_commit_with_a_small_change_of_its_own_is_good(change):
 
 def test_a_difference_of_many_commits_is_no_commits():
     commits = line(30)
-    answer = course(commits, Simulated(speeds(commits, dict.fromkeys(range(30), -0.002)))).run()
+    answer = runner(commits, Simulated(speeds(commits, dict.fromkeys(range(30), -0.002)))).run()
     assert answer.exit_status == 2
     assert "several commits together make the difference between GOOD and BAD" in answer.sentence
 
@@ -333,16 +333,16 @@ def test_a_difference_of_many_commits_is_no_commits():
 def test_a_bisection_that_was_stopped_goes_on_with_what_it_knows():
     commits = line(30)
     judge, kept = Simulated(speeds(commits, {11: -0.05})), []
-    whole = course(commits, judge, kept=kept).run()
+    whole = runner(commits, judge, kept=kept).run()
     for number, known in enumerate(kept):
         again = Simulated(judge.speeds)
-        assert course(commits, again, Bisection.model_validate_json(known.model_dump_json())).run() == whole
+        assert runner(commits, again, Bisection.model_validate_json(known.model_dump_json())).run() == whole
         assert again.orders == judge.orders[number + 1 :]
 
 
 def test_the_log_is_one_that_git_replays():
     commits, kept = line(4), []
-    answer = course(commits, Simulated(speeds(commits, {1: -0.05})), kept=kept).run()
+    answer = runner(commits, Simulated(speeds(commits, {1: -0.05})), kept=kept).run()
     assert log_of(kept[-1]).splitlines()[-1].startswith("# bad: ")
     assert log_of(kept[-1], answer.step).splitlines() == [
         "# good: [good]",

@@ -50,9 +50,9 @@ for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount,
     kind.make = step(kind.make)
     kind.undo = step(kind.undo)
 
-def course():
+def use_machine():
     workspace = Workspace()
-COURSE
+STEPS
     workspace.close()
 
 for line in sys.stdin:
@@ -60,7 +60,7 @@ for line in sys.stdin:
     lab = os.fork()
     if not lab:
         try:
-            course()
+            use_machine()
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -98,11 +98,11 @@ def _own_state(fresh_state, monkeypatch):
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
 
 
-def _killed_at_every_step(course: str, at_least: int) -> None:
+def _killed_at_every_step(steps: str, at_least: int) -> None:
     with Workspace() as workspace:
         state = workspace.state
     before = machine(state)
-    script = _LABS.replace("COURSE", textwrap.indent(course, "    "))
+    script = _LABS.replace("STEPS", textwrap.indent(steps, "    "))
     status, fatal = -signal.SIGKILL, 0
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

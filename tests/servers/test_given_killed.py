@@ -68,7 +68,7 @@ psycopg.Connection.execute = execute
 journal.Journal.write = counted(journal.Journal.write)
 Path.unlink = counted(Path.unlink)
 
-def course():
+def serve_once():
     workspace = Workspace(Path(sys.argv[1]))
     arm = make_arms(Design(StudySpec.model_validate(json.loads(sys.argv[2]))), workspace)["A"]
     with arm.serve(NO_TABLES, workspace.root / "log", {}):
@@ -80,7 +80,7 @@ for line in sys.stdin:
     lab = os.fork()
     if not lab:
         try:
-            course()
+            serve_once()
         except BaseException:
             traceback.print_exc()
             os._exit(1)

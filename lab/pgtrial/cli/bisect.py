@@ -15,8 +15,8 @@ from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.bisection.course import Answer, Course, DoesNotBuildError, Judged, Order, log_of
 from pgtrial.conduct.bisection.question import Question, ask, directory_of, two_of_the_first
+from pgtrial.conduct.bisection.runner import Answer, BisectionRunner, DoesNotBuildError, Judged, Order, log_of
 from pgtrial.conduct.place import RESULTS
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.bisection import Bisection, BisectionStep
@@ -106,9 +106,9 @@ def bisect_command(
     question = ask(spec, good, bad, first_parent=first_parent, say=say)
     shell = _Shell(question, results or directory_of(question, RESULTS))
     known = shell.begin()
-    course = Course(question.search, known, shell.judge, shell.keep)
+    runner = BisectionRunner(question.search, known, shell.judge, shell.keep)
     try:
-        answer = course.run()
+        answer = runner.run()
     except _Stopped as stopped:
         say("run the same command again to continue the bisection")
         return stopped.status

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 from pgtrial.conduct import leftovers
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.loads.engine import EngineRun, NotInTime
 from pgtrial.loads.events import Event, Tick
@@ -38,8 +38,8 @@ class LoadBeside:
     """Runs the load beside a job. It is a context manager: the load's warm-up is over when the context begins, and the
     load is ended with the context."""
 
-    def __init__(self, course: Course, target: Target, beside: BesideLoad) -> None:
-        self._course, self._target, self._beside = course, target, beside
+    def __init__(self, trial: RunningTrial, target: Target, beside: BesideLoad) -> None:
+        self._trial, self._target, self._beside = trial, target, beside
         self._outcome = Outcome()
         self._stack = ExitStack()
         self._run: EngineRun
@@ -52,10 +52,10 @@ class LoadBeside:
     def __enter__(self) -> LoadBeside:
         """Starts the load and waits for the end of its warm-up. Raises TrialError if the load does not begin."""
         with ExitStack() as stack:
-            stack.callback(leftovers.forget, self._course.directory, beside=True)
-            self._run = stack.enter_context(self._course.maker.started(self._order()))
+            stack.callback(leftovers.forget, self._trial.directory, beside=True)
+            self._run = stack.enter_context(self._trial.maker.started(self._order()))
             if self._run.pid is not None:
-                leftovers.remember(self._course.directory, self._run.pid, beside=True)
+                leftovers.remember(self._trial.directory, self._run.pid, beside=True)
             for event in self._events(time.monotonic() + _CONNECT_S + _WARMUP_S):
                 if event["event"] == "phase" and event["phase"] == "measure":
                     self._began = time.monotonic()
@@ -86,7 +86,7 @@ class LoadBeside:
         if self._outcome.aborted_clients or not self._outcome.done:
             raise TrialError(f"the load beside the job: {self._why()}")
         if not caught_up:
-            self._course.note(
+            self._trial.note(
                 f"the load beside the job had not caught up {format_duration(round(patience_s))} after its end, so its "
                 f"response times are not known; lower {marks.key('load', 'rate')}"
             )
@@ -102,17 +102,17 @@ class LoadBeside:
         return began - float(longest_us) / 1e6 - _DELAY_S
 
     def _order(self) -> LoadOrder:
-        course, beside = self._course, self._beside
-        lengths = _WARMUP_S, 2 * course.load.longest_s + _CATCH_UP_S
-        script, seed = course.beside_script, course.planned.seed
-        options = beside_options(course.load, course.point, beside, seed, script=script, lengths=lengths)
+        trial, beside = self._trial, self._beside
+        lengths = _WARMUP_S, 2 * trial.load.longest_s + _CATCH_UP_S
+        script, seed = trial.beside_script, trial.planned.seed
+        options = beside_options(trial.load, trial.point, beside, seed, script=script, lengths=lengths)
 
         def for_each(_: Each) -> list[str]:
             return options
 
         folder = script.parent if script is not None else None
         return LoadOrder(
-            "pgbench", for_each, self._target, course.directory / "beside.jsonl", folder=folder, cpus=course.load.cpus
+            "pgbench", for_each, self._target, trial.directory / "beside.jsonl", folder=folder, cpus=trial.load.cpus
         )
 
     def _events(self, deadline: float) -> Iterator[Event]:

@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.plan import SEEDS
 from pgtrial.conduct.probes import Search, first_rate
 from pgtrial.conduct.progress import Second
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.engine import ENGINE_GRACE_S, PHASES, events_of
 from pgtrial.loads.load_run import LoadRun
@@ -27,7 +27,7 @@ from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
 
-Started = Callable[[Course], AbstractContextManager[LoadRun]]
+Started = Callable[[RunningTrial], AbstractContextManager[LoadRun]]
 """A function that starts the engine for a trial in progress. It returns the running load as a context manager."""
 
 
@@ -41,69 +41,69 @@ class ProbeWatch(Protocol):
         """Returns how the counters have changed since `measure_begins`, once the engine has ended."""
 
 
-def search(course: Course, started: Started, watch: ProbeWatch) -> None:
-    """Finds the capacity. Stores in `course` the capacity, all probes, and the measurements of the probe whose rate is
+def search(trial: RunningTrial, started: Started, watch: ProbeWatch) -> None:
+    """Finds the capacity. Stores in `trial` the capacity, all probes, and the measurements of the probe whose rate is
     nearest to the capacity.
 
     Raises TrialError if no rate keeps the promise, which is the limit for response times and failures.
     """
-    asked = course.point.capacity
+    asked = trial.point.capacity
     if asked is None:
         raise ValueError("this load point has no promise")
-    searching = Search(asked, _warm_up(course, started, watch), course.probes)
+    searching = Search(asked, _warm_up(trial, started, watch), trial.probes)
     changes: list[tuple[Outcome, Counters]] = []
     while (rate := searching.next_rate) is not None:
-        outcome = _probed(course, rate, started, watch)
+        outcome = _probed(trial, rate, started, watch)
         changes.append((outcome, watch.changes()))
         searching.add(outcome, rate)
-    course.outcome, course.capacity = searching.outcome, searching.capacity
-    course.deltas |= next(of_probe for outcome, of_probe in changes if outcome is course.outcome)
-    if course.capacity is None:
-        raise TrialError(_unkept(min(course.probes, key=lambda probe: probe.rate), asked))
+    trial.outcome, trial.capacity = searching.outcome, searching.capacity
+    trial.deltas |= next(of_probe for outcome, of_probe in changes if outcome is trial.outcome)
+    if trial.capacity is None:
+        raise TrialError(_unkept(min(trial.probes, key=lambda probe: probe.rate), asked))
 
 
-def _warm_up(course: Course, started: Started, watch: ProbeWatch) -> float:
+def _warm_up(trial: RunningTrial, started: Started, watch: ProbeWatch) -> float:
     """Runs the warm-up and returns the rate at which the search begins, in transactions per second.
 
     The warm-up is a closed loop. If the study limits the rate (`at_most`), the warm-up runs at this rate instead.
     """
-    seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
-    ceiling = course.point.capacity.at_most if course.point.capacity is not None else None
-    point = course.point.model_copy(update={"rate": ceiling})
-    warming = replace(course, load=course.load.timed(0.0, seconds), point=point, outcome=Outcome())
+    seconds = max(1.0, float(math.ceil(trial.load.phases_s[0])))
+    ceiling = trial.point.capacity.at_most if trial.point.capacity is not None else None
+    point = trial.point.model_copy(update={"rate": ceiling})
+    warming = replace(trial, load=trial.load.timed(0.0, seconds), point=point, outcome=Outcome())
     ended = _run(warming, started, watch, seconds)
-    if course.start_rate is not None:
-        return course.start_rate
+    if trial.start_rate is not None:
+        return trial.start_rate
     measured = ended.measured
     if measured is None or not measured.transactions:
         raise TrialError("not one transaction was committed in the warm-up")
     return first_rate(measured.tps)
 
 
-def _probed(course: Course, rate: float, started: Started, watch: ProbeWatch) -> Outcome:
-    section = course.load.capacity
+def _probed(trial: RunningTrial, rate: float, started: Started, watch: ProbeWatch) -> Outcome:
+    section = trial.load.capacity
     if section is None:
         raise ValueError("this load has no promise")
-    probe_s = section.probe_s(rate, course.load.phases_s[1])
-    number = len(course.probes) + 1
+    probe_s = section.probe_s(rate, trial.load.phases_s[1])
+    number = len(trial.probes) + 1
     at_rate = replace(
-        course,
-        load=course.load.timed(section.settling_s, probe_s),
-        point=course.point.model_copy(update={"rate": rate}),
-        planned=course.planned.model_copy(update={"seed": (course.planned.seed + number) % SEEDS}),
+        trial,
+        load=trial.load.timed(section.settling_s, probe_s),
+        point=trial.point.model_copy(update={"rate": rate}),
+        planned=trial.planned.model_copy(update={"seed": (trial.planned.seed + number) % SEEDS}),
         outcome=Outcome(),
     )
     return _run(at_rate, started, watch, section.settling_s + probe_s, number)
 
 
-def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
+def _run(trial: RunningTrial, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
     """Runs the engine once and returns the outcome.
 
     A run that completes no transaction in its measured part is a valid outcome. Raises TrialError if the run failed in
     any other way.
     """
-    outcome = course.outcome
-    with started(course) as run:
+    outcome = trial.outcome
+    with started(trial) as run:
         for _, event in events_of([run], time.monotonic() + seconds + ENGINE_GRACE_S):
             if isinstance(event, TrialError):
                 raise event
@@ -114,9 +114,7 @@ def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, pr
                 watch.measure_begins()
             if event["event"] == "tick" and event["phase"] in PHASES:
                 tps = outcome.tps_of(event)
-                course.listener(
-                    Second(course.planned.arm, event["phase"], event["second"], tps, probe, course.point.rate)
-                )
+                trial.listener(Second(trial.planned.arm, event["phase"], event["second"], tps, probe, trial.point.rate))
         status = run.finish()
         reason = run.trouble or outcome.failure(status, run.last_words(), run.maker)
         if reason is not None and not _is_idle(outcome, status):

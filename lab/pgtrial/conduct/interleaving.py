@@ -24,7 +24,7 @@ from pgtrial.model.units import format_duration, setting_bytes, three_digits
 from pgtrial.servers.connection_errors import address_of, with_defaults
 
 if TYPE_CHECKING:  # plans must not import what only trials need
-    from pgtrial.conduct.course import Course
+    from pgtrial.conduct.running_trial import RunningTrial
 
 SLICE_S = 0.25
 """The length of a slice in seconds, unless the study gives another length. It is shorter than most disturbances of a
@@ -153,20 +153,20 @@ class SlicesTooShort(Exception):
         return plan.model_copy(update={"interleaving": interleaving})
 
 
-def may_lengthen(plan: Plan, course: Course) -> bool:
+def may_lengthen(plan: Plan, trial: RunningTrial) -> bool:
     """True if the slices of a trial's load point may still be lengthened: the trial is of the first block, it has a
     warm-up, and the slices were not lengthened before.
 
     Slices of client programs are never lengthened, since a program completes its batch however short the slice is.
     """
-    planned = course.planned
-    if not course.point.kind.is_by_engine:
+    planned = trial.planned
+    if not trial.point.kind.is_by_engine:
         return False
     unchanged = plan.interleaving is not None and planned.load_point not in plan.interleaving.longer
-    return unchanged and planned.block == 0 and course.load.phases_s[0] > 0
+    return unchanged and planned.block == 0 and trial.load.phases_s[0] > 0
 
 
-def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None = None) -> None:
+def check_slices(plan: Plan, warmed: Sequence[RunningTrial], longest_s: float | None = None) -> None:
     """Raises SlicesTooShort if the transactions of the warm-up took so long that too few of them fit into a slice.
 
     `longest_s` is the longest measured part that may still be chosen for the trials, in seconds. It is None if the
@@ -189,7 +189,7 @@ def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None =
         )
 
 
-def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float | None = None) -> float:
+def longer_slice(now_s: float, wanted_s: float, trial: RunningTrial, longest_s: float | None = None) -> float:
     """Returns the new length of a slice in seconds: the shortest of the possible multiples of the present length that
     is at least `wanted_s` and fits the trials. If none is that long, returns the longest that fits. A slice fits if the
     measured part is a whole number of slices, and has at least two rounds of them.
@@ -197,8 +197,8 @@ def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float
     If the lengths of the trials are chosen later, `longest_s` is the longest measured part that may be chosen, and a
     slice fits if this has two rounds.
     """
-    warmup_s, duration_s = course.load.phases_s
-    lengths = [duration_s, *([warmup_s] if course.point.sysbench else [])]
+    warmup_s, duration_s = trial.load.phases_s
+    lengths = [duration_s, *([warmup_s] if trial.point.sysbench else [])]
     fitting = [
         now_s * factor
         for factor in _FACTORS
@@ -208,14 +208,14 @@ def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float
     return next((slice_s for slice_s in fitting if slice_s >= wanted_s), max(fitting, default=now_s))
 
 
-def _median_s(course: Course) -> float:
+def _median_s(trial: RunningTrial) -> float:
     """Returns the median time of a transaction in the warm-up, in seconds. In a load with a rate, the time counts from
     the actual start of a transaction and not from its scheduled start.
 
     If the warm-up completed no transaction, returns the length of the warm-up, since transactions take longer than
     that.
     """
-    warmup = course.outcome.warmup
+    warmup = trial.outcome.warmup
     if warmup is None or warmup.latency_us is None:
-        return course.load.phases_s[0]
+        return trial.load.phases_s[0]
     return (warmup.service_us or warmup.latency_us).p50 / 1e6

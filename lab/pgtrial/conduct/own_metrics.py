@@ -15,8 +15,8 @@ from statistics import fmean
 
 import psycopg
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.stage import Stage
 from pgtrial.loads.own_numbers import NoNumber, OwnNumber
 from pgtrial.loads.target import Target
@@ -42,21 +42,21 @@ def value_of(readings: Iterable[Reading], how: str | None, duration_s: float) ->
     return _OF_A_TRIAL[how](numbers) if how is not None and numbers else None
 
 
-def read_after_load(course: Course, target: Target) -> None:
-    """Reads those metrics that are read once after the load, and stores their values in `course`. Raises
+def read_after_load(trial: RunningTrial, target: Target) -> None:
+    """Reads those metrics that are read once after the load, and stores their values in `trial`. Raises
     psycopg.OperationalError if the server is lost."""
-    for name, section in course.metrics.items():
+    for name, section in trial.metrics.items():
         if section.each_second is not None:
             continue
         try:
             with OwnNumber(name, section, target) as number:
-                course.own_metrics[name] = number.read()
+                trial.own_metrics[name] = number.read()
         except TrialError as error:
-            _note_unknown(course, name, error)
+            _note_unknown(trial, name, error)
 
 
-def _note_unknown(course: Course, name: str, error: Exception) -> None:
-    course.note(f"{name} is not known of this trial: {one_line(error)}")
+def _note_unknown(trial: RunningTrial, name: str, error: Exception) -> None:
+    trial.note(f"{name} is not known of this trial: {one_line(error)}")
 
 
 class EachSecond:
@@ -86,16 +86,16 @@ class EachSecond:
                 self._number.stop()
                 self._thread.join()
 
-    def keep(self, course: Course) -> None:
-        """Stores the metric's value for the trial in `course`, or a note on why it is unknown."""
-        measured = course.outcome.measured
+    def keep(self, trial: RunningTrial) -> None:
+        """Stores the metric's value for the trial in `trial`, or a note on why it is unknown."""
+        measured = trial.outcome.measured
         value = value_of(self._readings, self._section.each_second, measured.duration_s if measured else math.inf)
         if self._error is not None:
-            _note_unknown(course, self._name, self._error)
+            _note_unknown(trial, self._name, self._error)
         elif value is None:
-            _note_unknown(course, self._name, NoNumber("the measured part ended before a number was read"))
+            _note_unknown(trial, self._name, NoNumber("the measured part ended before a number was read"))
         else:
-            course.own_metrics[self._name] = value
+            trial.own_metrics[self._name] = value
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -109,14 +109,14 @@ class EachSecond:
 
 
 @contextmanager
-def each_second(course: Course, target: Target) -> Iterator[list[EachSecond]]:
+def each_second(trial: RunningTrial, target: Target) -> Iterator[list[EachSecond]]:
     """Provides, within the context, the readers of those metrics that are read in each second; the caller starts them
-    with the measured part. When the context ends, their values are stored in `course`. Raises
+    with the measured part. When the context ends, their values are stored in `trial`. Raises
     psycopg.OperationalError."""
     readers: list[EachSecond] = []
     numbers: list[OwnNumber] = []
     try:
-        for name, section in course.metrics.items():
+        for name, section in trial.metrics.items():
             if section.each_second is not None:
                 number = OwnNumber(name, section, target)
                 numbers.append(number.__enter__())
@@ -126,7 +126,7 @@ def each_second(course: Course, target: Target) -> Iterator[list[EachSecond]]:
         for reader, number in zip(readers, numbers, strict=False):
             reader.end()
             number.__exit__()
-            reader.keep(course)
+            reader.keep(trial)
 
 
 def rehearsed_metrics(stage: Stage) -> list[RehearsalFailure]:

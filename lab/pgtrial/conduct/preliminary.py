@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pgtrial.conduct.block_estimates import fewest_for_a_verdict
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.interleaving import SlicesTooShort
 from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
@@ -16,6 +15,7 @@ from pgtrial.conduct.noise import noise_for
 from pgtrial.conduct.plan import with_lengths
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trials import run_unstored
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model import marks
@@ -49,7 +49,7 @@ def find_lengths(
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan
 
-    def run(group: Sequence[PlannedTrial], load: LoadSection, longest_s: float) -> list[Course]:
+    def run(group: Sequence[PlannedTrial], load: LoadSection, longest_s: float) -> list[RunningTrial]:
         return run_unstored(
             study,
             group,
@@ -71,7 +71,7 @@ def find_lengths(
     return plan
 
 
-_Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
+_Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[RunningTrial]]
 """A function that runs trials that belong together. Its arguments are the trials, the load with their lengths, and the
 longest measured part that may be chosen after them, in seconds."""
 
@@ -82,7 +82,7 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
     what = f"the time of {stored.called}" if stored.time_is_unknown else "the lengths of trials"
     listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
-    courses: list[Course] = []
+    trials: list[RunningTrial] = []
     lost_s = 0.0
     while due:
         group_began = time.monotonic()
@@ -91,9 +91,9 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
         # a job that takes longer leaves no time for a verdict within the budget
         load = load.kind.limited(load, longest_job(design))
         try:
-            courses += run(group, load, longest_duration(design))
-            _check_job(design, load, courses[-1])
-            _check_suite(design, courses)
+            trials += run(group, load, longest_duration(design))
+            _check_job(design, load, trials[-1])
+            _check_suite(design, trials)
         except SlicesTooShort as too_short:
             listener(Preparing(f"{too_short}", stays=True))
             study.extend(too_short.lengthened(study.plan))
@@ -101,13 +101,13 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
             continue
         due = due[len(group) :]
     wall_s = time.monotonic() - began
-    load_s = sum(_load_s(course) for course in courses)
+    load_s = sum(_load_s(trial) for trial in trials)
     return PreliminaryBlock(
         wall_s=round(wall_s, 3),
-        load_s=round(load_s / len(courses), 3),
+        load_s=round(load_s / len(trials), 3),
         overhead_s=round(max(0.0, wall_s - lost_s - load_s), 3),
-        checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
-        shapes=[_shape(study.plan, course) for course in courses if _has_shape(course)],
+        checkpoint_s=round(max((trial.checkpoint_s or 0.0 for trial in trials), default=0.0), 3),
+        shapes=[_shape(study.plan, trial) for trial in trials if _has_shape(trial)],
     )
 
 
@@ -123,28 +123,28 @@ def longest_job(design: Design) -> float:
     return longest_loads(design) / design.trials_of_block
 
 
-def _check_job(design: Design, load: LoadSection, course: Course) -> None:
+def _check_job(design: Design, load: LoadSection, trial: RunningTrial) -> None:
     """Raises StudyError if pgtrial has ended the job because it took too long for a verdict within the budget."""
     limit_s = load.job.limit
-    if limit_s == design.load.job.limit or _load_s(course) < limit_s:
+    if limit_s == design.load.job.limit or _load_s(trial) < limit_s:
         return
     blocks, trials = fewest_for_a_verdict(design), design.trials_of_block
     least_s = (blocks + 1) * trials * limit_s
     took = format_duration(round(limit_s, 1))
     raise StudyError(
-        f"the job had not ended on {course.planned.arm} after {took}, but a verdict needs at least {blocks} blocks; "
+        f"the job had not ended on {trial.planned.arm} after {took}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {math.ceil(least_s / 60)}min or more, or take less data "
         f"({marks.key('load', 'scale')})"
     )
 
 
-def _check_suite(design: Design, courses: Sequence[Course]) -> None:
+def _check_suite(design: Design, trials: Sequence[RunningTrial]) -> None:
     """Raises BudgetError if the queries of a suite took too long for a verdict within the budget."""
-    load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(design)
+    load_s, blocks = sum(map(_load_s, trials)), fewest_for_a_verdict(design)
     if not design.load.kind.is_of_queries or load_s <= longest_loads(design):
         return
     minutes = math.ceil((blocks + 1) * load_s / 60)
-    took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)
+    took, arms = format_duration(round(load_s, 1)), " and ".join(trial.planned.arm for trial in trials)
     raise BudgetError(
         f"the queries took {took} on {arms}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {minutes}min or more, or take less data "
@@ -153,24 +153,24 @@ def _check_suite(design: Design, courses: Sequence[Course]) -> None:
     )
 
 
-def _load_s(course: Course) -> float:
+def _load_s(trial: RunningTrial) -> float:
     """Returns the time of a trial's load in seconds: the planned time or, for a job or a suite, the time that it
     took."""
-    return course.timings.get("load", 0.0) if course.load.kind.stored.time_is_unknown else sum(course.load.phases_s)
+    return trial.timings.get("load", 0.0) if trial.load.kind.stored.time_is_unknown else sum(trial.load.phases_s)
 
 
-def _has_shape(course: Course) -> bool:
-    return bool(course.outcome.ticks) and not course.load.kind.stored.time_is_unknown
+def _has_shape(trial: RunningTrial) -> bool:
+    return bool(trial.outcome.ticks) and not trial.load.kind.stored.time_is_unknown
 
 
 def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:
     return plan.interleaving.slice_at(group[0].load_point) if plan.interleaving is not None else _SECOND_S
 
 
-def _shape(plan: Plan, course: Course) -> WarmUpShape:
-    planned = course.planned
+def _shape(plan: Plan, trial: RunningTrial) -> WarmUpShape:
+    planned = trial.planned
     step_s = _slice_s(plan, [planned])
-    speeds = course.outcome.speeds(paced=course.point.rate is not None)
+    speeds = trial.outcome.speeds(paced=trial.point.rate is not None)
     return WarmUpShape(
         load_point=planned.load_point,
         arm=planned.arm,

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pgtrial.conduct.course import Course, sentence
 from pgtrial.conduct.measured_load import MeasuredLoad
 from pgtrial.conduct.progress import Preparing
+from pgtrial.conduct.running_trial import RunningTrial, sentence
 from pgtrial.conduct.trial_record import record, write_measurements
 from pgtrial.conduct.unsent import check_sent
 from pgtrial.evidence.observe import server_log
@@ -35,15 +35,16 @@ WhileServed = Callable[[Arm, Target, int | None, str | None], None]
 server's address, the trial's place, and the name and version that the arm's client program reports about itself."""
 
 
-class RunningTrial:
-    """A running trial. Its methods are called in this order: `begin`, `hear` for each event of its load, `collect` and
+class TrialRunner:
+    """Runs one trial. Its methods are called in this order: `begin`, `hear` for each event of its load, `collect` and
     `stop`.
 
-    Several trials can run at the same time. All results of a trial are collected in `course`.
+    Several trials can run at the same time, each of them with a runner of its own, which collects all results in
+    `trial`.
     """
 
-    def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
-        self.course, self.arm = course, arm
+    def __init__(self, trial: RunningTrial, arm: Arm, while_served: WhileServed | None) -> None:
+        self.trial, self.arm = trial, arm
         self.run: LoadRun | None = None
         """The running load of the trial, as long as its events are read; otherwise None."""
         self.must_stop: ArmError | HostTrouble | None = None
@@ -51,7 +52,7 @@ class RunningTrial:
         self.ended = False
         """True if the server of the trial is stopped, or was never started."""
         self._while_served = while_served
-        self._log = course.directory / "server.log"
+        self._log = trial.directory / "server.log"
         self._target: Target
         self._measured: MeasuredLoad | None = None
         self._load_ended = False
@@ -61,22 +62,22 @@ class RunningTrial:
 
     def begin(self) -> None:
         """Starts the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
-        course = self.course
-        if course.reason is not None:  # for example, the shared server did not start
+        trial = self.trial
+        if trial.reason is not None:  # for example, the shared server did not start
             self.ended = True
             return
         try:
             with ExitStack() as server:
-                self._target = _served(course, self.arm, self._log, server)
-                course.log_read = self._log.stat().st_size
+                self._target = _served(trial, self.arm, self._log, server)
+                trial.log_read = self._log.stat().st_size
                 self._server = server.pop_all()
         except TrialError as error:
-            course.fail_with(sentence(error))
+            trial.fail_with(sentence(error))
             self.ended = True
             return
         with self._loading():
-            self._measured = MeasuredLoad(course, self.arm, self._target, self._sessions)
-            if not course.load.kind.searches_rate:
+            self._measured = MeasuredLoad(trial, self.arm, self._target, self._sessions)
+            if not trial.load.kind.searches_rate:
                 self.run = self._measured.begin(self._load)
                 return
             # trials that search for a capacity do not alternate, so no events of other loads arrive during the search
@@ -103,7 +104,7 @@ class RunningTrial:
     def _loading(self) -> Iterator[None]:
         """Ends the load if an error occurs within the context. If the error concerns only this trial, the trial fails
         and the error is not raised."""
-        with self.course.failing():
+        with self.trial.failing():
             try:
                 yield
             except BaseException as error:
@@ -115,29 +116,29 @@ class RunningTrial:
         """Reads the results of the trial from its server, after the loads of all trials that run together have
         ended."""
         if self._load_ended and self._measured is not None:
-            with self.course.failing():
+            with self.trial.failing():
                 self._measured.collect()
-                check_sent(self.course)
+                check_sent(self.trial)
         self._sessions.close()
 
     def stop(self) -> None:
         """Reads the server's log, calls `while_served`, and stops the server."""
-        course = self.course
+        trial = self.trial
         if self.ended:
             return
         self.ended = True
         try:
             with self._server:
-                with course.failing():
+                with trial.failing():
                     self.arm.fetch_log(self._log)
                 if self._measured is not None and (taken := self._measured.watch.name_taken()) is not None:
                     raise taken
                 # read the log now, since stopping the server adds messages to it
-                course.server_said += server_log.last_lines(self._log, course.log_read)
-                if course.reason is None and course.lost is None and self._while_served is not None:
-                    self._while_served(self.arm, self._target, course.planned.place, course.outcome.program)
+                trial.server_said += server_log.last_lines(self._log, trial.log_read)
+                if trial.reason is None and trial.lost is None and self._while_served is not None:
+                    self._while_served(self.arm, self._target, trial.planned.place, trial.outcome.program)
         except TrialError as error:
-            course.fail_with(sentence(error))
+            trial.fail_with(sentence(error))
         except (ArmError, HostTrouble) as error:
             self.must_stop = error
 
@@ -154,9 +155,9 @@ class RunningTrial:
 
     def recorded(self) -> Trial:
         """Writes the tables of the trial into its directory, and returns the trial's record. Raises StoreError."""
-        self.course.notes += self.arm.notes
-        write_measurements(self.course)
-        return record(self.course, self.arm.host_seen)
+        self.trial.notes += self.arm.notes
+        write_measurements(self.trial)
+        return record(self.trial, self.arm.host_seen)
 
 
 _ATTEMPTS = 2
@@ -166,7 +167,7 @@ _LOCK_PAUSE_S = 2.0
 attempt can get their locks."""
 
 
-def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
+def _served(trial: RunningTrial, arm: Arm, log: Path, stack: ExitStack) -> Target:
     """Starts the arm's server, which runs until `stack` is closed. Tries again if another session holds a lock that
     pgtrial needs.
 
@@ -174,19 +175,19 @@ def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
     """
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:
-            return _started(course, arm, log, stack)
+            return _started(trial, arm, log, stack)
         except LockWait as error:
-            course.listener(Preparing(f"{arm.name}: {error}; pgtrial tries again", stays=True))
+            trial.listener(Preparing(f"{arm.name}: {error}; pgtrial tries again", stays=True))
             time.sleep(_LOCK_PAUSE_S)
-    return _started(course, arm, log, stack)
+    return _started(trial, arm, log, stack)
 
 
-def _started(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
+def _started(trial: RunningTrial, arm: Arm, log: Path, stack: ExitStack) -> Target:
     for _ in range(_ATTEMPTS):
-        if course.start_failures:
-            course.listener(Preparing(f"{arm.name}: {course.start_failures[-1]}; starting it once more"))
+        if trial.start_failures:
+            trial.listener(Preparing(f"{arm.name}: {trial.start_failures[-1]}; starting it once more"))
         try:
-            return stack.enter_context(arm.serve(course.data, log, course.timings, course.planned.drawn))
+            return stack.enter_context(arm.serve(trial.data, log, trial.timings, trial.planned.drawn))
         except StartError as error:
-            course.start_failures.append(sentence(error))
-    raise TrialError(f"the server did not start at {_ATTEMPTS} attempts: {course.start_failures[-1]}")
+            trial.start_failures.append(sentence(error))
+    raise TrialError(f"the server did not start at {_ATTEMPTS} attempts: {trial.start_failures[-1]}")

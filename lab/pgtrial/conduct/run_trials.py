@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.probes import start_rate
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.run_trial import RunningTrial, WhileServed
+from pgtrial.conduct.run_trial import TrialRunner, WhileServed
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.trial_record import now
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
@@ -72,7 +72,7 @@ def run_trials(
         while_served=while_served,
         values=values,
     )
-    trials = [trial.recorded() for trial in under_way]
+    trials = [runner.recorded() for runner in under_way]
     study.write_trials(trials)
     _raise_what_stops(under_way)
     return trials
@@ -89,7 +89,7 @@ def run_unstored(
     engine_grace_s: float,
     maker: LoadMaker,
     values: ValuesOfArms | None = None,
-) -> list[Course]:
+) -> list[RunningTrial]:
     """Runs trials of one load point with other lengths than those of the plan, and does not store them. Returns the
     trials with their measurements.
 
@@ -107,18 +107,18 @@ def run_unstored(
         longest_s=longest_s,
         values=values,
     )
-    courses = [trial.course for trial in under_way]
-    remove(course.directory for course in courses)
+    trials = [runner.trial for runner in under_way]
+    remove(trial.directory for trial in trials)
     _raise_what_stops(under_way)
-    return courses
+    return trials
 
 
-def _raise_what_stops(trials: Sequence[RunningTrial]) -> None:
+def _raise_what_stops(runners: Sequence[TrialRunner]) -> None:
     """Raises the first error of these trials that has to stop the study, if there is one. All of the trials have
     ended."""
-    for trial in trials:
-        if trial.must_stop is not None:
-            raise trial.must_stop
+    for runner in runners:
+        if runner.must_stop is not None:
+            raise runner.must_stop
 
 
 def _run(
@@ -133,8 +133,8 @@ def _run(
     while_served: WhileServed | None = None,
     longest_s: float | None = None,
     values: ValuesOfArms | None = None,
-) -> list[RunningTrial]:
-    """Runs trials to their end, and returns them.
+) -> list[TrialRunner]:
+    """Runs trials to their end, and returns their runners.
 
     Raises ArmError, StudyError and StoreError. In that case the files of the trials are removed.
     """
@@ -151,13 +151,13 @@ def _run(
         rounds = Rounds(len(planned), slice_s or SLICE_S, phases, planned[0].seed)
         engine_grace_s += rounds.overrun_s(BATCH_LIMIT_S)
     begin_rate = partial(start_rate, study.trials()) if load.kind.searches_rate else None
-    under_way: list[RunningTrial] = []
+    under_way: list[TrialRunner] = []
     try:
         with ExitStack() as stack:
             for number, due in enumerate(planned, 1):
                 point = study.plan.load_points[due.load_point]
                 is_own = bool(point.of_arms) and longest_s is None
-                course = Course(
+                trial = RunningTrial(
                     load,
                     due,
                     point,
@@ -181,21 +181,20 @@ def _run(
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:
-                    first = under_way[
-                        0
-                    ].course  # the first trial has to start the shared server, and its start has failed
-                    course.reason, course.start_failures = first.reason, first.start_failures
-                trial = RunningTrial(course, arms[due.arm], while_served)
-                under_way.append(trial)
-                stack.enter_context(trial.ended_with_the_others())
-                trial.begin()
+                    # the first trial has to start the shared server, and its start has failed
+                    first = under_way[0].trial
+                    trial.reason, trial.start_failures = first.reason, first.start_failures
+                runner = TrialRunner(trial, arms[due.arm], while_served)
+                under_way.append(runner)
+                stack.enter_context(runner.ended_with_the_others())
+                runner.begin()
             grace_s = 0.0 if load.kind.has_own_limit else engine_grace_s
-            deadline = time.monotonic() + under_way[0].course.turn.wall_s(load.longest_s) + grace_s
+            deadline = time.monotonic() + under_way[0].trial.turn.wall_s(load.longest_s) + grace_s
             _hear_loads(under_way, deadline, study.plan, longest_s)
-            for trial in under_way:
-                trial.collect()
-            for trial in reversed(under_way):
-                trial.stop()
+            for runner in under_way:
+                runner.collect()
+            for runner in reversed(under_way):
+                runner.stop()
     except BaseException as error:
         _end_unstored(study, under_way, error, counts=longest_s is None)
         raise
@@ -203,42 +202,42 @@ def _run(
 
 
 def _end_unstored(
-    study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException, *, counts: bool
+    study: StudyDirectory, under_way: Sequence[TrialRunner], error: BaseException, *, counts: bool
 ) -> None:
     """Removes the files of trials that ended with `error` and are not stored. If a signal of the user ended them, and
     they would have counted (`counts`), records the interruption."""
     with suppress(StoreError):  # if this fails, the next start removes the files
-        remove(trial.course.directory for trial in under_way)
+        remove(runner.trial.directory for runner in under_way)
     if counts and isinstance(error, KeyboardInterrupt):
-        note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
+        note_interruption(study.path, str(error) or "SIGINT", [runner.trial.interrupted() for runner in under_way])
 
 
-def _give_start(trials: Sequence[RunningTrial]) -> None:
+def _give_start(runners: Sequence[TrialRunner]) -> None:
     """Chooses a moment in the near future at which the loads of all these trials begin, and sends it to their
     engines."""
-    waiting = [(trial.course, trial.run) for trial in trials if trial.run is not None]
+    waiting = [(runner.trial, runner.run) for runner in runners if runner.run is not None]
     start_at = time.monotonic() + max((run.notice_s for _, run in waiting), default=0.0)
-    for course, run in waiting:
-        course.loads_begin = start_at
+    for trial, run in waiting:
+        trial.loads_begin = start_at
         run.begin_at(start_at)
 
 
-def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan, longest_s: float | None) -> None:
+def _hear_loads(runners: Sequence[TrialRunner], deadline: float, plan: Plan, longest_s: float | None) -> None:
     """Passes each event of the loads to its trial, until all loads have ended. Engines whose loads alternate wait after
     their preparation; when all of them are ready, they get a common time at which to begin.
 
     Raises SlicesTooShort if the first warm-up at this load point shows that the slices are too short.
     """
-    by_run = {trial.run: trial for trial in trials if trial.run is not None}
-    warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()
+    by_run = {runner.run: runner for runner in runners if runner.run is not None}
+    warming = set(by_run) if may_lengthen(plan, runners[0].trial) else set()
     waiting = set(by_run) if plan.interleaving is not None else set()
     for run, event in events_of(list(by_run), deadline):
         by_run[run].hear(event)
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
             warming.remove(run)
             if not warming:
-                check_slices(plan, [trial.course for trial in trials if trial.course.outcome.begun], longest_s)
+                check_slices(plan, [runner.trial for runner in runners if runner.trial.outcome.begun], longest_s)
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:
-                _give_start(trials)
+                _give_start(runners)

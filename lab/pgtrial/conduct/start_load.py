@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct import leftovers
-from pgtrial.conduct.course import Course
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun
@@ -16,58 +16,58 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 
 
-def _folder_of(course: Course) -> Path | None:
+def _folder_of(trial: RunningTrial) -> Path | None:
     """Returns the folder with the files of the workload if the study has its own; None for a built-in workload."""
-    has_folder = course.pack is not None or course.point.kind.folder is not None or bool(course.point.mix)
-    return course.script if course.script is None or has_folder else course.script.parent
+    has_folder = trial.pack is not None or trial.point.kind.folder is not None or bool(trial.point.mix)
+    return trial.script if trial.script is None or has_folder else trial.script.parent
 
 
-def start_engine(course: Course, target: Target) -> AbstractContextManager[LoadRun]:
+def start_engine(trial: RunningTrial, target: Target) -> AbstractContextManager[LoadRun]:
     """Starts the engine of a trial."""
     order = LoadOrder(
-        front_end(course.point),
+        front_end(trial.point),
         partial(
             engine_options,
-            course.load,
-            course.point,
-            course.planned.seed,
-            course.script,
-            turn=course.turn,
-            values=course.values,
+            trial.load,
+            trial.point,
+            trial.planned.seed,
+            trial.script,
+            turn=trial.turn,
+            values=trial.values,
         ),
         target,
-        course.directory / "engine.jsonl",
-        course.point.kind.most_engines(course.point.clients),
-        _folder_of(course),
-        course.load.cpus,
-        course.inbox,
+        trial.directory / "engine.jsonl",
+        trial.point.kind.most_engines(trial.point.clients),
+        _folder_of(trial),
+        trial.load.cpus,
+        trial.inbox,
     )
-    return remembered(course, course.maker.started(order))
+    return remembered(trial, trial.maker.started(order))
 
 
 @contextmanager
-def remembered(course: Course, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
+def remembered(trial: RunningTrial, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
     """Starts the process of a load, and records its process ID while it runs. If the lab is killed, the next start of
     the lab ends the recorded process."""
     with started as run:
         if run.pid is not None:
-            leftovers.remember(course.directory, run.pid)
+            leftovers.remember(trial.directory, run.pid)
         yield run
-    leftovers.forget(course.directory)
+    leftovers.forget(trial.directory)
 
 
 @contextmanager
-def probing(course: Course, target: Target) -> Iterator[LoadRun]:
+def probing(trial: RunningTrial, target: Target) -> Iterator[LoadRun]:
     """Starts the engine of a probe. Raises StudyError if the engine refuses a script of the study."""
-    with start_engine(course, target) as run:
+    with start_engine(trial, target) as run:
         yield run
-        check_script(course, run)
+        check_script(trial, run)
 
 
-def check_script(course: Course, run: LoadRun) -> None:
+def check_script(trial: RunningTrial, run: LoadRun) -> None:
     """Raises StudyError if the engine did not begin because of an error in the script, since repeating the trial would
     not help."""
-    if course.outcome.begun:
+    if trial.outcome.begun:
         return
-    if course.script is not None and (complaint := run.message_about(str(course.script))) is not None:
+    if trial.script is not None and (complaint := run.message_about(str(trial.script))) is not None:
         raise StudyError(f"the engine refuses a script of the study: {complaint}")

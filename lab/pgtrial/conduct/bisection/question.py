@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgtrial.conduct.bisection.course import Order, studies_of
+from pgtrial.conduct.bisection.runner import Order, studies_of
 from pgtrial.conduct.bisection.search import Search
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.job import JobRehearsal, JobWatch
 from pgtrial.conduct.kinds.programs import ProgramsRehearsal, ProgramsWatch
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
@@ -12,6 +11,7 @@ from pgtrial.conduct.kinds.replay import ReplayWatch
 from pgtrial.conduct.kinds.suite import SuiteRehearsal, SuiteWatch
 from pgtrial.conduct.kinds.tasks import TasksWatch
 from pgtrial.conduct.kinds.watch import LoadWatch
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.loads.target import Session
 from pgtrial.model.records.job import JobLoad
 from pgtrial.model.records.load_point import LoadPoint
@@ -21,12 +21,12 @@ from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.servers.arm import Arm
 
-_WATCHES: Mapping[str, Callable[[Course, Arm, Session], LoadWatch]] = {
+_WATCHES: Mapping[str, Callable[[RunningTrial, Arm, Session], LoadWatch]] = {
     JobLoad.key: JobWatch,
-    SuiteLoad.key: lambda course, arm, _: SuiteWatch(course, arm),
-    ReplayLoad.key: lambda course, _arm, _session: ReplayWatch(course),
-    ClientPrograms.key: lambda _course, _arm, _session: ProgramsWatch(),
-    TaskLoad.key: lambda course, _, session: TasksWatch(course, session),
+    SuiteLoad.key: lambda trial, arm, _: SuiteWatch(trial, arm),
+    ReplayLoad.key: lambda trial, _arm, _session: ReplayWatch(trial),
+    ClientPrograms.key: lambda _trial, _arm, _session: ProgramsWatch(),
+    TaskLoad.key: lambda trial, _, session: TasksWatch(trial, session),
 }
 
 
@@ -42,7 +42,7 @@ def rehearsal_of(point: LoadPoint) -> LoadRehearsal:
     return _REHEARSALS.get(point.kind.key) or LoadRehearsal()
 
 
-def watch_of(course: Course, arm: Arm, session: Session) -> LoadWatch:
+def watch_of(trial: RunningTrial, arm: Arm, session: Session) -> LoadWatch:
     """Returns the object that does the lab's work around the load of a trial, as the kind of the load requires."""
-    watch = _WATCHES.get(course.point.kind.key)
-    return watch(course, arm, session) if watch is not None else LoadWatch()
+    watch = _WATCHES.get(trial.point.kind.key)
+    return watch(trial, arm, session) if watch is not None else LoadWatch()

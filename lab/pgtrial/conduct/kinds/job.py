@@ -13,11 +13,11 @@ from dataclasses import asdict
 import psycopg
 
 from pgtrial.conduct.beside import LoadBeside
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.settle import empty_tables
 from pgtrial.conduct.stage import Stage
 from pgtrial.conduct.start_load import remembered
@@ -48,12 +48,12 @@ class JobWatch(LoadWatch):
     """What the lab does while a job runs: it reports the progress, measures how much the job writes, and runs the load
     beside the job."""
 
-    def __init__(self, course: Course, arm: Arm, session: Session) -> None:
-        self._course, self._session = course, session
+    def __init__(self, trial: RunningTrial, arm: Arm, session: Session) -> None:
+        self._trial, self._session = trial, session
         self._memory = PeakMemory(arm.machine, arm.data_directory)
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
-        self._shown_at = course.directory / JOB_PROGRESS
+        self._shown_at = trial.directory / JOB_PROGRESS
         """The file with the progress of the job, which the page of a running study (`pgtrial serve`) reads."""
         self._phase_began = 0.0
         self._wal: float | None = None
@@ -72,28 +72,28 @@ class JobWatch(LoadWatch):
         load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
         load.enter_context(self._memory)
-        job = self._course.point.job
+        job = self._trial.point.job
         if job is not None and (beside := job.beside) is not None:
-            self._beside = load.enter_context(LoadBeside(self._course, target, beside))
+            self._beside = load.enter_context(LoadBeside(self._trial, target, beside))
         self._wal = wal_position(self._session)
 
-    def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
-        words = command_of(course.point)
+    def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
+        words = command_of(trial.point)
         if words is None:
-            return super().started(course, arm, target)
-        return remembered(course, self._command(course, target, words))
+            return super().started(trial, arm, target)
+        return remembered(trial, self._command(trial, target, words))
 
     @contextmanager
-    def _command(self, course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
+    def _command(self, trial: RunningTrial, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
         prepared = CommandRun(
             words,
             target,
-            events_file=course.directory / "engine.jsonl",
-            inbox=course.inbox,
-            keeps_output=bool(course.load.job.reads),
+            events_file=trial.directory / "engine.jsonl",
+            inbox=trial.inbox,
+            keeps_output=bool(trial.load.job.reads),
         )
-        self._reads = JobReads(course.load.job.reads)
-        with running_on(course.load.cpus), prepared as self._program:
+        self._reads = JobReads(trial.load.job.reads)
+        with running_on(trial.load.cpus), prepared as self._program:
             yield self._program
 
     def hear(self, event: Event) -> bool:
@@ -112,9 +112,9 @@ class JobWatch(LoadWatch):
         left_s = None
         if progress is not None and progress.share and now > self._phase_began:
             left_s = (now - self._phase_began) * (1 - progress.share) / progress.share
-        self._course.listener(
+        self._trial.listener(
             JobProgress(
-                self._course.planned.arm,
+                self._trial.planned.arm,
                 event["second"] + 1,
                 progress.command if progress else None,
                 progress.phase if progress else None,
@@ -127,25 +127,25 @@ class JobWatch(LoadWatch):
     def ended(self, status: int, last_words: str) -> None:
         """If the job has failed, records the reason in the trial. Otherwise reads how much WAL the job has written, and
         waits until the load beside the job has ended."""
-        self._course.reason = refusal(self._course, status, last_words) or self._course.reason
-        if self._course.reason is not None:
+        self._trial.reason = refusal(self._trial, status, last_words) or self._trial.reason
+        if self._trial.reason is not None:
             return
         try:
             wal = wal_position(self._session)
         except psycopg.OperationalError as error:
-            self._course.lose(error)
+            self._trial.lose(error)
             return
         self._written = None if wal is None or self._wal is None else max(0.0, wal - self._wal)
         if self._beside is not None:
             self._served = self._beside.end()
-        if self._program is not None and self._course.load.job.reads:
-            with self._course.failing():
-                self._course.own_metrics = self._reads.numbers(self._program.output(), self._course.point.workload)
+        if self._program is not None and self._trial.load.job.reads:
+            with self._trial.failing():
+                self._trial.own_metrics = self._reads.numbers(self._program.output(), self._trial.point.workload)
 
     def reported(self, error: TrialError) -> TrialError:
         """Returns an error that names the job's time limit if the job was ended because it exceeded this limit. Returns
         any other error unchanged."""
-        job = self._course.point.job
+        job = self._trial.point.job
         if job is None or not isinstance(error, NotInTime):
             return error
         limit = format_duration(job.limit_s)
@@ -154,17 +154,17 @@ class JobWatch(LoadWatch):
         )
 
     def name_taken(self) -> NameTaken | None:
-        reason, refused = self._course.reason, self._course.outcome.refused
+        reason, refused = self._trial.reason, self._trial.outcome.refused
         if reason is None:
             return None
-        if command_of(self._course.point) is None:
+        if command_of(self._trial.point) is None:
             is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
         else:
             is_taken = "already exists" in reason
         return NameTaken(reason) if is_taken else None
 
     def end(self) -> None:
-        self._course.job = JobSummary(
+        self._trial.job = JobSummary(
             wal_bytes=self._written,
             size_before_bytes=self._size,
             size_bytes=database_size(self._session),
@@ -201,23 +201,23 @@ _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
 """The SQLSTATEs with which PostgreSQL refuses to create an object because its name exists already."""
 
 
-def refusal(course: Course, status: int, last_words: str) -> str | None:
+def refusal(trial: RunningTrial, status: int, last_words: str) -> str | None:
     """Returns the reason why a job failed: for SQL the file, line and statement, with the server's message; for a
     program its exit status, with the last words that it printed.
 
     Returns None if neither PostgreSQL nor the program reported a failure.
     """
-    if command_of(course.point) is not None and status != 0:
+    if command_of(trial.point) is not None and status != 0:
         ended = f"ended with status {status}" if status > 0 else "did not end by itself"
-        return f"{course.point.workload} {ended}: {last_words}"
-    refused = course.outcome.refused
-    if refused is None or course.script is None:
+        return f"{trial.point.workload} {ended}: {last_words}"
+    refused = trial.outcome.refused
+    if refused is None or trial.script is None:
         return None
     words = refused["message"].splitlines()[0].removeprefix("ERROR:").strip()
-    place, command = course.script.name, refused.get("command")
+    place, command = trial.script.name, refused.get("command")
     if command is not None:
         with suppress(StudyError, IndexError):
-            place = script_commands(job_options(course.script, course.point))[command].place_in(place)
+            place = script_commands(job_options(trial.script, trial.point))[command].place_in(place)
     return f"{place}: PostgreSQL says: {words}"
 
 

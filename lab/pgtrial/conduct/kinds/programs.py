@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.stage import Stage
 from pgtrial.conduct.start_load import remembered
 from pgtrial.evidence.observe.views import read_counters
@@ -28,25 +28,25 @@ from pgtrial.store.programs import check_programs_unchanged
 class ProgramsWatch(LoadWatch):
     """What the lab does in a trial of client programs: it starts the program of the arm instead of the engine."""
 
-    def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
-        return remembered(course, _program(course, arm, target))
+    def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
+        return remembered(trial, _program(trial, arm, target))
 
 
 @contextmanager
-def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
+def _program(trial: RunningTrial, arm: Arm, target: Target) -> Iterator[LoadRun]:
     """Runs the client program of an arm within the context. Raises StudyError if files of the program have changed
     since the study was planned, and TrialError if the program fails."""
-    assert course.rounds is not None
+    assert trial.rounds is not None
     check_programs_unchanged(arm.name, arm.setup)
     load = ProgramRun(
         program_order(arm.setup, target),
-        course.rounds,
-        events_file=course.directory / "engine.jsonl",
-        inbox=course.inbox,
-        waits=course.turn.slice_s is not None,
+        trial.rounds,
+        events_file=trial.directory / "engine.jsonl",
+        inbox=trial.inbox,
+        waits=trial.turn.slice_s is not None,
     )
     with ExitStack() as stack:
-        with running_on(course.load.cpus):
+        with running_on(trial.load.cpus):
             run = stack.enter_context(load)
         yield run
 

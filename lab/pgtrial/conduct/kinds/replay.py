@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.watch import LoadWatch
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.loads.load_run import LoadRun
 from pgtrial.model.errors import StudyError
 from pgtrial.store.replay_files import capture_of
@@ -16,14 +16,14 @@ connections."""
 class ReplayWatch(LoadWatch):
     """What the lab does in a trial that replays a capture: if the engine refused the capture, it reports why."""
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
+    def __init__(self, trial: RunningTrial) -> None:
+        self._trial = trial
 
     def check_begun(self, run: LoadRun) -> None:
         """Raises StudyError if the engine refused the capture, or its number of sessions. Repeating the trial would not
         help, since both stay the same."""
-        if self._course.outcome.begun:
+        if self._trial.outcome.begun:
             return
-        for words in (str(capture_of(self._course.load.workload[0])), _TOO_MANY):
+        for words in (str(capture_of(self._trial.load.workload[0])), _TOO_MANY):
             if (complaint := run.message_about(words)) is not None:
                 raise StudyError(f"the engine refuses the replay: {complaint}")

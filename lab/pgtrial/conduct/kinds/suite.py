@@ -6,11 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import QueryEnds
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.server_log import last_lines
 from pgtrial.loads.command_lines.suite import suite_options
@@ -27,8 +27,8 @@ class SuiteWatch(LoadWatch):
     """What the lab does while a suite runs: it restarts the server before each query if the study asks for that, and
     reports each query that has ended."""
 
-    def __init__(self, course: Course, arm: Arm) -> None:
-        self._course, self._arm = course, arm
+    def __init__(self, trial: RunningTrial, arm: Arm) -> None:
+        self._trial, self._arm = trial, arm
         self._ended = 0
 
     def hear(self, event: Event) -> bool:
@@ -36,20 +36,20 @@ class SuiteWatch(LoadWatch):
         if event["event"] != "query":
             return False
         self._ended += 1
-        suite, counted = self._course.load.suite, event["phase"] == "measure"
+        suite, counted = self._trial.load.suite, event["phase"] == "measure"
         number = (suite.queries or 0) * suite.passes
-        self._course.listener(QueryEnds(self._course.planned.arm, event["query"], self._ended, number, counted))
+        self._trial.listener(QueryEnds(self._trial.planned.arm, event["query"], self._ended, number, counted))
         return True
 
     def restart(self, run: EngineRun) -> None:
         if not isinstance(self._arm, MadeArm):
             raise TrialError("pgtrial does not restart given servers")
-        course = self._course
-        log = course.directory / "server.log"
+        trial = self._trial
+        log = trial.directory / "server.log"
         self._arm.fetch_log(log)
-        course.server_said += last_lines(log, course.log_read)
-        self._arm.restart(log, cold=course.load.suite.cache == "cold")
-        course.log_read = log.stat().st_size
+        trial.server_said += last_lines(log, trial.log_read)
+        self._arm.restart(log, cold=trial.load.suite.cache == "cold")
+        trial.log_read = log.stat().st_size
         self.restarts += 1
         run.feed("\n")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.watch import LoadWatch
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.target import Session
 
@@ -11,8 +11,8 @@ from pgtrial.loads.target import Session
 class TasksWatch(LoadWatch):
     """What the lab does in a trial of tasks: it records how long it took to create the table of the tasks."""
 
-    def __init__(self, course: Course, session: Session) -> None:
-        self._course, self._session = course, session
+    def __init__(self, trial: RunningTrial, session: Session) -> None:
+        self._trial, self._session = trial, session
 
     def prepare(self) -> None:
-        self._course.table_created_s = creation_s(self._session)
+        self._trial.table_created_s = creation_s(self._session)

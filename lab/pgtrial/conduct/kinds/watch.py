@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
 
-from pgtrial.conduct.course import Course
+from pgtrial.conduct.running_trial import RunningTrial
 from pgtrial.conduct.start_load import start_engine
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.events import Event
@@ -30,9 +30,9 @@ class LoadWatch:
         """Reads what this kind of load has to know about its data, while the server is still idle. Raises
         psycopg.Error."""
 
-    def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
+    def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         """Starts the process that makes the load. Raises StudyError and TrialError."""
-        return start_engine(course, target)
+        return start_engine(trial, target)
 
     def begin(self, load: ExitStack, target: Target) -> None:
         """Reads the counters that the load will change, and starts what runs at the same time as the load. Everything

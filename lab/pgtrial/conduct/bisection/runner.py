@@ -1,4 +1,4 @@
-"""The course of a bisection from the comparison of its two ends to its answer: decides which study comes next, what a
+"""Runs a bisection from the comparison of its two ends to its answer: decides which study comes next, what a
 study says about a commit, and when the bisection has ended.
 
 First GOOD and BAD, the two ends, are compared. If they do not differ, there is no commit to look for. Then each commit
@@ -105,8 +105,8 @@ def studies_of(search: Search) -> int:
 
 
 @dataclass
-class Course:
-    """A bisection in progress."""
+class BisectionRunner:
+    """Runs a bisection: has a study run for each commit that the search chooses, and records each step."""
 
     search: Search
     known: Bisection

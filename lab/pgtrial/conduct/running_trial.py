@@ -1,5 +1,5 @@
-"""The course of one trial: the plan of the trial, and everything that is collected while it runs. Also starts the
-sampler, which observes server and host during the load."""
+"""A trial in progress: its plan, and everything that is collected while it runs. Also starts the sampler, which
+observes server and host during the load."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pgtrial.servers.arm import Arm
 
 
 @dataclass
-class Course:
+class RunningTrial:
     """A trial in progress: its plan, and everything that is collected while it runs."""
 
     load: LoadSection
@@ -182,43 +182,43 @@ Watching = Sampler | NotWatching
 
 
 @contextmanager
-def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
-    """Samples server and host during the load, within the context. Afterwards the observation is stored in `course`,
+def observed(trial: RunningTrial, arm: Arm, target: Target) -> Iterator[Watching]:
+    """Samples server and host during the load, within the context. Afterwards the observation is stored in `trial`,
     also if an error ended the load."""
-    load = course.load
-    if not load.observe or course.shared_server or load.kind.restarts_server(load):
+    load = trial.load
+    if not load.observe or trial.shared_server or load.kind.restarts_server(load):
         yield NotWatching()
         return
-    known = known_statements(course.point, course.script) if isinstance(arm.setup, Given) else None
-    sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1, known=known)
+    known = known_statements(trial.point, trial.script) if isinstance(arm.setup, Given) else None
+    sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=trial.turn.of == 1, known=known)
     try:
         with sampler:
             yield sampler
     finally:
-        observation = sampler.seen(_measured_s(course), _own_time(course))
-        course.observation = observation
+        observation = sampler.seen(_measured_s(trial), _own_time(trial))
+        trial.observation = observation
         if observation.cost:
-            course.deltas["sampler"] = observation.cost
+            trial.deltas["sampler"] = observation.cost
         for note in observation.notes:
-            course.note(note)
+            trial.note(note)
 
 
-def _own_time(course: Course) -> OwnTime | None:
+def _own_time(trial: RunningTrial) -> OwnTime | None:
     """Returns the slices in which this load was active; None if it did not alternate with other loads."""
-    begin = course.loads_begin
+    begin = trial.loads_begin
     if begin is None:
         return None
-    slices = [tick["slice"] for tick in course.outcome.ticks]
+    slices = [tick["slice"] for tick in trial.outcome.ticks]
     return OwnTime(
-        begin + course.turn.wall_s(course.load.phases_s[0]),
+        begin + trial.turn.wall_s(trial.load.phases_s[0]),
         [(begin + one["planned_begin_s"], begin + one["planned_end_s"]) for one in slices],
     )
 
 
-def _measured_s(course: Course) -> float:
+def _measured_s(trial: RunningTrial) -> float:
     """Returns the length of the measured part in seconds: as planned or, for a load that ends by itself, as
     measured."""
-    if not course.load.ends_itself:
-        return course.turn.wall_s(course.load.phases_s[1])
-    measured = course.outcome.measured
-    return measured.duration_s if measured else course.load.longest_s
+    if not trial.load.ends_itself:
+        return trial.turn.wall_s(trial.load.phases_s[1])
+    measured = trial.outcome.measured
+    return measured.duration_s if measured else trial.load.longest_s
