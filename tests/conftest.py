@@ -31,7 +31,7 @@ from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.builds.of_study import built
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
-from pgtrial.servers.room import Room, copy_directory
+from pgtrial.servers.run_directory import RunDirectory, copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
@@ -213,8 +213,8 @@ def require_newer_server() -> ServerBinaries:
     else:
         spec = build_study({"arms": {"newer": {"postgres": named}, "other": {}}}, "tests")
         builds = Builds(Path(__file__).parents[1] / ".venv" / "newer-servers")
-        room = Room(LOCAL, builds.root, "the tests", None, builds.root)
-        found = resolve(built(spec, builds, room, print).resolved("newer").postgres)
+        run_directory = RunDirectory(LOCAL, builds.root, "the tests", None, builds.root)
+        found = resolve(built(spec, builds, run_directory, print).resolved("newer").postgres)
     if found is None or found.major <= VERSIONS[-1]:
         pytest.skip(f"needs PostgreSQL {NEWER_VERSION}: PGTRIAL_TEST_POSTGRES names a build or a source of it")
     return found
@@ -293,9 +293,9 @@ def workspace(state_root: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
-    """Returns the room of a test, in which builds would run servers; the tests run no server in it."""
-    return Room(LOCAL, tmp_path, "the tests", None, tmp_path)
+def run_directory(tmp_path: Path) -> RunDirectory:
+    """Returns the run directory of a test, in which builds would run servers; the tests run no server in it."""
+    return RunDirectory(LOCAL, tmp_path, "the tests", None, tmp_path)
 
 
 StartCluster = Callable[..., Cluster]

@@ -15,12 +15,12 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind, machine_uncha
 from bench.reliability.labs import PATIENCE_S, forget
 from bench.reliability.served import run_engine, served
 
-_ROOMS_KIB = (64, 256, 512, 1024, 2048)
+_FREE_KIB = (64, 256, 512, 1024, 2048)
 """The sizes of the file system of the results: with each it is full at another moment of the study."""
 
-_LOG_ROOMS_KIB = (1024, 4096)
+_LOG_FREE_KIB = (1024, 4096)
 _VOLUMES_MB = (150, 200, 220)
-_ENGINE_ROOMS_KIB = (4, 64)
+_ENGINE_FREE_KIB = (4, 64)
 _STUDY_S = 30.0
 
 _STUDY = """
@@ -67,17 +67,17 @@ blocks = 1
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    yield _results(campaign, "the disk of the results is full", _PLAIN, _ROOMS_KIB)
-    yield _results(campaign, "the server's log fills the disk of the results", _LOGGING, _LOG_ROOMS_KIB)
+    yield _results(campaign, "the disk of the results is full", _PLAIN, _FREE_KIB)
+    yield _results(campaign, "the server's log fills the disk of the results", _LOGGING, _LOG_FREE_KIB)
     yield _servers(campaign)
     yield _engines(campaign)
 
 
-def _results(campaign: Campaign, what: str, study: str, rooms: tuple[int, ...]) -> Figure:
+def _results(campaign: Campaign, what: str, study: str, free_kib: tuple[int, ...]) -> Figure:
     """Checks that the lab stops with one sentence, and goes on when there is room."""
-    attack = Attack(campaign, "disks", what, len(rooms))
+    attack = Attack(campaign, "disks", what, len(free_kib))
     stopped = 0
-    for kib in rooms:
+    for kib in free_kib:
         with machine_unchanged(attack), _small_disk(campaign.scratch / "small", kib) as disk:
             folder = disk / "study"
             folder.mkdir()
@@ -130,9 +130,9 @@ def _servers(campaign: Campaign) -> Figure:
 def _engines(campaign: Campaign) -> Figure:
     """Checks that the engine reports a full disk in one line and ends with status 1, and that its report is printed."""
     outputs = {"-l": "the transaction log", "--events": "the events"}
-    attack = Attack(campaign, "disks", "the engine's log or events fill a disk", 2 * len(_ENGINE_ROOMS_KIB))
+    attack = Attack(campaign, "disks", "the engine's log or events fill a disk", 2 * len(_ENGINE_FREE_KIB))
     with served(campaign, {"scale": 1}, {"huge_pages": "off"}) as target:
-        for kib in _ENGINE_ROOMS_KIB:
+        for kib in _ENGINE_FREE_KIB:
             for option, name in outputs.items():
                 with _small_disk(campaign.scratch / "small", kib) as disk:
                     (disk / "filler").write_bytes(bytes(1024 * (kib - 4)))
@@ -187,6 +187,6 @@ def _grow(disk: Path) -> None:
 
 KIND = Kind(
     "disks",
-    lambda campaign: (2 * (len(_ROOMS_KIB) + len(_LOG_ROOMS_KIB)) + len(_VOLUMES_MB)) * _STUDY_S / 2,
+    lambda campaign: (2 * (len(_FREE_KIB) + len(_LOG_FREE_KIB)) + len(_VOLUMES_MB)) * _STUDY_S / 2,
     _run,
 )

@@ -16,7 +16,7 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing
 from bench.reliability.labs import Lab, clean_up, forget
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.ssh.machine import RemoteMachine
-from pgtrial.servers.room import servers_account
+from pgtrial.servers.run_directory import servers_account
 
 _SHARE = 0.15
 """The number of attacks of this kind, as a share of the option `--kills`."""

@@ -22,7 +22,7 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing
 from bench.reliability.labs import PATIENCE_S, clean_up, forget
 from pgtrial.machines.machine import LOCAL
 from pgtrial.servers.installations import resolve
-from pgtrial.servers.room import servers_account
+from pgtrial.servers.run_directory import servers_account
 from pgtrial.servers.workspace import Workspace
 
 _HERE, _ON_A_HOST = 0.2, 0.08
@@ -167,7 +167,7 @@ class _Enemy:
     def _check_left(self, after: str) -> None:
         other = self._place.host
         if other is not None:
-            other.note_rooms()
+            other.note_run_directories()
         clean_up(self._attack, after)
         for what in other.left_in_the_end() if other is not None else ():
             self._attack.defect(f"left on the host after {after}: {what}")

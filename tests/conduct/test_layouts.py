@@ -152,10 +152,10 @@ def test_facts_are_those_of_the_build_and_the_report_names_its_layouts(study):
     assert "; ".join(f"{arm} {one}, {two}" for arm, (one, two) in by_block.items()) in report
 
 
-def test_a_build_with_layouts_is_one_of_its_own_and_finds_its_files(home, room):
+def test_a_build_with_layouts_is_one_of_its_own_and_finds_its_files(home, run_directory):
     builds = Builds(home / "builds")
     arms = {"a": {"postgres": "git:postgres@HEAD", "layouts": 2}, "b": {"postgres": "git:postgres@HEAD"}}
-    spec = built(build_study({"arms": arms}, "test", home), builds, room, lambda text: None)
+    spec = built(build_study({"arms": arms}, "test", home), builds, run_directory, lambda text: None)
     with_layouts, without = (Path(spec.resolved(arm).postgres) for arm in "ab")
     assert [record_beside(programs).facts.get("layouts") for programs in (with_layouts, without)] == [2, None]
     layout = with_layouts.parent / "layouts" / "2"
@@ -170,7 +170,7 @@ def test_a_build_with_layouts_is_one_of_its_own_and_finds_its_files(home, room):
     assert code_of(server.bin / "postgres") == code_of(layout / "bin" / "postgres")
 
 
-def test_a_build_that_does_not_show_its_link_is_answered_with_what_to_do(home, room):
+def test_a_build_that_does_not_show_its_link_is_answered_with_what_to_do(home, run_directory):
     arms = {"a": {"postgres": "git:unlinked@HEAD", "layouts": 2}, "b": {}}
     with pytest.raises(StudyError, match=r"^arms.a: layouts need the command that links src/backend/postgres"):
-        built(build_study({"arms": arms}, "test", home), Builds(home / "failed"), room, lambda text: None)
+        built(build_study({"arms": arms}, "test", home), Builds(home / "failed"), run_directory, lambda text: None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.servers.cluster import Cluster
-from pgtrial.servers.room import copy_directory
+from pgtrial.servers.run_directory import copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.crowd import Crowd
@@ -182,8 +182,8 @@ def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
     copy_directory(workspace, cluster.data_directory, data, flush=False)
     signal = data / "standby.signal"
     signal.touch()
-    cluster.room.own(signal)
+    cluster.run_directory.own(signal)
     cluster.start(folder / "primary.log")
     sockets = workspace.socket_directory()
     settings = {**cluster.settings, "primary_conninfo": conninfo}
-    return Cluster(cluster.room, cluster.server, data, sockets, settings)
+    return Cluster(cluster.run_directory, cluster.server, data, sockets, settings)

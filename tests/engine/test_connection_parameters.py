@@ -43,7 +43,9 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
 
     def install(cluster):
         for name in ("ca.crt", "server.crt", "server.key"):
-            cluster.room.own(write_private(cluster.data_directory / name, (authority.directory / name).read_text()))
+            cluster.run_directory.own(
+                write_private(cluster.data_directory / name, (authority.directory / name).read_text())
+            )
 
     hba = f"{HBA}hostnossl all open 127.0.0.1/32 trust\nhost all either 127.0.0.1/32 trust\n"
     with serving(workspace, 15, hba, {"ssl": "on", "ssl_ca_file": "ca.crt"}, install) as cluster:

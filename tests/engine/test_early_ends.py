@@ -189,7 +189,7 @@ def sealed(workspace, tmp_path):
 
     def install(cluster):
         for name in ("server.crt", "server.key"):
-            cluster.room.own(write_private(cluster.data_directory / name, (tmp_path / name).read_text()))
+            cluster.run_directory.own(write_private(cluster.data_directory / name, (tmp_path / name).read_text()))
 
     with serving(workspace, 15, HBA, {"ssl": "on", "log_connections": "on"}, install) as cluster:
         with cluster.target.connect_as_user() as connection:

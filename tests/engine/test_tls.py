@@ -63,7 +63,7 @@ def sealed(workspace, authority):
     def install(cluster):
         for name in ("ca.crt", "server.crt", "server.key"):
             path = write_private(cluster.data_directory / name, (authority / name).read_text())
-            cluster.room.own(path)
+            cluster.run_directory.own(path)
 
     settings = {"ssl": "on", "ssl_ca_file": "ca.crt"}
     with serving(workspace, 15, HBA, settings, install) as cluster:
@@ -208,7 +208,7 @@ def self_signed(workspace, tmp_path_factory):
 
     def install(cluster):
         for name in ("server.crt", "server.key"):
-            cluster.room.own(write_private(cluster.data_directory / name, (directory / name).read_text()))
+            cluster.run_directory.own(write_private(cluster.data_directory / name, (directory / name).read_text()))
 
     with serving(workspace, 15, "hostssl all postgres 127.0.0.1/32 trust\n", {"ssl": "on"}, install) as cluster:
         yield cluster, directory

@@ -46,7 +46,9 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
 
     def install(cluster):
         for name in ("ca.crt", "server.crt", "server.key"):
-            cluster.room.own(write_private(cluster.data_directory / name, (authority.directory / name).read_text()))
+            cluster.run_directory.own(
+                write_private(cluster.data_directory / name, (authority.directory / name).read_text())
+            )
 
     with serving(workspace, 15, HBA, {"ssl": "on", "ssl_ca_file": "ca.crt"}, install) as cluster:
         with cluster.target.connect_as_user() as connection:
@@ -134,7 +136,7 @@ def test_a_server_whose_tls_is_not_supported_is_never_spoken_to_in_the_clear(sea
 def test_servers_keys_of_all_kinds(sealed, authority, attempt, kind):
     authority.issue("other", "/CN=localhost", kind)
     for name in ("other.crt", "other.key"):
-        sealed.room.own(write_private(sealed.data_directory / name, (authority.directory / name).read_text()))
+        sealed.run_directory.own(write_private(sealed.data_directory / name, (authority.directory / name).read_text()))
     root = {"PGSSLROOTCERT": str(authority.directory / "ca.crt"), "PGHOSTADDR": ADDRESS, "PGHOST": "localhost"}
     with configured(sealed, ssl_cert_file="other.crt", ssl_key_file="other.key"):
         for env in ({"PGSSLMODE": "prefer"}, {"PGSSLMODE": "require"}, {"PGSSLMODE": "verify-full", **root}):

@@ -11,7 +11,7 @@ import pytest
 from pgtrial.machines.cpus import usable_cpus
 from pgtrial.machines.machine import LOCAL, Done, HostError, HostLost
 from pgtrial.machines.volumes import Mount, Pool, mountinfo
-from pgtrial.servers.room import servers_account
+from pgtrial.servers.run_directory import servers_account
 from tests.conftest import require_root
 from tests.machines.kernel_files import with_kernel_files
 from tests.machines.shell import ShellMachine
@@ -44,17 +44,17 @@ def test_a_file_has_the_mode_that_was_asked_for_whatever_it_had(host, tmp_path):
 @pytest.mark.parametrize(
     ("attempt", "error"),
     [
-        (lambda host, room: host.read_text(room / "absent"), FileNotFoundError),
-        (lambda host, room: host.read_text(room), IsADirectoryError),
-        (lambda host, room: host.write_text(room / "absent" / "x", "x"), FileNotFoundError),
-        (lambda host, room: host.write_text(room / "absent" / "x", "x", mode=0o600), FileNotFoundError),
-        (lambda host, room: host.write_text(room / "absent" / "x", "x", durable=True), FileNotFoundError),
-        (lambda host, room: host.mkdir(room), FileExistsError),
-        (lambda host, room: host.mkdir(room / "absent" / "x"), FileNotFoundError),
-        (lambda host, room: host.rmdir(room / "absent"), FileNotFoundError),
-        (lambda host, room: host.unlink(room), IsADirectoryError),
-        (lambda host, room: host.allocate(room / "full", 1), FileExistsError),
-        (lambda host, room: host.free_bytes(room / "absent"), FileNotFoundError),
+        (lambda host, folder: host.read_text(folder / "absent"), FileNotFoundError),
+        (lambda host, folder: host.read_text(folder), IsADirectoryError),
+        (lambda host, folder: host.write_text(folder / "absent" / "x", "x"), FileNotFoundError),
+        (lambda host, folder: host.write_text(folder / "absent" / "x", "x", mode=0o600), FileNotFoundError),
+        (lambda host, folder: host.write_text(folder / "absent" / "x", "x", durable=True), FileNotFoundError),
+        (lambda host, folder: host.mkdir(folder), FileExistsError),
+        (lambda host, folder: host.mkdir(folder / "absent" / "x"), FileNotFoundError),
+        (lambda host, folder: host.rmdir(folder / "absent"), FileNotFoundError),
+        (lambda host, folder: host.unlink(folder), IsADirectoryError),
+        (lambda host, folder: host.allocate(folder / "full", 1), FileExistsError),
+        (lambda host, folder: host.free_bytes(folder / "absent"), FileNotFoundError),
     ],
 )
 def test_a_file_that_refuses_is_the_same_error_as_of_path(host, tmp_path, attempt, error):

@@ -15,7 +15,7 @@ from pgtrial.model.study.design import Design
 from pgtrial.servers.abilities import abilities_of, check_abilities
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.installations import find_servers
-from pgtrial.servers.room import servers_account
+from pgtrial.servers.run_directory import servers_account
 from pgtrial.store.study_file import read_study
 from tests.conftest import require_server
 

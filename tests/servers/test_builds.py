@@ -67,10 +67,10 @@ def study(home, arms, **server):
     return build_study({"server": server, "arms": arms}, "test", home)
 
 
-def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, servers, room):
+def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, servers, run_directory):
     said = []
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@two"}})
-    with_builds = built(spec, builds, room, said.append)
+    with_builds = built(spec, builds, run_directory, said.append)
     programs = [Path(with_builds.resolved(arm).postgres) for arm in ("a", "b")]
     assert [(resolve(str(path)).major, (path / "postgres").read_bytes()[-3:]) for path in programs] == [
         (17, b"one"),
@@ -84,13 +84,13 @@ def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, se
     assert any("67% of about 3 steps, about" in text for text in said)
     assert not (programs[0].parent.parent / "work").exists()
     # those that are there are not built again
-    assert built(spec, builds, room, _unheard) == with_builds
+    assert built(spec, builds, run_directory, _unheard) == with_builds
 
 
-def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, room):
+def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, run_directory):
     arms = {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@one", "build": "--without-readline"}}
     arms["c"] = {"postgres": "git:postgres@one", "compiler": "gcc"}
-    spec = built(study(home, arms), builds, room, lambda text: None)
+    spec = built(study(home, arms), builds, run_directory, lambda text: None)
     programs = [spec.resolved(arm).postgres for arm in spec.arms]
     assert len(set(programs)) == 3
     records = [record_beside(Path(path)) for path in programs]
@@ -115,11 +115,11 @@ def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, r
     ],
 )
 @pytest.mark.usefixtures("servers", "extension")
-def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words, room):
+def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words, run_directory):
     require_server(18)
     before = {kept.name for kept in builds.kept()}
     with pytest.raises(StudyError, match=rf"^arms.a: .*{words}") as failed:
-        built(study(home, {"a": keys, "b": {}}), builds, room, lambda text: None)
+        built(study(home, {"a": keys, "b": {}}), builds, run_directory, lambda text: None)
     assert "\n" not in str(failed.value)
     assert {kept.name for kept in builds.kept()} == before
     assert builds.unfinished() == []
@@ -168,7 +168,7 @@ def meson(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("meson")
-def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home, builds, room):
+def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home, builds, run_directory):
     repository = Repository(home / "by-meson")
     files = server_files(require_server(17).bin.parent)
     repository.commit("both", {**files, "meson.build": "project('x')\n"})
@@ -177,7 +177,7 @@ def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home,
         "a": {"postgres": "git:by-meson@HEAD", "build": "-Dcassert=false", "lto": True},
         "b": {"postgres": "git:by-meson@HEAD", "build": "--without-readline"},
     }
-    spec = built(study(home, arms), builds, room, said.append)
+    spec = built(study(home, arms), builds, run_directory, said.append)
     meson, configure = (record_beside(Path(spec.resolved(arm).postgres)) for arm in ("a", "b"))
     assert (meson.facts["build_system"], meson.facts["lto"], meson.steps) == ("meson", True, 3)
     options = (Path(spec.resolved("a").postgres).parent / "options").read_text().split()
@@ -188,11 +188,13 @@ def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home,
 
 
 @pytest.mark.usefixtures("meson", "servers")
-def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds, room):
+def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds, run_directory):
     repository = Repository(home / "layouts-by-meson")
     repository.commit("meson", {**server_files(require_server(17).bin.parent), "meson.build": "project('x')\n"})
     keys = {"postgres": "git:layouts-by-meson@HEAD", "build": "-Dcassert=false", "layouts": 5}
-    spec = built(study(home, {"a": keys, "b": {"postgres": "git:postgres@one"}}), builds, room, lambda text: None)
+    spec = built(
+        study(home, {"a": keys, "b": {"postgres": "git:postgres@one"}}), builds, run_directory, lambda text: None
+    )
     programs = Path(spec.resolved("a").postgres)
     require(shutil.which("nm"), "nm")
     orders = set()
@@ -206,9 +208,9 @@ def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds,
 
 
 @pytest.mark.usefixtures("servers")
-def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_archiver(home, builds, room):
+def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_archiver(home, builds, run_directory):
     keys = {"postgres": "git:postgres@one", "compiler": "gcc", "build": "CFLAGS=-O1", "lto": True}
-    spec = built(study(home, {"a": keys, "b": {}}), builds, room, lambda text: None)
+    spec = built(study(home, {"a": keys, "b": {}}), builds, run_directory, lambda text: None)
     programs = Path(spec.resolved("a").postgres)
     record = record_beside(programs)
     assert (record.facts["lto"], record.facts["build_options"]) == (True, ["CFLAGS=-O1"])
@@ -268,12 +270,15 @@ def test_counters_are_files_alone(tmp_path, make):
         profile.counters(None)
 
 
-def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension, room):
+def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension, run_directory):
     installed = require_server(18)
     before = sorted(path.name for path in installed.bin.parent.rglob("busy*"))
     arms = {"a": {"setup_sql": "SELECT 1"}, "b": {"extensions": "git:extension@slow"}}
     spec = built(
-        study(home, arms, extensions="git:extension@quick", setup_sql="SELECT 0"), builds, room, lambda text: None
+        study(home, arms, extensions="git:extension@quick", setup_sql="SELECT 0"),
+        builds,
+        run_directory,
+        lambda text: None,
     )
     creation = 'CREATE EXTENSION IF NOT EXISTS "busy" CASCADE'
     assert [spec.resolved(arm).setup_sql for arm in ("a", "b")] == [
@@ -300,7 +305,7 @@ cp greeting* "$("$5" --sharedir)/extension"
 """
 
 
-def test_an_extension_by_pgrx_needs_no_initialisation_by_the_user(home, builds, room, tmp_path, monkeypatch):
+def test_an_extension_by_pgrx_needs_no_initialisation_by_the_user(home, builds, run_directory, tmp_path, monkeypatch):
     require_server(18)
     require(shutil.which("cargo"), "cargo")
     program = tmp_path / "bin" / "cargo-pgrx"
@@ -313,17 +318,17 @@ def test_an_extension_by_pgrx_needs_no_initialisation_by_the_user(home, builds, 
     control = "default_version = '1.0'\n"
     repository.commit("one", {"Cargo.toml": "", "greeting.control": control, "greeting--1.0.sql": "SELECT 1;"})
     arms = {"a": {"extensions": "git:greeting@HEAD"}, "b": {}}
-    spec = built(study(home, arms), builds, room, lambda text: None)
+    spec = built(study(home, arms), builds, run_directory, lambda text: None)
     assert spec.resolved("a").setup_sql == ['CREATE EXTENSION IF NOT EXISTS "greeting" CASCADE']
 
 
-def test_of_two_labs_one_builds_and_the_other_waits(home, servers, room):
+def test_of_two_labs_one_builds_and_the_other_waits(home, servers, run_directory):
     first, second = Builds(home / "shared"), Builds(home / "shared")
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
     begun, said = threading.Event(), []
-    waiting = threading.Thread(target=lambda: (begun.wait(), built(spec, second, room, said.append)))
+    waiting = threading.Thread(target=lambda: (begun.wait(), built(spec, second, run_directory, said.append)))
     waiting.start()
-    built(spec, first, room, lambda text: begun.set())
+    built(spec, first, run_directory, lambda text: begun.set())
     waiting.join()
     assert {tuple(text.split()[:2]) for text in said} <= {("waiting", "for")}
     [kept] = first.kept()
@@ -335,7 +340,7 @@ def test_of_two_labs_one_builds_and_the_other_waits(home, servers, room):
     assert first.kept() == []
 
 
-def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers, room):
+def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers, run_directory):
     store = Builds(home / "killed")
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
     program = (
@@ -346,19 +351,19 @@ def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers, room):
     )
     subprocess.run([sys.executable, "-c", program, home, store.root], check=False, env=os.environ)
     assert [path.name.startswith("pg-") for path in store.unfinished()] == [True]
-    built(spec, store, room, lambda text: None)
+    built(spec, store, run_directory, lambda text: None)
     assert store.unfinished() == []
     assert len(store.kept()) == 1
     store.close()
 
 
 @pytest.mark.usefixtures("servers")
-def test_builds_are_listed_and_removed(home, fresh_state, monkeypatch, capsys, room):
+def test_builds_are_listed_and_removed(home, fresh_state, monkeypatch, capsys, run_directory):
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     store = Builds(fresh_state / "builds")
-    built(study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}}), store, room, lambda text: None)
+    built(study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}}), store, run_directory, lambda text: None)
     with pytest.raises(BuildError):
-        built(study(home, {"a": {"postgres": "git:postgres@broken"}, "b": {}}), store, room, lambda text: None)
+        built(study(home, {"a": {"postgres": "git:postgres@broken"}, "b": {}}), store, run_directory, lambda text: None)
     [kept] = store.kept()
     list_command(as_json=True)
     [listed] = json.loads(capsys.readouterr().out)["builds"]

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.room import copy_cluster, copy_directory
+from pgtrial.servers.run_directory import copy_cluster, copy_directory
 from tests.conftest import require, require_root
 
 pytestmark = [pytest.mark.server, pytest.mark.machine]

@@ -11,8 +11,8 @@ from dataclasses import asdict
 import pytest
 
 from pgtrial.files.locks import take
+from pgtrial.servers.host_run_directory import HostRunRecord
 from pgtrial.servers.leftovers import clean
-from pgtrial.servers.rooms import RoomLocation
 from pgtrial.servers.runs import registry
 from pgtrial.servers.workspace import Workspace
 
@@ -36,8 +36,8 @@ def test_others_neither_wait_nor_clean_the_same_run_while_a_dead_host_is_asked(f
         pass
     run = fresh_state / "runs/1-dead"
     (run / "rooms").mkdir(parents=True, mode=0o700)
-    place = RoomLocation("silent", sudo=False, data="/data", root="/data/pgtrial-0")
-    (run / "rooms/pgtrial-0.json").write_text(json.dumps(asdict(place)))
+    record = HostRunRecord("silent", sudo=False, data="/data", root="/data/pgtrial-0")
+    (run / "rooms/pgtrial-0.json").write_text(json.dumps(asdict(record)))
     told = []
     cleaner = threading.Thread(target=lambda: told.extend(clean(fresh_state)))
     cleaner.start()

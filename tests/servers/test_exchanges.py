@@ -21,7 +21,7 @@ from pgtrial.model.errors import ArmError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.room import copy_directory, servers_account
+from pgtrial.servers.run_directory import copy_directory, servers_account
 from tests.conftest import require_root
 from tests.machines.shell import ShellMachine
 from tests.servers.intruder import as_account, victim
@@ -155,10 +155,10 @@ def test_what_is_in_the_place_of_the_wals_directory_is_not_read(workspace, fresh
 def test_on_a_host_root_removes_no_directory_in_which_another_account_could_exchange_something(fresh_state, before):
     require_root()
     account = servers_account(LOCAL)
-    room, log = fresh_state / "room", fresh_state / "log"
+    run, log = fresh_state / "run", fresh_state / "log"
     for name in ("001-data", "changes"):
-        (room / name).mkdir(parents=True)
-    data = room / "001-data"
+        (run / name).mkdir(parents=True)
+    data = run / "001-data"
     shutil.chown(data, account)
 
     def lay():
@@ -169,14 +169,14 @@ def test_on_a_host_root_removes_no_directory_in_which_another_account_could_exch
     as_account(account, lay)
     before("rm", f'[ "$(id -u)" != 0 ] || find "$@" -user {account} >> {log} 2>/dev/null')
     machine = ShellMachine()
-    machine.remove_tree(room)
-    assert not room.exists()
+    machine.remove_tree(run)
+    assert not run.exists()
     assert log.read_text() == ""
-    # what the account goes on filling stays, with the room, and whoever removes the room looks whether it is gone
-    room.mkdir()
+    # what the account goes on filling stays, with the run directory, and whoever removes that looks whether it is gone
+    run.mkdir()
     data.mkdir()
     shutil.chown(data, account)
     before("rmdir", f"touch {data}/again; chown {account} {data}/again")
-    machine.remove_tree(room)
+    machine.remove_tree(run)
     assert (data / "again").exists()
     assert log.read_text() == ""

@@ -75,9 +75,9 @@ class RunningServer(Change):
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there yourself")
 
     def is_of(self, run: Path) -> bool:
-        """True if the data directory lies below the run's directory, has a number in its name like the directories of a
-        room, or lies in a private directory of pgtrial on a volume."""
-        named = _ROOM_NUMBER.match(self.data.name) is not None or is_private(self.data.parent)
+        """True if the data directory lies below the run's directory, has a number in its name like the directories in
+        a run directory, or lies in a private directory of pgtrial on a volume."""
+        named = _NUMBERED.match(self.data.name) is not None or is_private(self.data.parent)
         return lies_in(self.data, run) or (self.data.is_absolute() and ".." not in self.data.parts and named)
 
     def _pg_ctl(self, action: str, *options: str | Path) -> list[str | Path]:
@@ -87,8 +87,8 @@ class RunningServer(Change):
         return f"PostgreSQL server in {self.data}"
 
 
-_ROOM_NUMBER = re.compile(r"\d{3,}-")
-"""The number with which `Room.directory` begins the name of each directory that it makes."""
+_NUMBERED = re.compile(r"\d{3,}-")
+"""The number with which `RunDirectory.directory` begins the name of each directory that it makes."""
 
 
 _PROC = Path("/proc")

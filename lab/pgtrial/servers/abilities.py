@@ -22,7 +22,7 @@ from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import is_source
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
-from pgtrial.servers.room import servers_account
+from pgtrial.servers.run_directory import servers_account
 
 _LOOK = """
 shown=$("$1/initdb" --show --pgdata /nonexistent 2>&1 | sed -n 's/^POSTGRES_BKI=//p')

@@ -21,7 +21,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.access import HBA, Access, reserved_port, verifier
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.postmaster import DATABASE, OWNER, SUPERUSER, Child, Hosted, Postmaster
-from pgtrial.servers.room import Room
+from pgtrial.servers.run_directory import RunDirectory
 
 _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
 """The options of initdb. The locale is C, since it is the only locale that exists on every host and sorts the same on
@@ -33,7 +33,7 @@ because the long one had another name before PostgreSQL 10."""
 class Cluster:
     """A data directory and the server that runs on it. `settings` take precedence over the lab's own settings."""
 
-    room: Room
+    run_directory: RunDirectory
     server: ServerBinaries
     data_directory: Path
     socket_directory: Path
@@ -57,7 +57,7 @@ class Cluster:
     def target(self) -> Target:
         """The server's address, for connections as the superuser."""
         host = str(self.socket_directory) if self.access is None else self.access.address
-        programs = self.server.bin if self.room.machine is LOCAL else None
+        programs = self.server.bin if self.run_directory.machine is LOCAL else None
         return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"}, programs=programs)
 
     @property
@@ -80,8 +80,8 @@ class Cluster:
                 port = stack.enter_context(reserved_port())
                 self.access = replace(self.access, port=int(self.settings.get("port", port)))
             self._configure(self._listening())
-            self._postmaster = postmaster = (Child if self.room.machine is LOCAL else Hosted)(
-                self.room, self.server, self.data_directory, self.socket_directory, self.port, self.launcher
+            self._postmaster = postmaster = (Child if self.run_directory.machine is LOCAL else Hosted)(
+                self.run_directory, self.server, self.data_directory, self.socket_directory, self.port, self.launcher
             )
             try:
                 postmaster.start(log)
@@ -141,7 +141,7 @@ class Cluster:
             )
         self._configure(self.settings)
         postgres, asking = self.server.bin / "postgres", ("-C", "shared_memory_size_in_huge_pages")
-        done = self.room.run([postgres, "-D", self.data_directory, *asking])
+        done = self.run_directory.run([postgres, "-D", self.data_directory, *asking])
         if done.status != 0 or not done.stdout.strip().isdecimal():
             words = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
             raise ArmError(f"PostgreSQL {self.server.version} did not tell how many huge pages it needs: {words}")
@@ -152,11 +152,11 @@ class Cluster:
         listen address and the port."""
         if self.access is None:
             return self.settings
-        self.room.write(self.data_directory / "pg_hba.conf", self.access.hba)
+        self.run_directory.write(self.data_directory / "pg_hba.conf", self.access.hba)
         return {**self.settings, "listen_addresses": self.access.listen, "port": str(self.access.port)}
 
     def _configure(self, settings: Mapping[str, str]) -> None:
-        self.room.write(
+        self.run_directory.write(
             self.data_directory / CONFIGURATION, configuration(settings, self.socket_directory, self.server.major)
         )
 
@@ -171,7 +171,7 @@ class Cluster:
     def _check_reached(self, access: Access) -> None:
         """Checks that a connection from this machine to the server's address reaches the server that was started, and
         not another one. Raises ArmError."""
-        machine = self.room.machine
+        machine = self.run_directory.machine
         try:
             with self.target.connect() as connection:
                 ours = has_data_in(connection, self.data_directory)
@@ -184,7 +184,7 @@ class Cluster:
             )
 
     def _unreached(self, access: Access, words: str) -> ArmError:
-        label = self.room.machine.label
+        label = self.run_directory.machine.label
         reason = words.strip().splitlines()[0].rpartition("failed: ")[2]
         if "pg_hba.conf" in words:
             return ArmError(
@@ -199,22 +199,24 @@ class Cluster:
         )
 
 
-def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
+def create_cluster(
+    run_directory: RunDirectory, server: ServerBinaries, data: Path, options: Sequence[str] = ()
+) -> None:
     """Makes a cluster by initdb in a new directory, and makes the role that owns its database. Raises ArmError with the
     message of the program that failed."""
-    room.private_directory(data)
-    done = room.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
+    run_directory.private_directory(data)
+    done = run_directory.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
         spoken = [line for line in done.stderr.splitlines() if "error" in line.lower() or "option" in line.lower()]
         reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
         with_options = f" with the options {' '.join(options)}" if options else ""
-        raise ArmError(f"initdb of {room.name_of(server)}{with_options} failed: {reason}")
-    _make_owner(room, server, data)
-    room.write(data / "pg_hba.conf", HBA)
-    room.shell('echo "include $2" >> "$1"', data / "postgresql.conf", f"'{CONFIGURATION}'")
+        raise ArmError(f"initdb of {run_directory.name_of(server)}{with_options} failed: {reason}")
+    _make_owner(run_directory, server, data)
+    run_directory.write(data / "pg_hba.conf", HBA)
+    run_directory.shell('echo "include $2" >> "$1"', data / "postgresql.conf", f"'{CONFIGURATION}'")
 
 
-def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
+def _make_owner(run_directory: RunDirectory, server: ServerBinaries, data: Path) -> None:
     """Makes the role that owns the database. Uses the server's single-user mode, since no server runs on the cluster
     yet."""
     statements = [
@@ -228,10 +230,10 @@ def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
     else:  # since PostgreSQL 15 the owner of the database owns this schema
         statements.append(f"ALTER SCHEMA public OWNER TO {OWNER}")
     single = ("--single", "-D", data, "-c", "exit_on_error=true", DATABASE)
-    done = room.run([server.bin / "postgres", *single], "".join(f"{statement}\n" for statement in statements))
+    done = run_directory.run([server.bin / "postgres", *single], "".join(f"{statement}\n" for statement in statements))
     if done.status != 0:
         words = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-        raise ArmError(f"{room.name_of(server)} cannot make the role {OWNER} in a new cluster: {words}")
+        raise ArmError(f"{run_directory.name_of(server)} cannot make the role {OWNER} in a new cluster: {words}")
 
 
 LAB_SETTINGS = {

@@ -34,14 +34,14 @@ from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions
 from pgtrial.servers.builds.layouts import in_layout
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.copy_statistics import CopyStatistics
+from pgtrial.servers.host_run_directory import HostRunDirectory
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.machine_state import MachineState, page_settings
 from pgtrial.servers.ready_wal import fill_wal, trim_wal
-from pgtrial.servers.room import copy_cluster, move_wal
-from pgtrial.servers.rooms import HostRoom
-from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
+from pgtrial.servers.run_directory import copy_cluster, move_wal
+from pgtrial.servers.templates import KeptCopy, RunTemplates, TemplateKey, TemplateOrder
 from pgtrial.servers.used_copies import copy_for_trial
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
@@ -55,7 +55,7 @@ class _Site:
     """Where and how the servers of an arm are made: the run directory on their machine, the installation, the addresses
     for clients, the words in front of the server's command, the state of the machine, and the volumes."""
 
-    room: Workspace | HostRoom
+    run_directory: Workspace | HostRunDirectory
     server: ServerBinaries
     access: Access | None
     launcher: tuple[str, ...]
@@ -101,7 +101,7 @@ class MadeArm:
     @property
     def account(self) -> str | None:
         """The operating system account as which the server runs, and which owns the data."""
-        return self._site.room.account
+        return self._site.run_directory.account
 
     @property
     def kind(self) -> str:
@@ -111,7 +111,7 @@ class MadeArm:
 
     def _kind(self, extensions: Sequence[str]) -> str:
         server = self._site.server
-        digest = program_digest(self._site.room.machine, server.bin)
+        digest = program_digest(self._site.run_directory.machine, server.bin)
         words = [f"PostgreSQL {server.version} {digest[:16]}", *extensions, "initdb", *self.setup.initdb]
         return " ".join(words)
 
@@ -141,9 +141,9 @@ class MadeArm:
 
     def loaded(self, tables: Data) -> list[LoadedData]:
         """Returns the template of this data, as the only element. Arms of the same `kind` on one machine share it."""
-        key, room = self._key(tables), self._site.room
+        key, run_directory = self._key(tables), self._site.run_directory
         kept = self._templates(tables).rows_file(key)
-        return [LoadedData((key, room.root), None, lambda log: self.rehearsal(tables, log), kept)]
+        return [LoadedData((key, run_directory.root), None, lambda log: self.rehearsal(tables, log), kept)]
 
     @contextmanager
     def _tried(self, tables: Data, log: Path) -> Iterator[Target]:
@@ -170,9 +170,13 @@ class MadeArm:
         """
         log.touch()
         with self._complaining():
-            room = self._site.room
-            self.notes = self._workspace.rooms.ready(room) if isinstance(room, HostRoom) else []
-            if room.settled != self._checked:
+            run_directory = self._site.run_directory
+            self.notes = (
+                self._workspace.host_directories.ready(run_directory)
+                if isinstance(run_directory, HostRunDirectory)
+                else []
+            )
+            if run_directory.settled != self._checked:
                 self._check_host()
         # the trial has to fail: if the study stopped instead, the trial would run again later, and the loss would not
         # be recorded
@@ -183,8 +187,8 @@ class MadeArm:
     @contextmanager
     def _serving(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn) -> Iterator[Target]:
         watches = self.setup.huge_pages in KB
-        reset, room = self.setup.reset, self._site.room
-        self.host_seen = {"before": huge_page_counters(room.machine)} if watches else {}
+        reset, run_directory = self.setup.reset, self._site.run_directory
+        self.host_seen = {"before": huge_page_counters(run_directory.machine)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
                 data = self._data(tables, drawn.place, stack)
@@ -196,7 +200,7 @@ class MadeArm:
                     cluster.start(log)
                 self.data_directory, self._served = data, cluster
                 if watches:
-                    self.host_seen["during"] = huge_page_counters(room.machine)
+                    self.host_seen["during"] = huge_page_counters(run_directory.machine)
                 if reset == "vacuum" and tables != NO_TABLES:
                     # VACUUM makes the data that an earlier trial has used similar to fresh data
                     with cluster.target.connect() as connection:
@@ -206,7 +210,7 @@ class MadeArm:
                         self._statistics.give(tables, cluster.served)
                 yield cluster.served
             except KeyboardInterrupt:
-                room.hurry()
+                run_directory.hurry()
                 raise
             finally:
                 self.data_directory = self._served = None
@@ -215,7 +219,7 @@ class MadeArm:
                     cluster.fetch_log(log)
                     stack.close()
                 if watches:
-                    self.host_seen["after"] = huge_page_counters(room.machine)
+                    self.host_seen["after"] = huge_page_counters(run_directory.machine)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
         """Sets the planner statistics that each fresh copy of the data gets before a trial."""
@@ -227,7 +231,7 @@ class MadeArm:
 
         Raises TrialError if the server does not start again, or if its host cannot be reached.
         """
-        cluster, machine = self._served, self._site.room.machine
+        cluster, machine = self._served, self._site.run_directory.machine
         if cluster is None:
             return
         with _raised_as(TrialError, (ArmError, HostTrouble), "before a query: "):
@@ -259,19 +263,21 @@ class MadeArm:
             match setup:
                 case MadeBySsh():
                     patience = self._needs.patience_s or PATIENCE_S
-                    host = workspace.rooms.room(setup.ssh, setup.data, sudo=setup.sudo, patience_s=patience)
+                    host = workspace.host_directories.at(setup.ssh, setup.data, sudo=setup.sudo, patience_s=patience)
                     server = resolve(setup.postgres, host.machine, host.account)
                     access: Access | None = access_to(host.host, setup.address, setup.port)
-                    room: Workspace | HostRoom = host
+                    run_directory: Workspace | HostRunDirectory = host
                 case MadeHere(connect=connect):
-                    room, server = workspace, workspace.reachable(resolve(setup.postgres))
+                    run_directory, server = workspace, workspace.reachable(resolve(setup.postgres))
                     access = LOOPBACK_ACCESS if connect == "tcp" else None
-            launcher = _launcher(room.machine, setup)
+            launcher = _launcher(run_directory.machine, setup)
         except StudyError as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
-        self.machine = room.machine
-        volumes = None if setup.storage is None else Volumes(self.name, setup.storage, room.changes)
-        return _Site(room, server, access, launcher, MachineState(self.name, setup, room.changes), volumes)
+        self.machine = run_directory.machine
+        volumes = None if setup.storage is None else Volumes(self.name, setup.storage, run_directory.changes)
+        return _Site(
+            run_directory, server, access, launcher, MachineState(self.name, setup, run_directory.changes), volumes
+        )
 
     def _cluster(self, data: Path, loading: dict[str, str] | None = None) -> Cluster:
         """Returns a cluster on a data directory. It has the settings of the arm or, for loading a template, only the
@@ -283,7 +289,9 @@ class MadeArm:
             access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._maker.addresses])))
         elif loading is not None:
             access = None
-        cluster = Cluster(site.room, site.server, data, site.room.socket_directory(), loading or {}, access)
+        cluster = Cluster(
+            site.run_directory, site.server, data, site.run_directory.socket_directory(), loading or {}, access
+        )
         if loading is None:
             cluster.settings, cluster.launcher = {**self.setup.settings, **page_settings(self.setup)}, site.launcher
         return cluster
@@ -293,7 +301,7 @@ class MadeArm:
         StudyError."""
         site = self._site
         site.state.check()
-        if self._needs.cold and not may_drop_caches(machine := site.room.machine):
+        if self._needs.cold and not may_drop_caches(machine := site.run_directory.machine):
             raise StudyError(
                 f"arms.{self.name}: {marks.key('load.suite', 'cache', 'cold')} empties the kernel's page cache, which "
                 f"only root can do, on Linux; {machine.way_to_root}, or write "
@@ -301,7 +309,7 @@ class MadeArm:
             )
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))
-        self._checked = site.room.settled
+        self._checked = site.run_directory.settled
 
     def _complaining(self) -> AbstractContextManager[None]:
         """Turns an error of the machine within the context into an ArmError, which names the arm and stops the study.
@@ -309,9 +317,9 @@ class MadeArm:
         return _raised_as(ArmError, HostTrouble, f"arms.{self.name}: ")
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
-        room = self._site.room
-        free = room.machine.free_bytes(room.root)
-        check_free(free, room.label, room.larger, data, templates=templates, copies=copies)
+        run_directory = self._site.run_directory
+        free = run_directory.machine.free_bytes(run_directory.root)
+        check_free(free, run_directory.label, run_directory.larger, data, templates=templates, copies=copies)
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
         """Returns the data directory of a trial. It is a fresh copy, which `stack` removes, or a copy that trials
@@ -323,10 +331,10 @@ class MadeArm:
     def _fresh(self, tables: Data, name: str, place: int | None, stack: ExitStack, copies: int = 1) -> Path:
         """Returns a copy of the template, which ends with `stack`. `copies` is the number of copies to have for later
         trials."""
-        room = self._site.room
-        if self._site.volumes is None and room.machine is LOCAL:
+        run_directory = self._site.run_directory
+        if self._site.volumes is None and run_directory.machine is LOCAL:
             template, flush = self._template(tables, lambda line: None), tables != NO_TABLES
-            return stack.enter_context(copy_for_trial(room, template, name, flush=flush, copies=copies))
+            return stack.enter_context(copy_for_trial(run_directory, template, name, flush=flush, copies=copies))
         directories = self._place(name, place, stack)
         self._copy(tables, directories)
         return directories.data
@@ -334,10 +342,10 @@ class MadeArm:
     def _kept(self, tables: Data, place: int | None) -> Path:
         """Returns a copy of the data that several trials use, and makes it on first use. With a number in `place`, arms
         of the same kind share the copy with this number. Without a number, the copy belongs to this arm alone."""
-        kept = self._site.room.kept
+        kept = self._site.run_directory.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
-            data = self._site.room.directory(tables.short_name)
+            data = self._site.run_directory.directory(tables.short_name)
             self._copy(tables, DataDirectories(data))
             kept[copy] = data
         return kept[copy]
@@ -348,17 +356,17 @@ class MadeArm:
         site = self._site
         if site.volumes is not None:
             return stack.enter_context(site.volumes.made(place))
-        data = site.room.directory(name)
-        stack.callback(site.room.machine.remove_tree, data)
+        data = site.run_directory.directory(name)
+        stack.callback(site.run_directory.machine.remove_tree, data)
         return DataDirectories(data)
 
     def _copy(self, tables: Data, to: DataDirectories) -> None:
         """Copies the template to `to`. The copy is on disk when the method returns, since the kernel must not write it
         back during the trial."""
-        room, flush = self._site.room, tables != NO_TABLES
-        copy_cluster(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
+        run_directory, flush = self._site.run_directory, tables != NO_TABLES
+        copy_cluster(run_directory, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
         if to.wal is not None:
-            move_wal(room, to.data, to.wal, flush=flush)
+            move_wal(run_directory, to.data, to.wal, flush=flush)
 
     def _host_ready(self, cluster: Cluster) -> AbstractContextManager[None]:
         """Puts the host into the state that the arm asks for within the context, with the huge pages that this cluster
@@ -371,14 +379,14 @@ class MadeArm:
         brought = self.setup.extensions if tables.key.get("prepared") else None
         return TemplateKey(self._kind(brought or []), self._site.server.version, **tables.key)
 
-    def _templates(self, tables: Data) -> Templates | RoomTemplates:
-        room = self._site.room
-        return room.own_templates if tables.making_is_measured else room.templates
+    def _templates(self, tables: Data) -> Templates | RunTemplates:
+        run_directory = self._site.run_directory
+        return run_directory.own_templates if tables.making_is_measured else run_directory.templates
 
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
         """Returns the data directory of the template, and makes the template if there is none."""
         site = self._site
-        called = site.room.name_of(site.server)
+        called = site.run_directory.name_of(site.server)
         settings = {} if tables == NO_TABLES else loading_settings(tables)
         # only an engine on this machine can connect to the private socket
         maker = self._maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
@@ -386,9 +394,9 @@ class MadeArm:
         def build(data: Path) -> None:
             if tables == NO_TABLES:
                 on_progress(f"{called}: initdb")
-                create_cluster(site.room, site.server, data, self.setup.initdb)
+                create_cluster(site.run_directory, site.server, data, self.setup.initdb)
                 return
-            copy_cluster(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
+            copy_cluster(site.run_directory, self._template(NO_TABLES, on_progress), data, flush=False)
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)
@@ -396,9 +404,9 @@ class MadeArm:
                 with _raised_as(ArmError, ArmError, f"arms.{self.name}: "):
                     self.notes += tables.make(cluster.served, on_progress, maker) or []
                 current = fill_wal(cluster.target, tables)
-            trim_wal(site.room, data, current, tables)
+            trim_wal(site.run_directory, data, current, tables)
 
-        staging = site.room.directory(f"template-{tables.short_name}")
+        staging = site.run_directory.directory(f"template-{tables.short_name}")
         order = TemplateOrder(self._key(tables), tables.label, settings, build)
         return self._templates(tables).ensure(order, staging, on_progress, self.notes)
 

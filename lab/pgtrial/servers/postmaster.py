@@ -26,7 +26,7 @@ from pgtrial.machines.machine import LOCAL, HostError, read_of_others, wait_or_k
 from pgtrial.machines.server import RunningServer, working_below
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.room import Room, is_full
+from pgtrial.servers.run_directory import RunDirectory, is_full
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
@@ -47,7 +47,7 @@ class Postmaster(abc.ABC):
     """The process of a server on a configured data directory, for one start and stop. `launcher` has the words in front
     of the server's command."""
 
-    room: Room
+    run_directory: RunDirectory
     server: ServerBinaries
     data: Path
     sockets: Path
@@ -76,7 +76,7 @@ class Postmaster(abc.ABC):
         """Returns the error for a server that has not started: a StartError, or an ArmError if the disk is full, which
         is no fault of the server's settings and would make a second attempt fail too."""
         kind = ArmError if is_full(words) else StartError
-        return kind(f"{self.room.name_of(self.server)} {why}: {words}")
+        return kind(f"{self.run_directory.name_of(self.server)} {why}: {words}")
 
 
 class Child(Postmaster):
@@ -129,7 +129,7 @@ class Child(Postmaster):
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
         postgres = (self.server.bin / "postgres", "-D", self.data)
-        return LOCAL.begin([*self.launcher, *map(str, postgres)], output, user=self.room.account)
+        return LOCAL.begin([*self.launcher, *map(str, postgres)], output, user=self.run_directory.account)
 
     def _release_shared_memory(self) -> None:
         """Frees the System V shared memory that a killed postmaster has left. Starts a server on the same data
@@ -157,17 +157,17 @@ class Hosted(Postmaster):
 
     def __post_init__(self) -> None:
         self._running: tuple[RunningServer, Path] | None = None
-        self._log = self.room.private_directory(self.room.directory("log")) / "server.log"
+        self._log = self.run_directory.private_directory(self.run_directory.directory("log")) / "server.log"
         self._fetched = 0
 
     def start(self, log: Path) -> None:
-        self.room.write(self._log, "")
+        self.run_directory.write(self._log, "")
         self._fetched = 0
         running = RunningServer(
-            bin=self.server.bin, data=self.data, log=self._log, user=self.room.account, runner=self.launcher
+            bin=self.server.bin, data=self.data, log=self._log, user=self.run_directory.account, runner=self.launcher
         )
         try:
-            self._running = running, self.room.changes.make(running)
+            self._running = running, self.run_directory.changes.make(running)
         except HostError as error:
             self.fetch_log(log)
             raise self._not_started(last_words(log) if log.stat().st_size else str(error)) from None
@@ -176,17 +176,17 @@ class Hosted(Postmaster):
         running, self._running = self._running, None
         if running is not None:
             server, entry = running
-            server.stop(self.room.machine, immediate=immediate)
-            self.room.changes.undo(entry)
+            server.stop(self.run_directory.machine, immediate=immediate)
+            self.run_directory.changes.undo(entry)
 
     def execute(self, statement: str) -> None:
         way = ("-h", self.sockets, "-p", str(self.port), "-U", SUPERUSER, "-d", DATABASE)
-        self.room.shell(
+        self.run_directory.shell(
             'exec "$@"', self.server.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *way, text_in=f"{statement};\n"
         )
 
     def fetch_log(self, log: Path) -> None:
-        content = self.room.machine.read_from(self._log, self._fetched, self.room.account)
+        content = self.run_directory.machine.read_from(self._log, self._fetched, self.run_directory.account)
         self._fetched += len(content)
         with log.open("ab") as file:
             file.write(content)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgtrial.loads.data.data import SEGMENT_MB, Data, prefilled_wal_mb
 from pgtrial.loads.target import Target, value
-from pgtrial.servers.room import Room
+from pgtrial.servers.run_directory import RunDirectory
 
 _TRIM = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
@@ -31,7 +31,7 @@ def fill_wal(target: Target, tables: Data) -> str:
         return str(value(connection, "SELECT pg_walfile_name(pg_current_wal_lsn())"))
 
 
-def trim_wal(room: Room, data: Path, current: str, tables: Data) -> None:
+def trim_wal(run_directory: RunDirectory, data: Path, current: str, tables: Data) -> None:
     """Removes the recycled WAL files of a stopped server that trials do not need. Loading leaves more of these files
     than a trial uses, and each trial would have to copy them. `current` is the segment in use."""
-    room.shell(_TRIM, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))
+    run_directory.shell(_TRIM, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))

@@ -79,8 +79,8 @@ class KeptCopy:
 
 
 @dataclass(frozen=True)
-class RoomTemplates:
-    """The templates that belong to one run. They are removed together with the run's room."""
+class RunTemplates:
+    """The templates that belong to one run. They are removed together with the run directory."""
 
     machine: Machine
     _made: dict[TemplateKey, Path] = field(default_factory=dict)

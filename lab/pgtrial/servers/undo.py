@@ -13,8 +13,8 @@ from typing import Any
 from pgtrial.machines.host_changes import HostChange
 from pgtrial.machines.journal import Journal, UndoRecord
 from pgtrial.servers.given_data import data_journal
+from pgtrial.servers.host_run_directory import HostRunRecord
 from pgtrial.servers.job_undo import JobRecord
-from pgtrial.servers.rooms import RoomLocation
 from pgtrial.servers.settings_record import SettingsRecord
 
 _HERE: tuple[type[UndoRecord], ...] = (SettingsRecord, JobRecord, HostChange)
@@ -23,14 +23,14 @@ prevent the sessions from starting that undo its jobs."""
 
 
 def of_run_here(run: Path) -> Journal[UndoRecord]:
-    """Returns the journal of a run without the records of its rooms on other hosts."""
+    """Returns the journal of a run without the records of its run directories on other hosts."""
     return Journal(run, _HERE)
 
 
 def of_run(run: Path) -> Journal[UndoRecord]:
     """Returns the journal of a run with all records. If the run's lab was killed, the next pgtrial or `pgtrial cleanup`
     undoes these changes."""
-    return Journal(run, (RoomLocation, *_HERE))
+    return Journal(run, (HostRunRecord, *_HERE))
 
 
 def of_state(state: Path) -> Journal[Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from pgtrial.machines.machine import Command
-from pgtrial.servers.room import Room, check_copied, copy_cluster
+from pgtrial.servers.run_directory import RunDirectory, check_copied, copy_cluster
 from pgtrial.servers.templates import StrippedCopy
 
 _LARGE = 1024 * 1024
@@ -48,31 +48,33 @@ cd "$from" && exec cp --reflink=auto --sparse=never -a --parents -t "$to" -- "$@
 
 
 @contextmanager
-def copy_for_trial(room: Room, template: Path, name: str, *, flush: bool, copies: int = 1) -> Iterator[Path]:
+def copy_for_trial(
+    run_directory: RunDirectory, template: Path, name: str, *, flush: bool, copies: int = 1
+) -> Iterator[Path]:
     """Provides a data directory on this machine with all files of a template. With `flush`, the files are on disk when
     the context begins.
 
     If at least `copies` stripped copies of earlier trials exist, completes one of them; otherwise makes a new copy with
     `name` in its path. Raises ArmError.
     """
-    stripped = room.stripped.setdefault((template, template.lstat().st_ino), [])
+    stripped = run_directory.stripped.setdefault((template, template.lstat().st_ino), [])
     if len(stripped) >= copies:
         last = stripped.pop()
         data = last.path
-        _complete(room, template, last, flush=flush)
+        _complete(run_directory, template, last, flush=flush)
     else:
-        data = room.directory(name)
-        copy_cluster(room, template, data, flush=flush)
-    begun = _files(room, data)
+        data = run_directory.directory(name)
+        copy_cluster(run_directory, template, data, flush=flush)
+    begun = _files(run_directory, data)
     try:
         yield data
     except BaseException:
-        room.machine.remove_tree(data)
+        run_directory.machine.remove_tree(data)
         raise
-    if (kept := _strip(room, data, begun)) is not None:
+    if (kept := _strip(run_directory, data, begun)) is not None:
         stripped.append(kept)
     else:
-        room.machine.remove_tree(data)
+        run_directory.machine.remove_tree(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,36 +95,36 @@ class _File:
         return path, cls(kind, changed, int(size))
 
 
-def _files(room: Room, data: Path) -> Mapping[str, _File]:
+def _files(run_directory: RunDirectory, data: Path) -> Mapping[str, _File]:
     """Returns the states of all files of a copy, by their paths; an empty result if they cannot be listed."""
-    listed = room.run(["sh", "-c", _LIST, "sh", data])
+    listed = run_directory.run(["sh", "-c", _LIST, "sh", data])
     if listed.status != 0 or "\N{REPLACEMENT CHARACTER}" in listed.stdout:  # a path is not valid UTF-8
         return {}
     return dict(map(_File.of, listed.stdout.split("\0")[:-1]))
 
 
-def _strip(room: Room, data: Path, begun: Mapping[str, _File]) -> StrippedCopy | None:
+def _strip(run_directory: RunDirectory, data: Path, begun: Mapping[str, _File]) -> StrippedCopy | None:
     """Removes all files of a used copy, except for small files that have not changed since the trial began. Returns
     None if that is not possible or saves no time."""
-    now = _files(room, data)
+    now = _files(run_directory, data)
     kept = {path for path, file in now.items() if file.kind == "f" and file.size < _LARGE and begun.get(path) == file}
     directories = {path for path, file in begun.items() if file.kind == "d"}
     missing = {path: file.size for path, file in begun.items() if path not in kept | directories}
     if not kept or not directories <= now.keys() or sum(map(len, missing)) > _LONGEST:
         return None
     removed = "".join(f"{path}\0" for path in now if path not in kept | directories)
-    done = room.run(["sh", "-c", _REMOVE, "sh", data], removed)
+    done = run_directory.run(["sh", "-c", _REMOVE, "sh", data], removed)
     return StrippedCopy(data, missing) if done.status == 0 else None
 
 
-def _complete(room: Room, template: Path, copy: StrippedCopy, *, flush: bool) -> None:
+def _complete(run_directory: RunDirectory, template: Path, copy: StrippedCopy, *, flush: bool) -> None:
     """Copies the files that a stripped copy lacks from the template. If that fails, removes the copy and raises
     ArmError."""
     command: Command = ["sh", "-c", _COMPLETE, "sh", template, copy.path]
     commands = [[*command, *paths] for paths in _shared_out(copy.missing.items()) if paths]
-    check_copied(room, template, copy.path, room.machine.run_at_once(commands, room.account))
+    check_copied(run_directory, template, copy.path, run_directory.machine.run_at_once(commands, run_directory.account))
     if flush:
-        room.machine.tool(["sync"])
+        run_directory.machine.tool(["sync"])
 
 
 def _shared_out(files: Iterable[tuple[str, int]]) -> list[list[str]]:

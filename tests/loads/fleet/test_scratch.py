@@ -51,11 +51,11 @@ def killed(root):
     """Returns the folder of a lab's own cluster after `kill -9` of the lab."""
     ray_of_this_machine()
     with joined_lab(root) as lab:
-        (room,) = root.glob(f"pgt-ray-{lab.pid}-*")
-        assert room not in [leftover.path for leftover in scratch.leftovers()], "its lab lives"
-        assert len(workers_in(room)) > 3
+        (folder,) = root.glob(f"pgt-ray-{lab.pid}-*")
+        assert folder not in [leftover.path for leftover in scratch.leftovers()], "its lab lives"
+        assert len(workers_in(folder)) > 3
         assert not (root / ".ray").exists(), "a token there is one for all clusters of the user to come"
-    return room
+    return folder
 
 
 @contextmanager
@@ -83,14 +83,14 @@ def joined_lab(root):
     raise AssertionError(said)
 
 
-def workers_in(room):
+def workers_in(folder):
     found = []
     for process in psutil.process_iter():
         try:
             words, files = process.cmdline(), process.open_files()
         except psutil.Error:
             continue
-        if any(str(room) in text for text in [*words, *(file.path for file in files)]):
+        if any(str(folder) in text for text in [*words, *(file.path for file in files)]):
             found.append(process)
     return found
 
@@ -114,9 +114,9 @@ def test_what_a_killed_lab_left_of_its_cluster_is_told_and_ended_and_nobody_else
 
 
 def test_a_folder_that_its_lab_has_not_locked_yet_or_is_removing_is_nobodys_leftover(root, monkeypatch):
-    room = root / f"pgt-ray-{os.getpid()}-test"
-    room.mkdir()
-    (room / "lock").touch()
+    folder = root / f"pgt-ray-{os.getpid()}-test"
+    folder.mkdir()
+    (folder / "lock").touch()
     assert scratch.leftovers() == []
     found: list[list[str]] = []
 
@@ -135,7 +135,7 @@ def test_a_folder_whose_lab_was_killed_before_it_had_it_locked_is_removed_too(ro
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
     abandoned, coming = (root / f"pgt-ray-{pid}-test" for pid in (ended.pid, os.getpid()))
-    for room in (abandoned, coming):
-        room.mkdir()
+    for folder in (abandoned, coming):
+        folder.mkdir()
     assert scratch.clean() == [f"Removed {abandoned}, the Ray cluster of a pgtrial that ended abruptly."]
     assert coming.is_dir()

@@ -48,7 +48,7 @@ class Host:
     lab_address: str
     folder: Path
     sshd: psutil.Process = field(init=False)
-    rooms: set[str] = field(default_factory=set)
+    run_directories: set[str] = field(default_factory=set)
     _started: subprocess.Popen[bytes] = field(init=False)
 
     @property
@@ -77,8 +77,8 @@ class Host:
         """Kills everything that runs on the host. Its mounts disappear with the last process that has them."""
         wait_until(self._kill_all)
         self._started.wait()
-        for room in self.note_rooms():
-            shutil.rmtree(f"/tmp/{room}-jobs", ignore_errors=True)
+        for name in self.note_run_directories():
+            shutil.rmtree(f"/tmp/{name}-jobs", ignore_errors=True)
 
     @contextmanager
     def account_with_sudo(self) -> Iterator[None]:
@@ -133,16 +133,16 @@ class Host:
         """Returns the first word of each command that was sent to the sshd that answers as Windows."""
         return (self.folder / "asked").read_text().split()
 
-    def note_rooms(self) -> set[str]:
+    def note_run_directories(self) -> set[str]:
         """Records pgtrial's run directories on the host and returns all that were ever recorded. `left` also reports
         the files that these runs have outside of `data`.
         """
-        self.rooms |= {room.name for room in self.data.glob("pgtrial-*")}
-        return self.rooms
+        self.run_directories |= {path.name for path in self.data.glob("pgtrial-*")}
+        return self.run_directories
 
     def left(self) -> list[str]:
         """Returns everything of pgtrial that is left on the host: files, commands, mounts and open ports."""
-        jobs = [Path("/tmp") / f"{room}-jobs" for room in self.rooms]
+        jobs = [Path("/tmp") / f"{name}-jobs" for name in self.run_directories]
         files = [*self.data.glob("*"), *(path for path in jobs if path.exists())]
         return [*map(str, files), *self.commands(), *self.mounts(), *map(str, self.ports() - {22, WINDOWS_PORT})]
 

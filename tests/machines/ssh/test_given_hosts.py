@@ -53,7 +53,7 @@ def test_hosts_are_observed_and_reported_and_nothing_is_made_there(tmp_path, lab
 
     def look(event):
         if isinstance(event, Second):
-            at_work.extend(labs_own.note_rooms())
+            at_work.extend(labs_own.note_run_directories())
 
     run_study(study, look)
     assert at_work == []

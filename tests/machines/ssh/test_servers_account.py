@@ -13,8 +13,8 @@ import pytest
 
 from pgtrial.machines.machine import HostError
 from pgtrial.servers import undo
+from pgtrial.servers.host_run_directory import HostRunDirectory
 from pgtrial.servers.leftovers import clean, leftovers
-from pgtrial.servers.rooms import HostRoom
 from tests.machines.ssh.test_ssh_arms import LAB
 from tests.servers.intruder import ATTACKS, as_account, exchange, victim, writable
 
@@ -51,7 +51,7 @@ def lab(tmp_path, hosts, postgres, fresh_state):
 @pytest.mark.parametrize("killed", [True, False])
 def test_root_touches_nothing_for_the_servers_account(fresh_state, hosts, lab, attack, killed):
     log = Path(lab.args[-1])
-    assert hosts[0].note_rooms()
+    assert hosts[0].note_run_directories()
     with victim(fresh_state / "victim") as target:
         before = target.state()
         if killed:
@@ -89,30 +89,30 @@ def test_a_folder_that_the_account_could_exchange_is_refused(tmp_path, hosts):
         folder.chmod(mode)
         os.chown(folder, *(0, 0) if owner == "root" else (_number(owner), -1))
         with pytest.raises(HostError, match="which could exchange what root keeps below it"):
-            HostRoom.make(tmp_path, hosts[0].login, str(folder / "data"), sudo=False)
+            HostRunDirectory.make(tmp_path, hosts[0].login, str(folder / "data"), sudo=False)
     assert list(folder.iterdir()) == []
     assert undo.of_run(tmp_path).pending() == []
     folder.rmdir()
 
 
 @pytest.mark.parametrize("account", [_ACCOUNT, "games"])
-def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, hosts, account):
-    room = HostRoom.make(tmp_path, hosts[0].login, str(hosts[0].data), sudo=False)
-    (room.root / "changes").mkdir()
-    room.machine.close()
-    hosts[0].note_rooms()
-    for path in (room.root, room.root / "changes"):
+def test_a_run_directory_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, hosts, account):
+    directory = HostRunDirectory.make(tmp_path, hosts[0].login, str(hosts[0].data), sudo=False)
+    (directory.root / "changes").mkdir()
+    directory.machine.close()
+    hosts[0].note_run_directories()
+    for path in (directory.root, directory.root / "changes"):
         os.chown(path, _number(account), -1)
     _, [told] = undo.of_run(tmp_path).undo()
-    assert room.root.exists()
-    if account == _ACCOUNT:  # as rooms once were: what to do is said, and does it
-        assert f"it belongs to {account}, as rooms of an earlier version of pgtrial do" in told
+    assert directory.root.exists()
+    if account == _ACCOUNT:  # as run directories once were: what to do is said, and does it
+        assert f"it belongs to {account}, as run directories of earlier versions of pgtrial do" in told
         command = re.search(r"run on that host: (chown .*)\); correct the cause", told)
         assert command is not None
         subprocess.run(["sh", "-c", command[1]], check=True)
     else:
         assert "belongs to another account" in told
-        for path in (room.root, room.root / "changes"):
+        for path in (directory.root, directory.root / "changes"):
             os.chown(path, 0, 0)
     assert undo.of_run(tmp_path).undo()[1] == []
     assert hosts[0].left_in_the_end() == []

@@ -17,8 +17,8 @@ from pgtrial.model.study.design import Design
 from pgtrial.servers import undo
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.host_run_directory import HostRunDirectory
 from pgtrial.servers.leftovers import clean, leftovers
-from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST, each_once, once, small_study
@@ -63,7 +63,7 @@ def test_a_study_survives_a_dropped_connection_and_leaves_nothing(tmp_path, host
     def drop():
         assert any(PORT in host.ports() for host in hosts)
         for host in hosts:
-            assert host.note_rooms()
+            assert host.note_run_directories()
             host.drop_connections()
 
     run_study(study, once(lambda event: isinstance(event, Second) and event.phase == "measure", drop))
@@ -130,7 +130,7 @@ def test_what_a_killed_lab_left_is_told_and_cleaned(tmp_path, hosts, postgres, f
         assert lab.stdout.readline() == "serving\n"
         lab.send_signal(signal.SIGKILL)
     assert PORT in hosts[0].ports()
-    assert hosts[0].note_rooms()
+    assert hosts[0].note_run_directories()
     assert hosts[0].mounts()
     assert any(hosts[0].login in leftover.what for leftover in leftovers(fresh_state))
     assert hosts[0].mounts()
@@ -153,9 +153,9 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
             texts = [small_text(path) for path in folder.rglob("*")]
             assert any(b"scram-sha-256" in text for text in texts)
             assert not any(target.password.encode() in text for text in texts)
-            (room,) = folder.iterdir()
-            assert (room.stat().st_mode & 0o777, room.owner()) == (0o711, "root")
-            assert {path.stat().st_mode & 0o077 for path in room.iterdir() if path.is_dir()} == {0}
+            (directory,) = folder.iterdir()
+            assert (directory.stat().st_mode & 0o777, directory.owner()) == (0o711, "root")
+            assert {path.stat().st_mode & 0o077 for path in directory.iterdir() if path.is_dir()} == {0}
             assert arm.data_directory is not None
             lines = (arm.data_directory / "pg_hba.conf").read_text().splitlines()
             assert [line for line in lines if line.startswith("host")] == [
@@ -167,22 +167,24 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
     assert hosts[0].left_in_the_end() == []
 
 
-def test_a_room_on_a_host_that_refuses_the_lab_is_remembered_until_it_is_removed(hosts, known_hosts, tmp_path):
+def test_a_run_directory_on_a_host_that_refuses_the_lab_is_remembered_until_it_is_removed(hosts, known_hosts, tmp_path):
     host = hosts[0]
-    room = HostRoom.make(tmp_path, host.login, str(host.data), sudo=True)
-    room.machine.close()
-    assert host.note_rooms() >= {room.root.name}
+    directory = HostRunDirectory.make(tmp_path, host.login, str(host.data), sudo=True)
+    directory.machine.close()
+    assert host.note_run_directories() >= {directory.root.name}
     keys = known_hosts.read_text()
     known_hosts.write_text("")
     notices, failures = undo.of_run(tmp_path).undo()
     assert notices == []
-    assert f"{room.root} on {host.login}, left by a pgtrial that ended abruptly, could not be removed" in failures[0]
+    assert (
+        f"{directory.root} on {host.login}, left by a pgtrial that ended abruptly, could not be removed" in failures[0]
+    )
     assert "is not in known_hosts" in failures[0]
-    assert room.root.exists()
+    assert directory.root.exists()
     known_hosts.write_text(keys)
     assert len(undo.of_run(tmp_path).pending()) == 1
     assert undo.of_run(tmp_path).undo() == (
-        [f"Removed {room.root} on {host.login}, left by a pgtrial that ended abruptly."],
+        [f"Removed {directory.root} on {host.login}, left by a pgtrial that ended abruptly."],
         [],
     )
     assert undo.of_run(tmp_path).pending() == []
@@ -215,9 +217,9 @@ class TestBadInput:
             (str(hosts[1].folder / "sshd_config"), "is not a directory"),
         ):
             with pytest.raises(HostError, match=said):
-                HostRoom.make(tmp_path, login, data, sudo=False)
+                HostRunDirectory.make(tmp_path, login, data, sudo=False)
         with pytest.raises(HostError, match=f"sudo on {login} does not|sudo is not installed"):
-            HostRoom.make(tmp_path, login, str(hosts[1].data), sudo=True)
+            HostRunDirectory.make(tmp_path, login, str(hosts[1].data), sudo=True)
         assert undo.of_run(tmp_path).pending() == []
 
     @pytest.mark.server

@@ -111,11 +111,11 @@ class Agent:
     methods return problems as texts and do not raise exceptions."""
 
     def __init__(self) -> None:
-        self._room = tempfile.mkdtemp(prefix="pgtrial-")
+        self._scratch = tempfile.mkdtemp(prefix="pgtrial-")
         self._watchdog: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
             self._watchdog = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _WATCHDOG, self._room, str(_STOP_GRACE_S)],
+                [sys.executable, "-I", "-S", "-c", _WATCHDOG, self._scratch, str(_STOP_GRACE_S)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -157,7 +157,7 @@ class Agent:
     def take_engine(self, binary: bytes) -> None:
         """Stores an engine that the lab has sent, readable and executable only for this account, and uses it from now
         on."""
-        self._engine = os.path.join(self._room, _NAME)
+        self._engine = os.path.join(self._scratch, _NAME)
         with open(os.open(self._engine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as file:
             file.write(binary)
 
@@ -213,7 +213,7 @@ class Agent:
         """
         for ended in [begun for begun, running in list(self._running.items()) if running.is_over]:
             self._running.pop(ended, None)
-        here = tempfile.mkdtemp(dir=self._room)
+        here = tempfile.mkdtemp(dir=self._scratch)
         for path, content in order["files"].items():
             with open(os.open(os.path.join(here, path), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
                 file.write(content)
@@ -273,7 +273,7 @@ class Agent:
         """Ends all engines that the agent has started, and removes the agent's files."""
         for running in list(self._running.values()):
             running.kill()
-        shutil.rmtree(self._room, ignore_errors=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
         if self._watchdog is not None and self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
 

@@ -38,27 +38,29 @@ def scratch() -> Iterator[str]:
 def leftovers() -> list[Leftover]:
     """Returns the folders that belonged to labs which have ended without removing them, for instance because they were
     killed."""
-    return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in abandoned_folders(ROOT, _PREFIX)]
+    return [
+        Leftover(folder, "the Ray cluster of a lab that ended abruptly") for folder in abandoned_folders(ROOT, _PREFIX)
+    ]
 
 
 def clean() -> list[str]:
     """Removes the folders of labs that were killed, and kills the processes that are left of their clusters. Returns
     sentences that say what was done."""
     notices = []
-    for room in abandoned_folders(ROOT, _PREFIX):
-        ended = _end_processes(room)
-        shutil.rmtree(room, ignore_errors=True)
+    for folder in abandoned_folders(ROOT, _PREFIX):
+        ended = _end_processes(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         processes = f" and ended {ended} of its processes" if ended else ""
-        notices.append(f"Removed {room}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
+        notices.append(f"Removed {folder}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
     return notices
 
 
-def _end_processes(room: Path) -> int:
+def _end_processes(folder: Path) -> int:
     """Kills the processes of a cluster, and returns their number. Most of these processes check regularly whether the
     lab still runs, and end by themselves some seconds after it."""
     ended: set[psutil.Process] = set()
     for _ in range(_ROUNDS):
-        processes = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
+        processes = [process for process in psutil.process_iter() if _is_of(process, f"{folder}{os.sep}")]
         if not processes:
             break
         for process in processes:

@@ -15,7 +15,7 @@ from pgtrial.servers.builds.extensions import extension_order
 from pgtrial.servers.builds.kept import BuildError, Builds, record_beside
 from pgtrial.servers.builds.postgres import server_order
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
-from pgtrial.servers.room import Room
+from pgtrial.servers.run_directory import RunDirectory
 
 
 def has_sources(spec: StudySpec) -> bool:
@@ -24,11 +24,11 @@ def has_sources(spec: StudySpec) -> bool:
     return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
 
 
-def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None]) -> StudySpec:
+def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, say: Callable[[str], None]) -> StudySpec:
     """Builds the servers and extensions that the study names by their source. Returns the study with arms that name the
     bin directories of the builds, and that have the SQL which creates the extensions.
 
-    If a server is built with a profile (PGO), its training load runs in the run directory `room`. Builds that exist on
+    If a server is built with a profile (PGO), its training load runs in `run_directory`. Builds that exist on
     this machine are used again. Raises BuildError, StudyError and StoreError.
     """
     if not has_sources(spec):
@@ -40,7 +40,7 @@ def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None
         changed: dict[str, Any] = {"setup_sql": setup.setup_sql}
         if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
             try:
-                server, created = _built(setup, builds, room, say)
+                server, created = _built(setup, builds, run_directory, say)
             except BuildError as error:
                 raise BuildError(f"arms.{arm}: {error}") from None
             except StudyError as error:
@@ -67,11 +67,13 @@ def facts_of_build(setup: object) -> dict[str, Any]:
     return {**record.facts, **program}
 
 
-def _built(setup: MadeHere, builds: Builds, room: Room, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
+def _built(
+    setup: MadeHere, builds: Builds, run_directory: RunDirectory, say: Callable[[str], None]
+) -> tuple[ServerBinaries, list[str]]:
     """Builds the server and the extensions of an arm. Returns the programs of the server, and the names of the
     extensions to create in the arm's databases."""
     if is_source(setup.postgres):
-        server = resolve(str(builds.ensure(server_order(setup, room, say), say).programs))
+        server = resolve(str(builds.ensure(server_order(setup, run_directory, say), say).programs))
     else:
         server = resolve(setup.postgres)
     if not setup.extensions:

@@ -19,7 +19,7 @@ from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order
 from pgtrial.servers.builds.layouts import OBJECTS, SOURCE, make_layouts
 from pgtrial.servers.builds.training import Profile
 from pgtrial.servers.installations import resolve
-from pgtrial.servers.room import Room
+from pgtrial.servers.run_directory import RunDirectory
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.sources import described, export
 
@@ -59,9 +59,9 @@ class _Recipe:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
-def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Order:
+def server_order(setup: MadeHere, run_directory: RunDirectory, say: Callable[[str], None]) -> Order:
     """Returns the order for a server that is built from source. `Builds.ensure` finds this build on the machine, or
-    makes it. If the build uses a profile (PGO), its training load runs in the run directory `room`.
+    makes it. If the build uses a profile (PGO), its training load runs in `run_directory`.
 
     Raises BuildError if the compiler is not installed.
     """
@@ -84,13 +84,19 @@ def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Ord
     origin = source.repository if isinstance(source, GitSource) else source.directory
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
-        return _make(recipe, room, home, log, say, earlier=earlier)
+        return _make(recipe, run_directory, home, log, say, earlier=earlier)
 
     return Order(f"pg-{named}-{recipe.digest}", source.short, origin, make)
 
 
 def _make(
-    recipe: _Recipe, room: Room, home: Path, log: Path, say: Callable[[str], None], *, earlier: BuildRecord | None
+    recipe: _Recipe,
+    run_directory: RunDirectory,
+    home: Path,
+    log: Path,
+    say: Callable[[str], None],
+    *,
+    earlier: BuildRecord | None,
 ) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
     source = work / SOURCE
@@ -112,7 +118,9 @@ def _make(
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
         _check_installed(recipe, prefix)
         open_to_all(prefix)
-        profile.collect(resolve(str(prefix / "bin")), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
+        profile.collect(
+            resolve(str(prefix / "bin")), run_directory, log, lambda what: say(f"{recipe.source.short}: {what}")
+        )
         flags = profile.using
     commands = Commands(recipe.source.short, log, say, expected)
     system.install(commands, flags)

@@ -19,7 +19,7 @@ from pgtrial.model.errors import ArmError
 from pgtrial.servers.builds.kept import BuildError
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.room import Room
+from pgtrial.servers.run_directory import RunDirectory
 from pgtrial.servers.trees import entries
 
 _SCALE = 5
@@ -66,15 +66,17 @@ class Profile:
                 "pgo with clang needs llvm-profdata, which is not installed; install llvm, or set compiler to gcc"
             )
 
-    def collect(self, server: ServerBinaries, room: Room, log: Path, say: Callable[[str], None]) -> None:
+    def collect(
+        self, server: ServerBinaries, run_directory: RunDirectory, log: Path, say: Callable[[str], None]
+    ) -> None:
         """Runs the training load on a server of the instrumented build. Raises BuildError."""
         # programs that root has run may have left counters, to which the servers' account could not write
         shutil.rmtree(self.directory, ignore_errors=True)
-        room.private_directory(self.directory)
-        data = room.directory("training")
-        cluster = Cluster(room, server, data, room.socket_directory(), _SETTINGS)
+        run_directory.private_directory(self.directory)
+        data = run_directory.directory("training")
+        cluster = Cluster(run_directory, server, data, run_directory.socket_directory(), _SETTINGS)
         try:
-            create_cluster(room, server, data)
+            create_cluster(run_directory, server, data)
             with cluster.running(log) as target:
                 for what, options in _orders():
                     say(what)
@@ -85,7 +87,7 @@ class Profile:
             raise BuildError(f"the server that counts executed code for pgo failed: {error}") from None
         finally:
             LOCAL.remove_tree(data)
-        counters = self.counters(room.account)
+        counters = self.counters(run_directory.account)
         if not counters:
             raise BuildError(
                 "the instrumented server has written no counters for pgo; leave pgo out, or name another compiler"

@@ -1,5 +1,5 @@
-"""A room: the directory of one run of the lab on a machine, be it the local one or another host. The run makes its
-servers in it."""
+"""The run directory: the directory of one run of the lab on a machine, be it the local one or another host. The run
+makes its servers in it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pgtrial.servers.templates import KeptCopy, StrippedCopy
 _ACCOUNTS = ("postgres", "nobody")
 
 
-class Room:
+class RunDirectory:
     """The directories of one run on a machine, the journal of its changes, and the account that servers run as.
 
-    The room's own directory belongs to the lab's account, or to root. The servers' account owns only the directories of
-    the servers' data, sockets and logs, and can neither replace nor write anything else in the room.
+    The run directory itself belongs to the lab's account, or to root. The servers' account owns only the directories of
+    the servers' data, sockets and logs, and can neither replace nor write anything else in the run directory.
     """
 
     def __init__(self, machine: Machine, root: Path, label: str, account: str | None, sockets: Path) -> None:
         self.machine = machine
         self.label = label
-        """The room's name in messages about free space."""
+        """The name of the run directory in messages about free space."""
         self.root = root
         self.account = account
         """The operating system account as which servers run. None stands for the account as which the lab runs or, on
@@ -36,8 +36,8 @@ class Room:
         """The remains of copies that trials have used, by the path and the inode number of their template
         (used_copies.py)."""
         self.changes = HostJournal(root, machine)
-        """Makes and undoes changes of the machine, and records each change in the room's journal of undo before it is
-        made."""
+        """Makes and undoes changes of the machine, and records each change in the journal of undo of the run directory
+        before it is made."""
         self.settled = 0
         """How often the machine was lost and could be reached again."""
         self._sockets = sockets
@@ -53,8 +53,8 @@ class Room:
         end."""
 
     def directory(self, name: str) -> Path:
-        """Returns an unused path for a directory in the room, without making the directory. It is on the same file
-        system as the templates."""
+        """Returns an unused path for a directory in the run directory, without making the directory. It is on the same
+        file system as the templates."""
         self._count += 1
         return self.root / f"{self._count:03}-{name}"
 
@@ -132,7 +132,7 @@ this account could have put there."""
 _FULL = ("No space left", "quota exceeded")
 
 
-def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
+def copy_directory(run_directory: RunDirectory, source: Path, destination: Path, *, flush: bool = True) -> None:
     """Copies a directory tree of the servers' account, with the modes of its files. If that fails, removes the partial
     copy and raises ArmError.
 
@@ -140,46 +140,46 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
     put into the tree. With `flush`, the copy and all other unwritten data of the machine are on disk when the function
     returns, so that the kernel writes back neither the copy nor data of an earlier trial during the next trial.
     """
-    room.private_directory(destination)
-    check_copied(room, source, destination, [room.run(_copying(f"{source}/.", to=destination))])
+    run_directory.private_directory(destination)
+    check_copied(run_directory, source, destination, [run_directory.run(_copying(f"{source}/.", to=destination))])
     if flush:
-        room.machine.tool(["sync"])
+        run_directory.machine.tool(["sync"])
 
 
-def copy_cluster(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
+def copy_cluster(run_directory: RunDirectory, source: Path, destination: Path, *, flush: bool = True) -> None:
     """Copies the data directory of a stopped cluster, with the same result as `copy_directory`. On this machine several
     processes share the work: one for each database and one for all other files. With two processors this halves the
     time for the thousand files of a cluster."""
-    if room.machine is not LOCAL or not (source / "base").is_dir():
-        copy_directory(room, source, destination, flush=flush)
+    if run_directory.machine is not LOCAL or not (source / "base").is_dir():
+        copy_directory(run_directory, source, destination, flush=flush)
         return
-    room.private_directory(destination)
+    run_directory.private_directory(destination)
     modes = [f"{stat.S_IMODE(path.lstat().st_mode):o}" for path in (source, source / "base")]
-    made = room.run(["sh", "-c", _MAKE, "sh", *modes, source, destination])
-    check_copied(room, source, destination, [made])
+    made = run_directory.run(["sh", "-c", _MAKE, "sh", *modes, source, destination])
+    check_copied(run_directory, source, destination, [made])
     others, databases = (names.splitlines() for names in made.stdout.split("\n\n"))
     parts = [_copying(*(source / name for name in others if name != "base"), to=destination)]
     parts += [_copying(source / "base" / name, to=destination / "base") for name in databases]
-    check_copied(room, source, destination, room.machine.run_at_once(parts, room.account))
+    check_copied(run_directory, source, destination, run_directory.machine.run_at_once(parts, run_directory.account))
     if flush:
-        room.machine.tool(["sync"])
+        run_directory.machine.tool(["sync"])
 
 
 def _copying(*sources: str | Path, to: Path) -> Command:
     return ["sh", "-c", _COPY, "sh", *sources, to]
 
 
-def check_copied(room: Room, source: Path, destination: Path, copies: Sequence[Done]) -> None:
+def check_copied(run_directory: RunDirectory, source: Path, destination: Path, copies: Sequence[Done]) -> None:
     """Raises ArmError if one of the processes that made a copy has failed, after removing the incomplete copy."""
     if not (failed := [done for done in copies if done.status != 0]):
         return
-    machine = room.machine
+    machine = run_directory.machine
     free = machine.free_bytes(destination.parent) / 1e6
     machine.remove_tree(destination)
     if any(is_full(done.stderr) for done in failed):
         raise ArmError(
             f"the disk is full: copying {source} to {destination.parent} failed with {free:,.0f} MB free; "
-            f"free some space, lower the scale, or {room.larger}"
+            f"free some space, lower the scale, or {run_directory.larger}"
         )
     # cp prints the same message for each file
     words = " ".join(failed[0].stderr.splitlines()[:1])
@@ -191,12 +191,12 @@ def is_full(complaint: str) -> bool:
     return any(words in complaint for words in _FULL)
 
 
-def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:
+def move_wal(run_directory: RunDirectory, data: Path, wal: Path, *, flush: bool) -> None:
     """Moves the WAL of a stopped cluster to the directory `wal`, and replaces pg_wal by a symbolic link to it. Raises
     ArmError."""
     old = data / "pg_wal"
-    copy_directory(room, old, wal, flush=flush)
+    copy_directory(run_directory, old, wal, flush=flush)
     try:
-        room.shell('rm -rf "$1" && ln -s "$2" "$1"', old, wal)
+        run_directory.shell('rm -rf "$1" && ln -s "$2" "$1"', old, wal)
     except HostError as error:
         raise ArmError(f"cannot move the WAL to {wal}: {error}") from None

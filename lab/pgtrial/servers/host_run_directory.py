@@ -1,9 +1,9 @@
-"""The rooms of a run on other hosts. Everything that the lab makes on another host is in a room, or is recorded in the
-room's journal of changes.
+"""The run directories of a run on other hosts. Everything that the lab makes on another host is in the run directory
+there, or is recorded in its journal of changes.
 
-The rooms themselves are recorded in the run's journal of undo on the machine of the lab. If the lab is killed, the next
-pgtrial finds them there: it connects to the hosts again, undoes the changes that the rooms' journals record, and
-removes the rooms.
+The run directories on hosts are themselves recorded in the run's journal of undo on the machine of the lab. If the lab
+is killed, the next pgtrial finds them there: it connects to the hosts again, undoes the changes that the journals of
+the run directories record, and removes the run directories.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from pgtrial.machines.journal import Journal, NotUndone, Occasion, UndoRecord
 from pgtrial.machines.machine import HostError, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.machines.trust import check_own, check_way
-from pgtrial.servers.room import Room, servers_account
-from pgtrial.servers.templates import RoomTemplates
+from pgtrial.servers.run_directory import RunDirectory, servers_account
+from pgtrial.servers.templates import RunTemplates
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
 
-_RECORDS = "rooms"
+_RECORDS = "rooms"  # the name on disk, by which each version finds the records of earlier ones
 _MARK = "made-by-pgtrial"
-_SOCKET_ROOM = 80
-"""The longest possible path of a room in bytes. With a longer path, the path of a Unix socket below it could exceed the
-limit of 107 bytes."""
+_LONGEST_ROOT = 80
+"""The longest possible path of a run directory in bytes. With a longer path, the path of a Unix socket below it could
+exceed the limit of 107 bytes."""
 
 
 @dataclass(frozen=True)
-class RoomLocation(UndoRecord):
-    """The location of a room on another host, which is also its record in the journal of undo: the login, whether
-    pgtrial uses sudo, the folder that the study names (`data`), and the room's own directory in it (`root`)."""
+class HostRunRecord(UndoRecord):
+    """The record of a run directory on another host in the journal of undo, which says where it is: the login, whether
+    pgtrial uses sudo, the folder that the study names (`data`), and the run directory in it (`root`)."""
 
-    of_what = "a room on a host"
+    of_what = "a run directory on a host"
 
     ssh: str
     sudo: bool
     data: str
     root: str
     folder_made: bool = False
-    """True if the lab has made the folder `data`. It is then removed together with the room."""
+    """True if the lab has made the folder `data`. It is then removed together with the run directory."""
 
     @classmethod
     def files(cls, folder: Path, machine: Machine) -> list[Path]:
@@ -69,7 +69,7 @@ class RoomLocation(UndoRecord):
         return f"{self.root} on {self.ssh}, with servers and changes of that host"
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Undoes the changes that a killed lab has left on the host of the room, and removes the room."""
+        """Undoes the changes that a killed lab has left on the host, and removes the run directory there."""
         try:
             with closing(_machine(self.ssh, sudo=self.sudo)) as host:
                 said = _remove(host, self)
@@ -82,55 +82,55 @@ class RoomLocation(UndoRecord):
         return [*said, f"Removed {self.root} on {self.ssh}, left by a pgtrial that ended abruptly."]
 
 
-class HostRoom(Room):
-    """A room on another host. Its templates exist only as long as the room."""
+class HostRunDirectory(RunDirectory):
+    """A run directory on another host. Its templates exist only as long as the run directory."""
 
-    def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
-        root = Path(place.root)
-        super().__init__(machine, root, f"{place.data} on {machine.label}", None, root)
+    def __init__(self, machine: RemoteMachine, record: HostRunRecord, record_file: Path) -> None:
+        root = Path(record.root)
+        super().__init__(machine, root, f"{record.data} on {machine.label}", None, root)
         self.host = machine
-        self.templates = self.own_templates = RoomTemplates(machine)
-        self._place = place
+        self.templates = self.own_templates = RunTemplates(machine)
         self._record = record
+        self._record_file = record_file
         self._unsettled: str | None = None
         """What has happened to the host since it was lost, such as `was restarted`, until the lab has undone what it
         had left there; otherwise None."""
 
     @classmethod
-    def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """Connects to the host and makes the room there. Raises HostTrouble, with a sentence for the user."""
+    def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRunDirectory:
+        """Connects to the host and makes the run directory there. Raises HostTrouble, with a sentence for the user."""
         machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
             machine.check()
             root = f"{data.rstrip('/')}/pgtrial-{secrets.token_hex(4)}"
-            if len(os.fsencode(root)) > _SOCKET_ROOM:
+            if len(os.fsencode(root)) > _LONGEST_ROOT:
                 raise HostError(
                     f"data = {data!r} is too long a path for Unix sockets below it; name a folder with a shorter path"
                 )
-            place = RoomLocation(ssh, sudo, data, root, folder_made=not _is_there(machine, data))
+            record = HostRunRecord(ssh, sudo, data, root, folder_made=not _is_there(machine, data))
         except BaseException:
             machine.close()
             raise
-        room = cls(machine, place, Journal(run, (RoomLocation,)).write(place))
+        made = cls(machine, record, Journal(run, (HostRunRecord,)).write(record))
         try:
-            room._make()
+            made._make()
         except OSError as error:
-            room.remove()
+            made.remove()
             raise HostError(f"data = {data!r} on {ssh}: pgtrial cannot make files there: {error.strerror}") from None
         except BaseException:
-            room.remove()
+            made.remove()
             raise
-        return room
+        return made
 
     def hurry(self) -> None:
         self.host.connection.hurry()
 
     def ready(self) -> str | None:
-        """Prepares the room for a trial. If the host was lost before, waits until it can be reached, and undoes what
-        the lab had left on it.
+        """Prepares the run directory for a trial. If the host was lost before, waits until it can be reached,
+        and undoes what the lab had left on it.
 
         Returns a sentence on the loss of the host, or None. Raises HostLost if the host still cannot be reached, and
-        HostError if a change could not be undone, or if the room does not exist any more.
+        HostError if a change could not be undone, or if the run directory does not exist any more.
         """
         machine = self.host
         self._unsettled = machine.rejoin() or self._unsettled
@@ -139,7 +139,7 @@ class HostRoom(Room):
         if not machine.exists(self.root):
             raise HostError(
                 f"{machine.label} {self._unsettled}, and {self.root} is gone: the file system that holds "
-                f"{self._place.data} is not mounted, or does not survive a restart; mount it, or name another folder"
+                f"{self._record.data} is not mounted, or does not survive a restart; mount it, or name another folder"
             )
         machine.end_jobs(_jobs(self.root))
         machine.begin_jobs(_jobs(self.root))
@@ -158,30 +158,31 @@ class HostRoom(Room):
         return "; ".join([f"{machine.label} {happened} before this trial", undone, *but])
 
     def remove(self) -> list[str]:
-        """Undoes the changes that the room's journal records, and removes the room. Returns a sentence for each change
-        that stays because somebody else has changed the value in the meantime. Raises HostTrouble."""
+        """Undoes the changes that the journal of the run directory records, and removes the run directory. Returns a
+        sentence for each change that stays because somebody else has changed the value in the meantime. Raises
+        HostTrouble."""
         self.hurry()
         self.host.rejoin()
-        stays = _remove(self.host, self._place)
-        self._record.unlink(missing_ok=True)
+        stays = _remove(self.host, self._record)
+        self._record_file.unlink(missing_ok=True)
         self.host.close()
         return stays
 
     def _make(self) -> None:
         machine, root = self.host, self.root
-        if self._place.folder_made:
-            machine.mkdir(Path(self._place.data), 0o755)
+        if self._record.folder_made:
+            machine.mkdir(Path(self._record.data), 0o755)
         self.account = servers_account(machine)
         if self.account is not None:
             check_way(machine, root.parent)
         machine.begin_jobs(_jobs(root))
         machine.mkdir(root, 0o700 if self.account is None else 0o711)
         machine.write_text(
-            root / _MARK, f"Room of a pgtrial on {os.uname().nodename}; `pgtrial cleanup` there removes it.\n"
+            root / _MARK, f"Run directory of a pgtrial on {os.uname().nodename}; `pgtrial cleanup` there removes it.\n"
         )
         if self.account is not None and machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
             raise HostError(
-                f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
+                f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._record.data}; "
                 "let everyone enter this directory and all its parent directories (mode 755)"
             )
 
@@ -194,8 +195,8 @@ def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteM
 
 
 def _undo_changes(root: Path, machine: Machine) -> list[str]:
-    """Undoes the changes that the journal of a room records. Returns a sentence for each change that stays because
-    somebody else has changed the value in the meantime. Raises HostError if a change could not be undone, and
+    """Undoes the changes that the journal of a run directory records. Returns a sentence for each change that stays
+    because somebody else has changed the value in the meantime. Raises HostError if a change could not be undone, and
     HostLost."""
     undone = HostJournal(root, machine).journal.undo()
     if undone.failures:
@@ -203,28 +204,28 @@ def _undo_changes(root: Path, machine: Machine) -> list[str]:
     return undone.done
 
 
-def _remove(machine: RemoteMachine, place: RoomLocation) -> list[str]:
-    """Removes a room, and returns what `_undo_changes` returns. Raises HostTrouble."""
-    root, stays = Path(place.root), list[str]()
+def _remove(machine: RemoteMachine, record: HostRunRecord) -> list[str]:
+    """Removes a run directory, and returns what `_undo_changes` returns. Raises HostTrouble."""
+    root, stays = Path(record.root), list[str]()
     machine.check()
     machine.end_jobs(_jobs(root))
     if machine.exists(root):
-        _check_room(machine, place)
+        _check_owner(machine, record)
         if machine.root:
             check_way(machine, root.parent)
         stays = _undo_changes(root, machine)
         machine.remove_tree(root)
         if machine.exists(root):
             raise HostError(f"{root} on {machine.label} cannot be removed; see what it contains and remove it yourself")
-    if place.folder_made and machine.exists(Path(place.data)):
-        machine.run(["rmdir", place.data])  # fails if another pgtrial uses the folder
+    if record.folder_made and machine.exists(Path(record.data)):
+        machine.run(["rmdir", record.data])  # fails if another pgtrial uses the folder
     return stays
 
 
-def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
-    """Raises HostError if another account could have written to the room. The message has a cure if the room belongs to
-    the servers' account, as rooms of earlier versions of pgtrial do."""
-    root = Path(place.root)
+def _check_owner(machine: RemoteMachine, record: HostRunRecord) -> None:
+    """Raises HostError if another account could have written to the run directory. The message has a cure if it belongs
+    to the servers' account, as run directories of earlier versions of pgtrial do."""
+    root = Path(record.root)
     try:
         check_own(machine, [root])
     except HostError:
@@ -232,19 +233,19 @@ def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
         account = servers_account(machine)
         if account is None or entry.kind != "d" or machine.looked(["id", "-u", account]).stdout != f"{entry.owner}\n":
             raise
-        sudo = "sudo " if place.sudo else ""
-        room, changes = (shlex.quote(str(path)) for path in (root, root / "changes"))
-        command = f"{sudo}chown -h root: {room}; {sudo}chown -hR root: {changes}"
+        sudo = "sudo " if record.sudo else ""
+        directory, changes = (shlex.quote(str(path)) for path in (root, root / "changes"))
+        command = f"{sudo}chown -h root: {directory}; {sudo}chown -hR root: {changes}"
         raise HostError(
-            f"it belongs to {account}, as rooms of an earlier version of pgtrial do, so pgtrial does not trust its "
-            f"record of changes; look at {root}/changes, and if the changes there are right, run on that host: "
+            f"it belongs to {account}, as run directories of earlier versions of pgtrial do, so pgtrial does not trust "
+            f"its record of changes; look at {root}/changes, and if the changes there are right, run on that host: "
             f"{command}"
         ) from None
 
 
 def _jobs(root: Path) -> Path:
-    """Returns the directory for the jobs of a room. It is below /tmp, since it belongs to the account that is logged
-    in, while the room can belong to root."""
+    """Returns the directory for the jobs of a run directory. It is below /tmp, since it belongs to the account that is
+    logged in, while the run directory can belong to root."""
     return Path("/tmp") / f"{root.name}-jobs"
 
 
@@ -256,7 +257,7 @@ else above=$(dirname "$1"); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4
 
 def _is_there(machine: RemoteMachine, data: str) -> bool:
     """True if the folder `data` exists on the host, false if pgtrial has to make it. Raises HostTrouble if pgtrial
-    cannot make a room in it."""
+    cannot make a run directory in it."""
     where = f"data = {data!r} on {machine.label}"
     words = {
         1: f"{where} is not a directory; name a directory",
@@ -271,49 +272,50 @@ def _is_there(machine: RemoteMachine, data: str) -> bool:
     return done.stdout.strip() != "new"
 
 
-class Rooms:
-    """The rooms of one run of the lab on other hosts: one for each login, folder, and use of sudo."""
+class HostRunDirectories:
+    """The run directories of one run of the lab on other hosts: one for each login, folder, and use of sudo."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._rooms: dict[tuple[str, str, bool], HostRoom] = {}
+        self._made: dict[tuple[str, str, bool], HostRunDirectory] = {}
 
-    def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """Returns the room for a login and a folder, and makes it on first use. Raises HostTrouble."""
+    def at(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRunDirectory:
+        """Returns the run directory for a login and a folder, and makes it on first use. Raises HostTrouble."""
         key = (ssh, data, sudo)
-        if key not in self._rooms:
-            self._rooms[key] = HostRoom.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
-        return self._rooms[key]
+        if key not in self._made:
+            self._made[key] = HostRunDirectory.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
+        return self._made[key]
 
-    def ready(self, room: HostRoom) -> list[str]:
-        """Prepares a room for a trial. If its host was lost, prepares the run's other rooms on the same host too, so
-        that no server of their trials still runs on the host during this trial.
+    def ready(self, wanted: HostRunDirectory) -> list[str]:
+        """Prepares a run directory for a trial. If its host was lost, prepares the other run directories on the same
+        host too, so that no server of their trials still runs on the host during this trial.
 
         Returns sentences on the loss of the host. Raises HostTrouble.
         """
-        where = room.host.connection.where
+        where = wanted.host.connection.where
         beside = [
             other
-            for other in self._rooms.values()
-            if other is not room
+            for other in self._made.values()
+            if other is not wanted
             and other.host.connection.lost is not None
             and (other.host.connection.where.host, other.host.connection.where.port) == (where.host, where.port)
         ]
-        sentences = [one.ready() for one in (room, *beside)]
+        sentences = [one.ready() for one in (wanted, *beside)]
         return [sentence for sentence in sentences if sentence is not None]
 
     def remove(self) -> list[str]:
-        """Removes all rooms. Returns a sentence for each room that could not be removed, and for each change of a host
-        that stays because somebody else has changed the value in the meantime."""
+        """Removes all run directories on hosts. Returns a sentence for each of them that could not be removed, and for
+        each change of a host that stays because somebody else has changed the value in the meantime."""
         failures = []
-        for key, room in list(self._rooms.items()):
+        for key, directory in list(self._made.items()):
             try:
-                failures += room.remove()
+                failures += directory.remove()
             except (HostTrouble, OSError) as error:
                 failures.append(
-                    f"{room.root} on {room.machine.label} could not be removed, and what the study has changed there "
-                    f"could not be undone ({error}); run pgtrial cleanup when that host can be reached again."
+                    f"{directory.root} on {directory.machine.label} could not be removed, and what the study has "
+                    f"changed there could not be undone ({error}); run pgtrial cleanup when that host can be reached "
+                    "again."
                 )
             else:
-                del self._rooms[key]
+                del self._made[key]
         return failures
