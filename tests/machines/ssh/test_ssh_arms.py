@@ -197,7 +197,8 @@ class TestBadInput:
         said = refusal(one_study(postgres="/usr/nowhere/bin"), fresh_state)
         assert "arms.a: postgres = '/usr/nowhere/bin' on root@10." in said
         assert (
-            "postgres and initdb and pg_ctl and psql not found there by the user postgres; give the directory" in said
+            "postgres and initdb and pg_ctl and psql not found there by the user postgres; name the directory that has"
+            in said
         )
         assert hosts[0].left_in_the_end() == []
 
