@@ -15,6 +15,7 @@ import pytest
 from pgtrial.conduct.leftovers import discard_unfinished, remember
 from pgtrial.conduct.progress import Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.files.writing import new_beside
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
@@ -201,3 +202,16 @@ def test_another_process_with_the_engines_old_number_is_left_alone(tmp_path):
     (directory / "engine.pid").write_text(json.dumps(note))
     assert discard_unfinished(study) == 1
     assert not Path(directory).exists()
+
+
+def test_temporary_files_of_killed_processes_are_removed_before_the_study_goes_on(tmp_path):
+    study = small_study(tmp_path / "s")
+    facts = study.path / "facts"
+    facts.mkdir(exist_ok=True)
+    left = [study.path / ".plan.json.0123abcd.tmp", facts / ".a.json.0123abcd.tmp"]
+    for path in left:
+        path.write_text("{")
+    with new_beside(study.path / "report.html") as written:
+        assert discard_unfinished(study) == 0
+        assert written.path.exists()
+    assert not any(path.exists() for path in left)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import subprocess
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pgtrial.files import writing
-from pgtrial.files.writing import make_directory, new_beside, open_own, replace_file
+from pgtrial.files.writing import abandoned_files, make_directory, new_beside, open_own, replace_file
 
 
 def test_a_file_is_replaced_and_nothing_stays_beside_it(tmp_path):
@@ -109,3 +112,49 @@ def test_a_directory_that_another_account_made_first_is_not_used(tmp_path, monke
     monkeypatch.setattr(writing, "check_exchangeable", seen.append)
     make_directory(tmp_path / "results")
     assert seen == [tmp_path / "results"] * 2
+
+
+@contextmanager
+def being_written(path):
+    """Yields the temporary file that another process writes for `path`. The process is killed at the end."""
+    program = """
+import sys
+from pathlib import Path
+from pgtrial.files.writing import new_beside
+with new_beside(Path(sys.argv[1])) as new:
+    print(new.path, flush=True)
+    sys.stdin.read()
+"""
+    words = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+def test_the_temporary_file_of_a_killed_process_is_known_from_that_of_a_running_one(tmp_path):
+    planted = [tmp_path / ".link.01234567.tmp", tmp_path / ".folder.01234567.tmp", tmp_path / ".of-a-user.tmp"]
+    planted[0].symlink_to(tmp_path / "victim")
+    planted[1].mkdir()
+    planted[2].write_text("")
+    with being_written(tmp_path / "plan.json") as temporary:
+        assert temporary.exists()
+        assert list(abandoned_files(tmp_path.iterdir())) == []
+    assert list(abandoned_files(tmp_path.iterdir())) == [temporary]
+
+
+def test_a_temporary_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    removed = []
+
+    def wait_for(descriptor):
+        if not removed:
+            [temporary] = tmp_path.iterdir()
+            temporary.unlink()
+            removed.append(temporary)
+
+    monkeypatch.setattr(writing, "wait_for", wait_for)
+    replace_file(tmp_path / "plan.json", b"ours")
+    assert removed
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("plan.json", b"ours")]

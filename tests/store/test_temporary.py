@@ -1,4 +1,4 @@
-"""Tests of the temporary folders: they end with their context, and those of killed processes are found and removed."""
+"""Temporary folders and files: they end with their context; those of killed processes are found and removed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli import main
+from pgtrial.files.writing import new_beside
 from pgtrial.model.errors import StoreError
 from pgtrial.servers.leftovers import leftovers
 from pgtrial.servers.workspace import Workspace
@@ -126,3 +127,17 @@ def test_without_a_state_directory_a_folder_lies_where_tmpdir_says(tmp_path, mon
         StoreError, match=r"pgtrial cannot create a temporary folder in .*file/state, nor in .*; set PGTRIAL_"
     ):
         temporary_folder().__enter__()
+
+
+def test_cleanup_removes_temporary_files_of_killed_processes_and_no_others(state, capsys):
+    (state / "kept").mkdir(parents=True)
+    left = [state / ".noise.json.0123abcd.tmp", state / "kept" / ".plan.0123abcd.tmp"]
+    for path in left:
+        path.write_text("{")
+    with new_beside(state / "certificates.json") as written:
+        assert str(written.path) not in cleaned(capsys, "--dry-run")
+        told = cleaned(capsys)
+        assert written.path.exists()
+    for path in left:
+        assert f"Removed {path}, temporary files of a pgtrial that ended abruptly." in told
+        assert not path.exists()

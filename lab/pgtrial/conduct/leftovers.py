@@ -1,5 +1,5 @@
-"""Removes what a killed lab has left in a study directory: an unfinished trial, and possibly an engine that still
-runs."""
+"""Removes what a killed lab has left in a study directory: an unfinished trial, temporary files, and possibly an engine
+that still runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pgtrial.model.records.interruptions import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
 from pgtrial.store.interruptions import KILLED, note_interruption
+from pgtrial.store.temporary import remove_abandoned_files
 
 _ENGINE, _BESIDE = "engine.pid", "beside.pid"
 _END_S = 5.0
@@ -45,8 +46,10 @@ def discard_unfinished(study: StudyDirectory) -> int:
     of these trials.
 
     The trials are recorded as interrupted, except for those of a preliminary block, which never count. Trials whose
-    directories are complete and were only not renamed yet are kept. Raises StoreError.
+    directories are complete and were only not renamed yet are kept. Temporary files that a killed process has left
+    beside other files are removed as well. Raises StoreError.
     """
+    remove_abandoned_files(study.path)
     study.finish_trials()
     unfinished = study.unfinished()
     for trial in unfinished:

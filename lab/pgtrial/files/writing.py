@@ -3,25 +3,33 @@
 A file is written under a random name, in a directory that pgtrial holds open, and then renamed. After a crash there is
 either the old file or the new one. pgtrial neither follows nor overwrites files and links that other accounts have put
 into the directory.
+
+While a process writes a file, it holds a lock on it. A temporary file whose lock nobody holds was therefore left by a
+process that was killed.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from pgtrial.files.locks import take, wait_for
 from pgtrial.files.trust import check_exchangeable
 
 _LONGEST = 200
 """How many characters of a file's name are part of its temporary name, which stays so below the 255 bytes that file
 systems allow."""
+TEMPORARY = ".*.tmp"
+"""The pattern for `glob` that finds temporary files. It also finds other hidden files and directories."""
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,15 +64,29 @@ def new_beside(path: Path) -> Iterator[NewFile]:
         code = errno.EISDIR if path.is_dir() else errno.EEXIST
         raise OSError(code, "it is a directory" if path.is_dir() else "it is not a regular file", str(path))
     with _opened(path.parent) as folder:
-        name = f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.tmp"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(name, flags, 0o666, dir_fd=folder)
+        name, descriptor = _created(path.name, folder)
         try:
             with open(descriptor, "w+b") as file:
                 yield NewFile(path.with_name(name), file, folder)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
+
+
+def abandoned_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yields those of the paths that are temporary files of this account whose processes have ended.
+
+    This process holds the lock of a file until the caller asks for the next one.
+    """
+    for path in paths:
+        if not _TEMPORARY.fullmatch(path.name):
+            continue
+        with suppress(OSError):  # its process has just removed or renamed it, or it is a link
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(descriptor, "r+b", buffering=0) as file:
+                status = os.fstat(descriptor)
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and take(file):
+                    yield path
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -92,6 +114,20 @@ def open_own(path: str, flags: int, mode: int = 0o666) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
+
+
+def _created(name: str, folder: int) -> tuple[str, int]:
+    """Creates a temporary file in a directory, for the file `name`, and locks it. Returns its name and its file
+    descriptor."""
+    while True:
+        temporary = f".{name[:_LONGEST]}.{secrets.token_hex(4)}.tmp"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+        with suppress(OSError):  # on a file system without locks nobody can take the file for abandoned either
+            wait_for(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            return temporary, descriptor
+        os.close(descriptor)  # another process has removed it in the moment before it was locked
 
 
 @contextmanager

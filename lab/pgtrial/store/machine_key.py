@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from pgtrial.files.writing import new_beside
 from pgtrial.store.state import is_own, own_directory, state_root
 
 
@@ -53,14 +54,12 @@ def _key(path: Path) -> bytes:
     new = secrets.token_bytes(32)
     with suppress(OSError):
         own_directory(path.parent)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(new)
+        with new_beside(path) as file:
+            os.fchmod(file.file.fileno(), 0o600)
+            file.file.write(new)
+            file.file.flush()
             with suppress(FileExistsError):
-                os.link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+                os.link(file.path, path)
         if is_own(path):
             return path.read_bytes()
     return new

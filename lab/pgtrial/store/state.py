@@ -8,7 +8,6 @@ found there; each study stores a copy of its certificate (`certificates.py`). Ne
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable
@@ -168,10 +167,8 @@ def kept(name: str, make: Callable[[], str]) -> str:
     if state_root().is_dir():
         with suppress(OSError, StoreError):
             own_directory(path.parent)
-            temporary = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may write it at the same time
-            write_atomically(temporary, text)
-            temporary.chmod(0o644)
-            temporary.replace(path)
+            write_atomically(path, text)
+            path.chmod(0o644)
     return text
 
 

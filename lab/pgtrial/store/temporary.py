@@ -1,4 +1,4 @@
-"""Creates temporary folders, and removes those that killed processes have left.
+"""Creates temporary folders, and removes temporary folders and files that killed processes have left.
 
 The folders are in the state directory and not in /tmp, so that the next study and `pgtrial cleanup` find what a killed
 process has left: server logs, scripts, and statements with values from the users' data.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pgtrial.files.held_folders import abandoned_folders, held_folder
 from pgtrial.files.trust import check_exchangeable
+from pgtrial.files.writing import TEMPORARY, abandoned_files
 from pgtrial.model.errors import StoreError
 from pgtrial.store.state import is_own, own_directory, state_root
 
@@ -53,22 +54,36 @@ def _made() -> Path:
 
 
 def abandoned(state: Path) -> list[Path]:
-    """Returns the temporary folders in a state directory whose processes were killed."""
+    """Returns the temporary folders and files in a state directory whose processes were killed."""
     return list(_abandoned(state))
 
 
 def remove_abandoned(state: Path) -> list[Path]:
-    """Removes the temporary folders in a state directory whose processes were killed, and returns those that were
-    removed."""
+    """Removes the temporary folders and files in a state directory whose processes were killed, and returns those that
+    were removed."""
     removed = []
-    for folder in _abandoned(state):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            removed.append(folder)
+    for path in _abandoned(state):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
+        if not path.exists():
+            removed.append(path)
     return removed
+
+
+def remove_abandoned_files(folder: Path) -> None:
+    """Removes the temporary files below a folder whose processes were killed."""
+    for path in abandoned_files(sorted(folder.rglob(TEMPORARY))):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _abandoned(state: Path) -> Iterator[Path]:
     path = state / _FOLDER
     if is_own(path):
         yield from abandoned_folders(path)
+    if is_own(state):
+        # the data of templates and builds lie deeper, and nothing there is written in this way
+        yield from abandoned_files(sorted((*state.glob(TEMPORARY), *state.glob(f"*/{TEMPORARY}"))))
