@@ -10,8 +10,9 @@ pub struct Selection {
     /// The names of the applications whose statements are captured; empty for all applications.
     pub applications: Vec<String>,
     pub excluded_applications: Vec<String>,
-    /// The time from which statements are captured. `to` is the time from which they are no longer captured.
+    /// The time from which statements are captured.
     pub from: Option<GivenMoment>,
+    /// The time from which statements are no longer captured.
     pub to: Option<GivenMoment>,
 }
 

@@ -26,7 +26,7 @@ pub struct Server {
 /// The protocol options with which the program's statements are sent to the server. The fields have the same meaning as
 /// in [`crate::plan::Plan`].
 #[derive(Debug, Clone, Copy)]
-pub struct Travel {
+pub struct ProtocolOptions {
     pub mode: QueryMode,
     pub describes: bool,
     pub format: ResultFormat,
@@ -39,15 +39,16 @@ pub struct Alone<F> {
     server: Option<Server>,
     mode: QueryMode,
     scratch: Scratch,
-    /// The number of the connection in use; the sessions of all open connections are in `sessions`.
+    /// The number of the connection in use.
     current: usize,
+    /// The open sessions, by the numbers of their connections.
     sessions: BTreeMap<usize, Session>,
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
     /// Makes a runner for one program. `find` finds the server; if it returns an error, the program gets that error.
-    pub fn new(find: F, travel: Travel) -> Self {
-        let Travel { mode, describes, format } = travel;
+    pub fn new(find: F, options: ProtocolOptions) -> Self {
+        let ProtocolOptions { mode, describes, format } = options;
         let scratch = Scratch::new(describes, format);
         Self { find, server: None, mode, scratch, current: 0, sessions: BTreeMap::new() }
     }

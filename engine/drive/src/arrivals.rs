@@ -130,18 +130,18 @@ impl Throttle {
 pub struct Arrivals {
     arrival: Arrival,
     random: Random,
-    deal: TaskShare,
+    task_share: TaskShare,
     start: Nanos,
-    /// The number of the next task in the whole run, counted from 0. Its arrival time, in seconds since the start, is
-    /// `next_s`.
+    /// The number of the next task in the whole run, counted from 0.
     number: u32,
+    /// The arrival time of the next task, in seconds since the start.
     next_s: f64,
 }
 
 impl Arrivals {
-    /// Makes the schedule of the tasks of one application. `deal` says which of the tasks belong to this engine.
-    pub fn new(arrival: Arrival, deal: TaskShare, random: Random) -> Self {
-        Self { arrival, random, deal, start: 0, number: 0, next_s: 0.0 }
+    /// Makes the schedule of the tasks of one application. `task_share` says which of the tasks belong to this engine.
+    pub fn new(arrival: Arrival, task_share: TaskShare, random: Random) -> Self {
+        Self { arrival, random, task_share, start: 0, number: 0, next_s: 0.0 }
     }
 
     /// Begins the arrivals at `now`, which is the start of the load.
@@ -153,7 +153,7 @@ impl Arrivals {
 
     /// Returns the time at which the next task arrives, or `None` if all tasks have arrived.
     pub fn next(&self) -> Option<Nanos> {
-        (self.number < self.deal.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
+        (self.number < self.task_share.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
     }
 
     /// Returns the number and the arrival time of the next task if it has arrived by `now`, and removes this task from
@@ -168,7 +168,7 @@ impl Arrivals {
 
     /// Skips the arrivals of tasks that belong to other engines.
     fn pass_others(&mut self) {
-        while self.number < self.deal.tasks && !self.deal.is_own(self.number) {
+        while self.number < self.task_share.tasks && !self.task_share.is_own(self.number) {
             self.advance();
         }
     }
@@ -206,20 +206,20 @@ mod tests {
     use ground::clock::nanos;
     use ground::shard::Shard;
 
-    fn arrivals(arrival: Arrival, deal: TaskShare, start: Nanos) -> Arrivals {
-        let mut arrivals = Arrivals::new(arrival, deal, Random::seeded(1));
+    fn arrivals(arrival: Arrival, task_share: TaskShare, start: Nanos) -> Arrivals {
+        let mut arrivals = Arrivals::new(arrival, task_share, Random::seeded(1));
         arrivals.start(start);
         arrivals
     }
 
-    fn all(arrival: Arrival, deal: TaskShare) -> Vec<(u32, Nanos)> {
-        let mut arrivals = arrivals(arrival, deal, 1000);
+    fn all(arrival: Arrival, task_share: TaskShare) -> Vec<(u32, Nanos)> {
+        let mut arrivals = arrivals(arrival, task_share, 1000);
         std::iter::from_fn(|| arrivals.next_until(Nanos::MAX)).collect()
     }
 
     fn times(arrival: Arrival, tasks: u32) -> Vec<Nanos> {
-        let deal = TaskShare { shard: Shard::WHOLE, tasks, size: 1 };
-        all(arrival, deal).into_iter().map(|(_, at)| at).collect()
+        let task_share = TaskShare { shard: Shard::WHOLE, tasks, size: 1 };
+        all(arrival, task_share).into_iter().map(|(_, at)| at).collect()
     }
 
     #[test]
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn none_arrives_before_its_time() {
-        let deal = TaskShare { shard: Shard::WHOLE, tasks: 2, size: 1 };
-        let mut arrivals = arrivals(Arrival::Rate(1.0), deal, 0);
+        let task_share = TaskShare { shard: Shard::WHOLE, tasks: 2, size: 1 };
+        let mut arrivals = arrivals(Arrival::Rate(1.0), task_share, 0);
         assert_eq!((arrivals.next_until(5), arrivals.next_until(5)), (Some((0, 0)), None));
         assert_eq!(arrivals.next(), Some(1_000_000_000));
         assert_eq!((arrivals.next_until(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
@@ -288,19 +288,19 @@ mod tests {
     fn starts_in_slices(schedule: &Schedule, rounds: u64, returned: &[bool]) -> Vec<(u64, Nanos, Nanos)> {
         let mut throttle = Throttle::new(700_000.0, 1, Random::seeded(5));
         throttle.start(schedule.start);
-        let (mut stretch, mut starts, mut returned) = (schedule.first(), Vec::new(), returned.iter().cycle());
+        let (mut period, mut starts, mut returned) = (schedule.first(), Vec::new(), returned.iter().cycle());
         for round in 0..rounds {
-            let (pause, gate) = (schedule.pause(&stretch), schedule.gate(&stretch));
-            while let Some(start) = throttle.next_before(gate - pause) {
+            let (pause, start_deadline) = (schedule.pause(&period), schedule.start_deadline(&period));
+            while let Some(start) = throttle.next_before(start_deadline - pause) {
                 if *returned.next().unwrap() {
                     throttle.give_back(start);
                     let _ = returned.next();
-                    let again = throttle.next_before(gate - pause).unwrap();
+                    let again = throttle.next_before(start_deadline - pause).unwrap();
                     assert_eq!(again, start);
                 }
                 starts.push((round, start, start + pause));
             }
-            stretch = schedule.after(&stretch);
+            period = schedule.after(&period);
         }
         starts
     }
@@ -340,11 +340,11 @@ mod tests {
             kind in 0..3usize,
         ) {
             let arrival = [Arrival::AtOnce, Arrival::Rate(700.0), Arrival::Poisson(700.0)][kind];
-            let deal = TaskShare { shard: Shard::WHOLE, tasks, size: of + more };
-            let mut dealt: Vec<_> =
-                (0..of).flat_map(|index| all(arrival, TaskShare { shard: Shard { index, of }, ..deal })).collect();
-            dealt.sort_unstable();
-            prop_assert_eq!(dealt, all(arrival, deal));
+            let task_share = TaskShare { shard: Shard::WHOLE, tasks, size: of + more };
+            let mut of_shards: Vec<_> =
+                (0..of).flat_map(|index| all(arrival, TaskShare { shard: Shard { index, of }, ..task_share })).collect();
+            of_shards.sort_unstable();
+            prop_assert_eq!(of_shards, all(arrival, task_share));
         }
     }
 }

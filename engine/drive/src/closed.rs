@@ -171,12 +171,12 @@ impl<S: Shell> Mode<S> for Closed {
     #[inline(always)]
     fn ended(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> Option<Nanos> {
         let now = thread.end_time(client, now);
-        thread.books.commit(client, now);
+        thread.counters.commit(client, now);
         if client.status != b'I' {
             thread.left_open(client);
             return None;
         }
-        thread.books.count(client);
+        thread.counters.count(client);
         thread.end_connection(client);
         thread.next_after(client, now)
     }
@@ -204,7 +204,7 @@ impl<S: Shell> Mode<S> for Closed {
 
     fn refused(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, error: OpenError, now: Nanos) {
         if thread.unready > 0 {
-            thread.books.report(Report::CannotConnect { client: client.number, error });
+            thread.counters.report(Report::CannotConnect { client: client.number, error });
             return thread.shared.end_run();
         }
         if let Some(patience) = thread.mode.wait_for_server {
@@ -254,7 +254,7 @@ impl<S: Shell> Mode<S> for Closed {
         if !thread.may_begin(client, now) {
             return thread.hold(client, now);
         }
-        thread.books.note_oversleep(now - client.transaction.scheduled);
+        thread.counters.note_oversleep(now - client.transaction.scheduled);
         if thread.is_connected(client, now) {
             thread.drive(client, now);
         }
@@ -266,7 +266,7 @@ impl<S: Shell> Mode<S> for Closed {
         if thread.unready > 0 {
             return;
         }
-        let (now, end) = (thread.shell.now(), thread.books.schedule.end);
+        let (now, end) = (thread.shell.now(), thread.counters.schedule.end);
         let patience = thread.mode.wait_for_server;
         let is_too_long = |since| patience.is_some_and(|patience| u128::from(now - since) > patience.as_nanos());
         let is_over = |client: &&mut LoopClient<S>| {
@@ -330,7 +330,7 @@ impl<S: Shell> Loop<'_, S> {
         }
         while let Some(scheduled) = start {
             if self.options.latency_limit.is_some_and(|limit| scheduled.saturating_add(nanos(limit)) <= now) {
-                self.books.skip(client, now);
+                self.counters.skip(client, now);
                 // Starts may come faster than this loop skips them. Therefore the clock is read again, so that the loop
                 // notices the end of the run.
                 now = self.read_clock();
@@ -350,7 +350,7 @@ impl<S: Shell> Loop<'_, S> {
                 return self.is_connected(client, now);
             }
         }
-        if self.books.stretch.slice.is_some() {
+        if self.counters.period.slice.is_some() {
             self.rest(client)
         } else {
             self.leave(client)
@@ -364,7 +364,7 @@ impl<S: Shell> Loop<'_, S> {
     fn think(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         let pause = client.program.pause();
         client.transaction.scheduled = now;
-        self.wait_until(client, now.saturating_add(nanos(pause)).min(self.books.schedule.end));
+        self.wait_until(client, now.saturating_add(nanos(pause)).min(self.counters.schedule.end));
     }
 
     /// Begins the transaction of a client that has a connection. Returns false if the client has to connect first.
@@ -400,7 +400,7 @@ impl<S: Shell> Loop<'_, S> {
         }
         let before = client.transaction.failure.take();
         let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);
-        self.books.end_failed(client, sqlstate, FailureKind::of(sqlstate), now);
+        self.counters.end_failed(client, sqlstate, FailureKind::of(sqlstate), now);
         client.status = b'I';
         client.own.outage = Some(Outage { since: now, is_pausing: false });
         self.begin_transaction(client, now);

@@ -74,7 +74,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         if self.options.notes.failures {
             self.note_try(client, again, now);
         }
-        let account = &mut self.books.totals.scripts[client.transaction.script].commands[failure.command];
+        let account = &mut self.counters.totals.scripts[client.transaction.script].commands[failure.command];
         if again {
             account.retries += 1;
             client.transaction.tries += 1;
@@ -82,7 +82,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             return self.drive(client, now);
         }
         account.failures += 1;
-        self.books.end_failed(client, &failure.error.sqlstate, failure.kind, now);
+        self.counters.end_failed(client, &failure.error.sqlstate, failure.kind, now);
         M::failed(self, client, &failure, now);
         self.begin_transaction(client, now);
     }

@@ -5,11 +5,11 @@
 mod agenda;
 pub mod alone;
 mod arrivals;
-mod books;
-mod calling_off;
 mod cancels;
 mod client;
 mod closed;
+mod counters;
+mod early_end;
 mod failures;
 mod inbox;
 pub mod ledger;

@@ -148,5 +148,5 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
 
     /// Called when all threads have reported a period and the run's observer, which receives the events of the run, has
     /// seen it. Moves entries that are kept one by one, such as tasks, from the period's counters to the totals.
-    fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
+    fn sum_up(_totals: &mut Self::Totals, _period: &mut Self::Counts) {}
 }

@@ -15,7 +15,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// turns in slices of time, before the end of this engine's slice. Returns `None` if there is no such start.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
-        let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
+        let start = self.throttle.as_mut()?.next_before(self.counters.start_deadline.saturating_sub(pause))?;
         client.transaction.pause = pause;
         client.transaction.scheduled = start.saturating_add(pause);
         Some(client.transaction.scheduled)
@@ -25,7 +25,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// is already over, the scheduled start is put back, and a client gets it in this engine's next slice.
     pub fn may_begin<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) -> bool {
         let (is_open, pause) = (self.is_open(now), self.pause());
-        if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
+        if let (Some(throttle), Some(_)) = (&mut self.throttle, self.counters.period.slice) {
             let start = client.transaction.scheduled.saturating_sub(client.transaction.pause);
             if is_open {
                 client.transaction.pause = pause;
@@ -41,7 +41,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// turns in slices of time, for the end of this engine's slice.
     pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
-        self.timers.add(self.books.gate, client.index);
+        self.timers.add(self.counters.start_deadline, client.index);
     }
 
     /// Stops counting the client as taking part in the slice. When the first client of a slice stops, the number of
@@ -49,7 +49,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
-            self.books.part(client, now);
+            self.counters.part(client, now);
         }
     }
 
@@ -58,8 +58,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// transaction but do not wait for a timer yet; they must not be counted as busy. Used only with a rate.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
-        let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };
-        let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, &self.throttle) else { return };
+        let now = if self.counters.period.slice.is_some() { now.min(self.counters.start_deadline) } else { now };
+        let (Some(pace), Some(throttle)) = (&mut self.counters.tally.pace, &self.throttle) else { return };
         let busy = self.active.saturating_sub(self.timers.len() + free) as u64;
         pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
@@ -67,13 +67,13 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// Estimates how many transactions of this thread were scheduled to start by `now` but have got no client. Used
     /// only with a rate.
     pub fn waiting(&self, now: Nanos) -> u64 {
-        let until = now.min(self.books.gate).saturating_sub(self.pause());
+        let until = now.min(self.counters.start_deadline).saturating_sub(self.pause());
         self.throttle.as_ref().map_or(0, |throttle| throttle.backlog(until))
     }
 
     /// Returns the total length of the slices of other engines between the start of the load and this engine's current
     /// slice.
     fn pause(&self) -> Nanos {
-        self.books.schedule.pause(&self.books.stretch)
+        self.counters.schedule.pause(&self.counters.period)
     }
 }

@@ -19,9 +19,9 @@ use workload::{Actions, ScriptInfo, Workload};
 pub struct Plan {
     /// The server; `None` if no client connects to a server.
     pub target: Option<Arc<Target>>,
-    /// The number of clients of this engine. `part` says which of the whole run's clients they are, if several engines
-    /// share the run.
+    /// The number of clients of this engine.
     pub clients: usize,
+    /// The clients of the whole run that belong to this engine, if several engines share the run.
     pub part: ClientShare,
     /// The time at which the load begins. `None`: it begins as soon as the clients are ready.
     pub start: Option<StartAt>,

@@ -29,7 +29,7 @@ pub struct PoolPlan {
     /// The age at which a connection is closed and replaced by a new one before another task gets it.
     pub lifetime: Option<Duration>,
     /// The tasks and connections of the whole run that belong to this engine.
-    pub deal: TaskShare,
+    pub task_share: TaskShare,
 }
 
 impl PoolPlan {
@@ -77,7 +77,7 @@ impl Pool {
     /// Makes a pool whose connections have not been made yet.
     pub fn new(plan: &PoolPlan, random: Random) -> Self {
         Self {
-            arrivals: Arrivals::new(plan.arrival, plan.deal, random),
+            arrivals: Arrivals::new(plan.arrival, plan.task_share, random),
             waiting: VecDeque::new(),
             slots: vec![Slot::default(); plan.size],
             free: Vec::with_capacity(plan.size),
@@ -160,18 +160,18 @@ impl Pool {
 
     /// Removes a free connection from the pool that is too old to be used for another task, and returns its slot, the
     /// connection's number in the pool.
-    pub fn take_worn(&mut self, now: Nanos) -> Option<usize> {
+    pub fn take_expired(&mut self, now: Nanos) -> Option<usize> {
         if self.lifetime.is_none() || self.waiting.is_empty() {
             return None;
         }
-        let at = self.free.iter().position(|slot| self.is_worn(*slot, now))?;
+        let at = self.free.iter().position(|slot| self.is_expired(*slot, now))?;
         let slot = self.free.swap_remove(at);
         self.closed.push(slot);
         Some(slot)
     }
 
     /// Returns true if connection number `slot` is too old to be used for another task.
-    pub fn is_worn(&self, slot: usize, now: Nanos) -> bool {
+    pub fn is_expired(&self, slot: usize, now: Nanos) -> bool {
         self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
     }
 
@@ -239,8 +239,8 @@ mod tests {
     fn pool(tasks: u32, arrival: Arrival, size: usize, timeout_ms: u64, lifetime_ms: Option<u64>) -> Pool {
         let timeout = Duration::from_millis(timeout_ms);
         let lifetime = lifetime_ms.map(Duration::from_millis);
-        let deal = TaskShare { shard: Shard::WHOLE, tasks, size };
-        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout, lifetime, deal };
+        let task_share = TaskShare { shard: Shard::WHOLE, tasks, size };
+        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout, lifetime, task_share };
         let mut pool = Pool::new(&plan, Random::seeded(3));
         pool.start(0);
         pool
@@ -299,11 +299,11 @@ mod tests {
         pool.admit(0);
         let slot = pool.open(0).unwrap();
         pool.opened(slot, 0);
-        assert_eq!((pool.take_worn(49 * MS), pool.is_worn(slot, 49 * MS)), (None, false));
+        assert_eq!((pool.take_expired(49 * MS), pool.is_expired(slot, 49 * MS)), (None, false));
         pool.dispatch().unwrap();
         assert_eq!(pool.pass_on(slot), None);
         pool.admit(100 * MS);
-        assert_eq!(pool.take_worn(100 * MS), Some(slot));
+        assert_eq!(pool.take_expired(100 * MS), Some(slot));
         assert_eq!((pool.dispatch(), pool.open(100 * MS)), (None, Some(slot)));
     }
 
@@ -320,7 +320,7 @@ mod tests {
                 let (_, slot, connects) = events.swap_remove(at);
                 if connects {
                     pool.opened(slot, now);
-                } else if pool.is_worn(slot, now) {
+                } else if pool.is_expired(slot, now) {
                     pool.retire(slot);
                 } else {
                     while let Some(task) = pool.expire(now) {
@@ -335,7 +335,7 @@ mod tests {
             while let Some(task) = pool.expire(now) {
                 ended.push((task.number, now - task.arrived, false));
             }
-            while pool.take_worn(now).is_some() {}
+            while pool.take_expired(now).is_some() {}
             while let Some((slot, task)) = pool.dispatch() {
                 ended.push((task.number, now - task.arrived, true));
                 events.push((now + service_ms * MS, slot, false));

@@ -98,7 +98,7 @@ impl<S: Shell> Mode<S> for Pooled {
     fn next(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> bool {
         client.state = ClientState::Idle;
         let (pool, slot) = thread.mode.place(client);
-        if pool.is_worn(slot, now) {
+        if pool.is_expired(slot, now) {
             pool.retire(slot);
             client.disconnect();
             return false;
@@ -118,9 +118,9 @@ impl<S: Shell> Mode<S> for Pooled {
             thread.left_open(client);
             return None;
         }
-        thread.books.commit(client, now);
+        thread.counters.commit(client, now);
         thread.end_task(client, now, None);
-        thread.books.count(client);
+        thread.counters.count(client);
         thread.next_after(client, now)
     }
 
@@ -150,7 +150,7 @@ impl<S: Shell> Mode<S> for Pooled {
             let text = format!(
                 "the pool of application {app} could not connect and tries again: {message} (further errors are only counted)"
             );
-            thread.books.report(Report::Note(text));
+            thread.counters.report(Report::Note(text));
         }
     }
 
@@ -171,7 +171,7 @@ impl<S: Shell> Mode<S> for Pooled {
         let now = thread.read_clock();
         let kind = cause.sqlstate().unwrap_or(SCRIPT);
         thread.report_failure(client, kind, &cause);
-        thread.books.fail(client, kind);
+        thread.counters.fail(client, kind);
         thread.end_task(client, now, Some(kind));
         client.transaction.failure = None;
         client.state = ClientState::Idle;
@@ -215,8 +215,8 @@ impl<S: Shell> Mode<S> for Pooled {
         Tasks::new(load.pools.all_tasks())
     }
 
-    fn sum_up(totals: &mut Tasks, stretch: &mut PooledTasks) {
-        totals.drain(stretch);
+    fn sum_up(totals: &mut Tasks, period: &mut PooledTasks) {
+        totals.drain(period);
     }
 
     /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, and gives free
@@ -227,7 +227,7 @@ impl<S: Shell> Mode<S> for Pooled {
         for number in visits.iter().copied() {
             thread.admit(number, now);
             let first = number * thread.mode.size;
-            while let Some(slot) = thread.mode.pools[number].take_worn(now) {
+            while let Some(slot) = thread.mode.pools[number].take_expired(now) {
                 clients[first + slot].disconnect();
             }
             while let Some((slot, task)) = thread.mode.pools[number].dispatch() {
@@ -286,7 +286,7 @@ impl<S: Shell> PoolThread<'_, S> {
         pool.admit(now);
         while let Some(QueuedTask { number, arrived }) = pool.expire(now) {
             let (waited, running) = (now.saturating_sub(arrived), pool.busy());
-            let tally = &mut self.books.tally;
+            let tally = &mut self.counters.tally;
             tally.counts.fail(POOL_TIMEOUT);
             tally.counts.other_failures += 1;
             let failure = Some(POOL_TIMEOUT.into());
@@ -310,7 +310,7 @@ impl<S: Shell> PoolThread<'_, S> {
         let (arrived, began) = (client.transaction.scheduled, client.transaction.began);
         let (waited, served) = (began.saturating_sub(arrived), now.saturating_sub(began));
         let task = Task { app, number, arrived, waited, served, running, failure: failure.map(Into::into) };
-        self.books.tally.own.add(task);
+        self.counters.tally.own.add(task);
     }
 
     /// Reports the failure of a task if it is the first failure of its kind.
@@ -325,6 +325,6 @@ impl<S: Shell> PoolThread<'_, S> {
         let text = format!(
             "task {task} of application {app} failed: {error} (further failures of this kind are only counted)"
         );
-        self.books.report(Report::Note(text));
+        self.counters.report(Report::Note(text));
     }
 }

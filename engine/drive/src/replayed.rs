@@ -114,7 +114,7 @@ impl<S: Shell> Mode<S> for Replayed {
         let transaction = &mut client.transaction;
         transaction.scheduled = transaction.scheduled.min(now);
         transaction.began = now;
-        thread.books.note_oversleep(now - transaction.scheduled);
+        thread.counters.note_oversleep(now - transaction.scheduled);
         thread.mode.begin_statement(client, now);
         thread.drive(client, now);
     }
@@ -129,7 +129,7 @@ impl<S: Shell> Mode<S> for Replayed {
         if client.own.expected.discards {
             client.connection.as_mut().map(Connection::forget_prepared);
         }
-        thread.books.commit(client, now);
+        thread.counters.commit(client, now);
         thread.end_statement(client);
         Some(now)
     }
@@ -139,7 +139,7 @@ impl<S: Shell> Mode<S> for Replayed {
         if expected.is_failure(&error.sqlstate) {
             let time = now - client.transaction.began;
             thread.mode.totals.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
-            thread.books.commit(client, now);
+            thread.counters.commit(client, now);
         } else {
             thread.fail_statement(client, &error.sqlstate, &error.message);
         }
@@ -166,7 +166,7 @@ impl<S: Shell> Mode<S> for Replayed {
         }
         client.own.asks_since = None;
         thread.mode.totals.sessions.refused += 1;
-        thread.books.fail(client, &error.sqlstate);
+        thread.counters.fail(client, &error.sqlstate);
         thread.note_failure_of_session("a session got no connection", &error.sqlstate, &error);
         client.program.complete(ActionResult::Refused(&error));
         thread.drive(client, now);
@@ -320,7 +320,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         client.transaction.began = now;
         if at > now && !is_over {
             client.transaction.scheduled = at;
-            self.wait_until(client, at.min(self.books.schedule.end));
+            self.wait_until(client, at.min(self.counters.schedule.end));
             return None;
         }
         client.transaction.scheduled = at.min(now);
@@ -346,11 +346,11 @@ impl<S: Shell> ReplayThread<'_, S> {
     fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
         let is_consequence = self.mode.totals.fail(&client.own.expected, sqlstate, &mut client.own.errors);
-        self.books.fail(client, sqlstate);
+        self.counters.fail(client, sqlstate);
         if !is_consequence && self.is_new((Some(account), sqlstate.to_owned())) {
             let (name, error) = (&self.mode.accounts[account], first_line(error));
             let text = format!("{name} failed with {sqlstate}, which was not recorded: {error}");
-            self.books.report(Report::Note(text));
+            self.counters.report(Report::Note(text));
         }
     }
 
@@ -367,7 +367,7 @@ impl<S: Shell> ReplayThread<'_, S> {
     #[cold]
     fn note_failure_of_session(&mut self, what: &str, sqlstate: &str, error: &dyn std::fmt::Display) {
         if self.is_new((None, sqlstate.to_owned())) {
-            self.books.report(Report::Note(format!(
+            self.counters.report(Report::Note(format!(
                 "{what}: {} (further errors of this kind are only counted)",
                 first_line(error)
             )));

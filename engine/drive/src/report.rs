@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::ledger::{Own, ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
-use crate::schedule::Stretch;
+use crate::schedule::Period;
 use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
@@ -25,11 +25,12 @@ pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 /// for which threads wait until cancelled statements have ended.
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
-/// The number of unread reports at which threads begin to wait for the main thread: `BACKLOG` for each thread, and at
-/// least `LEAST_BACKLOG` for all threads together. Each second a thread sends a report with a histogram; options can
-/// make it send debugging lines, too. The main thread falls behind if nobody reads its output. The time for which
-/// threads then wait is counted in [`ThreadTotals::held_up_ns`].
+/// The number of unread reports for each thread at which threads begin to wait for the main thread. Each second a
+/// thread sends a report with a histogram; options can make it send debugging lines, too. The main thread falls behind
+/// if nobody reads its output. The time for which threads then wait is counted in [`ThreadTotals::held_up_ns`].
 const BACKLOG: usize = 16;
+
+/// The smallest number of unread reports, for all threads together, at which threads begin to wait.
 const LEAST_BACKLOG: usize = 256;
 
 /// Makes the channel for the reports of `jobs` threads.
@@ -90,7 +91,7 @@ pub enum Report {
     },
     Tick {
         thread: usize,
-        stretch: Stretch,
+        period: Period,
         tally: Box<Tally>,
     },
     Note(String),

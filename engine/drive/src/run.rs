@@ -179,7 +179,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         let mut ended = schedule.start;
         while ticks.running > 0 {
             match early.pop_front().or_else(|| inbox.next()) {
-                Some(Report::Tick { thread, stretch, tally }) => ticks.add(thread, stretch, &tally),
+                Some(Report::Tick { thread, period, tally }) => ticks.add(thread, period, &tally),
                 Some(Report::Note(text)) => self.observer.note(&text),
                 Some(Report::Aborted { thread, abortion }) => {
                     if self.plan.exit_on_abort {

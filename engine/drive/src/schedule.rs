@@ -27,64 +27,64 @@ impl Schedule {
     }
 
     /// Makes the load end earlier, at `end` but not before the end of the warm-up, and shortens the current period
-    /// `stretch` accordingly. Returns false and changes nothing if the load already ends by `end`, or if several
+    /// `period` accordingly. Returns false and changes nothing if the load already ends by `end`, or if several
     /// engines take turns in slices of time, since the other engines rely on the times of the slices.
-    pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
+    pub fn cut(&mut self, end: Nanos, period: &mut Period) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {
             return false;
         }
         self.end = end;
-        if stretch.phase == Phase::Measure {
-            stretch.ends = stretch.ends.min(end).max(stretch.begins);
+        if period.phase == Phase::Measure {
+            period.ends = period.ends.min(end).max(period.begins);
         }
         true
     }
 
     /// Returns the first period of the run.
-    pub fn first(&self) -> Stretch {
+    pub fn first(&self) -> Period {
         if let Some(slices) = &self.slices {
             return self.round(slices, self.start, slices.slice(0));
         }
         let phase = if self.measure > self.start { Phase::Warmup } else { Phase::Measure };
-        self.stretch(phase, self.start, 0)
+        self.period(phase, self.start, 0)
     }
 
-    /// Returns the period that follows `stretch`.
-    pub fn after(&self, stretch: &Stretch) -> Stretch {
-        if let (Some(slices), Some(slice)) = (&self.slices, stretch.slice) {
-            return self.round(slices, stretch.ends, slices.slice(slice.round + 1));
+    /// Returns the period that follows `period`.
+    pub fn after(&self, period: &Period) -> Period {
+        if let (Some(slices), Some(slice)) = (&self.slices, period.slice) {
+            return self.round(slices, period.ends, slices.slice(slice.round + 1));
         }
-        match stretch.phase {
-            Phase::Warmup if stretch.ends >= self.measure => self.stretch(Phase::Measure, self.measure, 0),
-            Phase::Measure if stretch.ends >= self.end => self.stretch(Phase::Drain, stretch.ends, 0),
-            phase => self.stretch(phase, stretch.ends, stretch.second + 1),
+        match period.phase {
+            Phase::Warmup if period.ends >= self.measure => self.period(Phase::Measure, self.measure, 0),
+            Phase::Measure if period.ends >= self.end => self.period(Phase::Drain, period.ends, 0),
+            phase => self.period(phase, period.ends, period.second + 1),
         }
     }
 
-    fn stretch(&self, phase: Phase, begins: Nanos, second: u32) -> Stretch {
+    fn period(&self, phase: Phase, begins: Nanos, second: u32) -> Period {
         let limit = match phase {
             Phase::Warmup => self.measure,
             Phase::Measure => self.end,
             Phase::Drain => Nanos::MAX,
         };
-        Stretch { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
+        Period { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
     }
 
     /// Returns the period that counts a round of slices. It lasts until this engine's next slice begins, or after the
     /// last slice until all transactions have ended. Transactions that overrun a slice are thus counted in its round.
-    fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Stretch {
+    fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Period {
         let next = self.start.saturating_add(slices.slice(slice.round + 1).begins);
         let ends = if next < self.end { next } else { Nanos::MAX };
         let before = (self.measure - self.start) / slices.round();
         let (phase, first) = if slice.round < before { (Phase::Warmup, 0) } else { (Phase::Measure, before) };
-        Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
+        Period { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
     }
 
     /// Returns the total length of the slices of other engines from the start of the load until this engine's slice in
     /// this period.
-    pub fn pause(&self, stretch: &Stretch) -> Nanos {
-        match (&self.slices, stretch.slice) {
+    pub fn pause(&self, period: &Period) -> Nanos {
+        match (&self.slices, period.slice) {
             (Some(slices), Some(slice)) => slice.begins - slice.round * slices.length,
             _ => 0,
         }
@@ -92,15 +92,15 @@ impl Schedule {
 
     /// Returns the time from which on no transaction may begin in this period: the end of the load or, if several
     /// engines take turns in slices of time, the end of this engine's slice.
-    pub fn gate(&self, stretch: &Stretch) -> Nanos {
-        stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
+    pub fn start_deadline(&self, period: &Period) -> Nanos {
+        period.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
 /// A period whose transactions are counted together: one second of a phase (the last one may be shorter) or, if several
 /// engines take turns in slices of time, one round of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Period {
     pub phase: Phase,
     /// The number of the period in its phase, counted from 0.
     pub second: u32,
@@ -113,12 +113,12 @@ pub struct Stretch {
 mod tests {
     use super::*;
 
-    fn stretches(schedule: Schedule, count: usize) -> Vec<(Phase, u32, Nanos)> {
-        let mut stretch = schedule.first();
+    fn periods(schedule: Schedule, count: usize) -> Vec<(Phase, u32, Nanos)> {
+        let mut period = schedule.first();
         (0..count)
             .map(|_| {
-                let current = stretch;
-                stretch = schedule.after(&current);
+                let current = period;
+                period = schedule.after(&current);
                 (current.phase, current.second, current.ends - current.begins)
             })
             .collect()
@@ -135,19 +135,19 @@ mod tests {
             (Phase::Drain, 0, SECOND),
             (Phase::Drain, 1, SECOND),
         ];
-        assert_eq!(stretches(schedule, 6), expected);
+        assert_eq!(periods(schedule, 6), expected);
     }
 
     #[test]
     fn a_load_can_be_cut_short() {
         let mut schedule = Schedule::new(5, Duration::from_secs(1), Some(Duration::from_secs(9)), None);
         let warmup = schedule.first();
-        let mut stretch = schedule.after(&warmup);
+        let mut period = schedule.after(&warmup);
         let end = schedule.measure + SECOND / 4;
-        assert!(schedule.cut(end, &mut stretch));
-        assert!(!schedule.cut(end + 1, &mut stretch));
-        assert_eq!((schedule.end, stretch.ends, schedule.gate(&stretch)), (end, end, end));
-        assert_eq!(schedule.after(&stretch).phase, Phase::Drain);
+        assert!(schedule.cut(end, &mut period));
+        assert!(!schedule.cut(end + 1, &mut period));
+        assert_eq!((schedule.end, period.ends, schedule.start_deadline(&period)), (end, end, end));
+        assert_eq!(schedule.after(&period).phase, Phase::Drain);
         let mut first = warmup;
         assert!(schedule.cut(7, &mut first));
         assert_eq!((schedule.end, first), (schedule.measure, warmup));
@@ -160,25 +160,25 @@ mod tests {
     #[test]
     fn without_limit_and_warm_up_everything_is_measured() {
         let schedule = Schedule::new(0, Duration::ZERO, None, None);
-        assert!(stretches(schedule, 5).iter().all(|(phase, _, length)| *phase == Phase::Measure && *length == SECOND));
+        assert!(periods(schedule, 5).iter().all(|(phase, _, length)| *phase == Phase::Measure && *length == SECOND));
     }
 
     #[test]
-    fn with_slices_a_stretch_lasts_until_the_next_own_slice_and_the_last_one_until_the_end_of_its_transactions() {
+    fn with_slices_a_period_lasts_until_the_next_own_slice_and_the_last_one_until_the_end_of_its_transactions() {
         let slices = Slices { length: SECOND, index: 0, of: 2, seed: 0 };
         let (warmup, measured) = (Duration::from_secs(2), Duration::from_secs(4));
         let schedule = Schedule::new(7, warmup, Some(measured), Some(slices));
-        let mut stretch = schedule.first();
+        let mut period = schedule.first();
         let mut begins = 7;
         for (round, (phase, second)) in
             [(Phase::Warmup, 0), (Phase::Measure, 0), (Phase::Measure, 1)].into_iter().enumerate()
         {
             let (own, next) = (slices.slice(round as u64), slices.slice(round as u64 + 1));
             let ends = if round == 2 { Nanos::MAX } else { 7 + next.begins };
-            assert_eq!(stretch, Stretch { phase, second, begins, ends, slice: Some(own) });
-            assert_eq!(schedule.gate(&stretch), 7 + own.ends);
-            assert_eq!(schedule.pause(&stretch), own.begins - round as u64 * SECOND);
-            (stretch, begins) = (schedule.after(&stretch), ends);
+            assert_eq!(period, Period { phase, second, begins, ends, slice: Some(own) });
+            assert_eq!(schedule.start_deadline(&period), 7 + own.ends);
+            assert_eq!(schedule.pause(&period), own.begins - round as u64 * SECOND);
+            (period, begins) = (schedule.after(&period), ends);
         }
     }
 }

@@ -68,8 +68,9 @@ pub struct Staged {
 /// The state that a client needs only in a sysbench load.
 pub struct StagedClient<T> {
     stage: Stage,
-    /// The number of the connection in use. The client's other connections are in `parked`.
+    /// The number of the connection in use.
     current: usize,
+    /// The client's other connections.
     parked: Vec<(usize, Connection<T>)>,
     /// The numbers of the connections that the client has made and has not closed itself.
     made: Vec<usize>,
@@ -155,12 +156,12 @@ impl<S: Shell> Mode<S> for Staged {
             }
             Stage::Load => {
                 let now = thread.end_time(client, now);
-                thread.books.commit(client, now);
-                thread.books.count(client);
-                if thread.books.stretch.phase == Phase::Warmup {
+                thread.counters.commit(client, now);
+                thread.counters.count(client);
+                if thread.counters.period.phase == Phase::Warmup {
                     thread.give_event_back();
                 } else {
-                    thread.books.tally.own.add(client.index, now - client.transaction.scheduled);
+                    thread.counters.tally.own.add(client.index, now - client.transaction.scheduled);
                 }
                 // A client that has a thread of its own keeps no other client waiting.
                 if thread.plan.is_spread() && !thread.shared.is_ended() {
@@ -204,7 +205,7 @@ impl<S: Shell> Mode<S> for Staged {
     fn connected(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
         let StagedClient { made, current, .. } = &mut client.own;
         if made.contains(current) {
-            thread.books.tally.counts.queries.reconnects += 1;
+            thread.counters.tally.counts.queries.reconnects += 1;
         } else {
             made.push(*current);
         }
@@ -247,7 +248,7 @@ impl<S: Shell> Mode<S> for Staged {
             client.own.has_event = true;
             return thread.hold(client, now);
         }
-        thread.books.note_oversleep(now - client.transaction.scheduled);
+        thread.counters.note_oversleep(now - client.transaction.scheduled);
         client.transaction.began = now;
         thread.drive(client, now);
     }
@@ -291,7 +292,7 @@ impl<S: Shell> Mode<S> for Staged {
                 client.disconnect();
             }
             Management::Count { queries, events } => {
-                let counts = &mut thread.books.tally.counts;
+                let counts = &mut thread.counters.tally.counts;
                 counts.queries.merge(&queries);
                 counts.more_events += events;
             }
@@ -322,11 +323,11 @@ impl<S: Shell> StagedThread<'_, S> {
     /// client waits for the measured part, because other clients may still give transactions back.
     #[cold]
     fn go_without_event(&mut self, client: &mut Caller<S>) {
-        if self.books.stretch.phase != Phase::Warmup {
+        if self.counters.period.phase != Phase::Warmup {
             return self.stop_client(client);
         }
         client.state = ClientState::Yielding;
-        self.timers.add(self.books.schedule.measure, client.index);
+        self.timers.add(self.counters.schedule.measure, client.index);
     }
 
     /// Gives a client its next scheduled start. Returns true if the client begins its transaction now.
@@ -364,7 +365,7 @@ impl<S: Shell> StagedThread<'_, S> {
         client.own.stage = Stage::Stop;
         client.program.stop();
         let now = self.shell.now();
-        self.books.part(client, now);
+        self.counters.part(client, now);
         self.drive(client, now);
     }
 }

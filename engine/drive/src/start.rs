@@ -71,7 +71,7 @@ pub fn start<'run, R: Runtime<'run>>(
             observer.ready(plan.clients, connect_s);
             let at = match start {
                 StartAt::At(at) => Some(*at),
-                StartAt::Told => read_start(inbox)?,
+                StartAt::StandardInput => read_start(inbox)?,
             };
             let late = at.and_then(|at| at.late(&inbox.runtime.clocks()));
             if let (Some(_), Some(late)) = (plan.slices, late) {
@@ -140,7 +140,7 @@ fn read_start<'run, R: Runtime<'run>>(inbox: &Inbox<'_, R>) -> Result<Option<Mom
             return Ok(None);
         }
         match part {
-            Some(part) if part.is_empty() => return Err(StartError::Untold),
+            Some(part) if part.is_empty() => return Err(StartError::InputEnded),
             Some(part) => line.extend_from_slice(&part),
             None => {}
         }

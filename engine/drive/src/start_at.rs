@@ -20,7 +20,7 @@ const MONOTONIC: &str = "monotonic:";
 pub enum StartAt {
     At(Moment),
     /// The start time is read from a line on standard input, once all clients are ready.
-    Told,
+    StandardInput,
 }
 
 /// A moment on a clock that all engines of the run can read.
@@ -61,13 +61,13 @@ pub enum StartError {
         "standard input ended before a whole line with the time to start at (--start-at=-): write the time and a line \
          feed after it"
     )]
-    Untold,
+    InputEnded,
 }
 
 impl StartAt {
     /// Reads the value of the option `--start-at`: a moment, or `-` for standard input.
     pub fn read(text: &str) -> Result<Self, StartError> {
-        if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
+        if text == "-" { Ok(Self::StandardInput) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }
 }
 
@@ -132,8 +132,8 @@ mod tests {
         Clocks { run: 1_000_000_000, wall: Duration::from_secs(1_700_000_000), monotonic: 5_000_000_000_000 };
 
     #[test]
-    fn a_start_is_a_time_of_the_past_or_the_next_minute_or_told() {
-        assert_eq!(StartAt::read("-").unwrap(), StartAt::Told);
+    fn a_start_is_a_time_of_the_past_or_the_next_minute_or_on_standard_input() {
+        assert_eq!(StartAt::read("-").unwrap(), StartAt::StandardInput);
         assert_eq!(StartAt::read("0").unwrap(), StartAt::At(Moment::Wall(Duration::ZERO)));
         assert_eq!(StartAt::read("monotonic:0.5").unwrap(), StartAt::At(Moment::Monotonic(Duration::from_millis(500))));
         let quarter = Moment::Wall(Duration::from_millis(1_700_000_000_250));

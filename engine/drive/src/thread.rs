@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::arrivals::Throttle;
-use crate::books::Books;
 use crate::client::{Client, ClientState};
+use crate::counters::Counters;
 use crate::ledger::{Counting, Tally};
 use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
@@ -32,7 +32,7 @@ pub struct Thread<'a, M: Counting, S> {
     pub options: &'a ScriptOptions,
     pub shell: S,
     pub sockets: Sockets,
-    pub books: Books<'a, M::Counts>,
+    pub counters: Counters<'a, M::Counts>,
     pub timers: Timers,
     /// The schedule of a load with a rate.
     pub throttle: Option<Throttle>,
@@ -65,7 +65,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
             options: plan.options(),
             shell,
             sockets: Sockets::new(plan.describes, plan.format),
-            books: Books::new(plan, share.thread, tally, reports)?,
+            counters: Counters::new(plan, share.thread, tally, reports)?,
             timers: Timers::default(),
             throttle,
             shared,
@@ -79,29 +79,29 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// Returns true if the load has a time limit and has reached it.
     #[inline]
     pub fn is_over(&self, now: Nanos) -> bool {
-        now >= self.books.schedule.end
+        now >= self.counters.schedule.end
     }
 
     /// Returns true if a transaction can begin at `now`: the load is not over and, if several engines take turns in
     /// slices of time, it is this engine's slice.
     #[inline]
     pub fn is_open(&self, now: Nanos) -> bool {
-        now < self.books.gate
+        now < self.counters.start_deadline
     }
 
     /// Reports the counts of all periods (seconds, or rounds of slices) that are over at `now`.
     #[inline]
     pub fn roll(&mut self, now: Nanos) {
-        if now >= self.books.stretch.ends {
+        if now >= self.counters.period.ends {
             self.roll_on(now);
         }
     }
 
     #[cold]
     fn roll_on(&mut self, now: Nanos) {
-        while now >= self.books.stretch.ends {
-            self.note_queue(self.books.stretch.ends, 0);
-            self.books.begin_next_stretch();
+        while now >= self.counters.period.ends {
+            self.note_queue(self.counters.period.ends, 0);
+            self.counters.begin_next_period();
         }
     }
 
@@ -133,13 +133,13 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// the load.
     pub fn await_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Yielding;
-        self.timers.add(self.books.next_slice(now), client.index);
+        self.timers.add(self.counters.next_slice(now), client.index);
     }
 
     /// Ends the client's session, and takes the client out of the load.
     pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         if client.takes_part {
-            self.books.part(client, self.shell.now());
+            self.counters.part(client, self.shell.now());
         }
         client.state = ClientState::Finished;
         client.disconnect();
@@ -149,11 +149,11 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// Ends a client that cannot go on, and counts its current transaction as failed.
     pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
-            self.books.tally.counts.fail(sqlstate);
+            self.counters.tally.counts.fail(sqlstate);
         }
-        self.books.totals.aborted += 1;
+        self.counters.totals.aborted += 1;
         let abortion = Abortion { client: client.number, script: client.transaction.script, command, cause };
-        self.books.report(Report::Aborted { thread: self.books.thread, abortion });
+        self.counters.report(Report::Aborted { thread: self.counters.thread, abortion });
         self.leave(client);
     }
 

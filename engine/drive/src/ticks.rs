@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ledger::Tally;
 use crate::outcome::Tick;
-use crate::schedule::Stretch;
+use crate::schedule::Period;
 use ground::clock::{Phase, seconds};
 
 /// Merges the measurements of the threads for each second. A second is complete when every running thread has reported
@@ -24,18 +24,18 @@ impl Ticks {
     }
 
     /// Adds the measurements of a thread for one period.
-    pub fn add(&mut self, thread: usize, stretch: Stretch, tally: &Tally) {
-        let key = (stretch.phase, stretch.second);
+    pub fn add(&mut self, thread: usize, period: Period, tally: &Tally) {
+        let key = (period.phase, period.second);
         let tick = self.open.entry(key).or_insert_with(|| Tick {
-            phase: stretch.phase,
-            second: stretch.second,
+            phase: period.phase,
+            second: period.second,
             seconds: 0.0,
-            slice: stretch.slice,
+            slice: period.slice,
             tally: Tally::default(),
         });
-        tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
+        tick.seconds = tick.seconds.max(seconds(period.ends - period.begins));
         tick.tally.merge(tally);
-        self.passed[thread] = Some((stretch.phase, stretch.second + 1));
+        self.passed[thread] = Some((period.phase, period.second + 1));
     }
 
     /// Records that a thread has finished and will report no more periods.
@@ -71,8 +71,8 @@ impl Ticks {
 mod tests {
     use super::*;
 
-    fn stretch(phase: Phase, second: u32) -> Stretch {
-        Stretch { phase, second, begins: 0, ends: 1_000_000_000, slice: None }
+    fn period(phase: Phase, second: u32) -> Period {
+        Period { phase, second, begins: 0, ends: 1_000_000_000, slice: None }
     }
 
     #[test]
@@ -80,10 +80,10 @@ mod tests {
         let mut ticks = Ticks::new(2);
         let mut tally = Tally::default();
         tally.commit(1000);
-        ticks.add(0, stretch(Phase::Measure, 0), &tally);
-        ticks.add(0, stretch(Phase::Measure, 1), &tally);
+        ticks.add(0, period(Phase::Measure, 0), &tally);
+        ticks.add(0, period(Phase::Measure, 1), &tally);
         assert!(ticks.complete().is_empty());
-        ticks.add(1, stretch(Phase::Measure, 0), &tally);
+        ticks.add(1, period(Phase::Measure, 0), &tally);
         let complete = ticks.complete();
         assert_eq!(complete.len(), 1);
         assert_eq!(complete[0].tally.counts.transactions(), 2);

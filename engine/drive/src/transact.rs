@@ -16,7 +16,7 @@ use workload::{AbortReason, Action, ActionResult};
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Starts a client's next transaction, unless the client has to wait or has finished.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
-        self.books.join(client, now);
+        self.counters.join(client, now);
         if M::next(self, client, now) {
             self.drive(client, now);
         }
@@ -184,7 +184,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     #[inline]
     pub fn account_command(&mut self, client: &ClientOf<M, S>, command: usize, now: Nanos) {
         if self.options.timed_commands {
-            let account = &mut self.books.totals.scripts[client.transaction.script].commands[command];
+            let account = &mut self.counters.totals.scripts[client.transaction.script].commands[command];
             account.moments.add((now - client.transaction.command_began) as f64 / 1000.0);
         }
     }
@@ -295,7 +295,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
     fn count_query(&mut self, client: &ClientOf<M, S>) {
         if let Some(connection) = &client.connection {
-            self.books.tally.counts.queries.add(connection.answered().kind);
+            self.counters.tally.counts.queries.add(connection.answered().kind);
         }
     }
 
@@ -315,7 +315,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 
     fn hand_failure(&mut self, client: &mut ClientOf<M, S>, error: &ServerError, counts: bool, now: Nanos) {
-        self.books.tally.counts.queries.errors += u64::from(counts);
+        self.counters.tally.counts.queries.errors += u64::from(counts);
         M::query_failed(self, client, error, now);
         client.program.complete(ActionResult::Failed(error));
         self.drive(client, now);

@@ -72,10 +72,10 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
                 Stage::Preparing => match self.serve_while(|thread| thread.unready > 0) {
                     Served::InPart => None,
                     Served::All => {
-                        self.thread.books.report(Report::Connected);
+                        self.thread.counters.report(Report::Connected);
                         Some(Stage::Waiting)
                     }
-                    Served::Failed => Some(self.call_off()),
+                    Served::Failed => Some(self.end_sessions()),
                 },
                 Stage::Waiting => match if S::STEPS { start.try_recv() } else { start.recv().map_err(Into::into) } {
                     Ok(schedule) => {
@@ -83,17 +83,17 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
                         Some(Stage::Loading)
                     }
                     Err(TryRecvError::Empty) => None,
-                    Err(TryRecvError::Disconnected) => Some(self.call_off()),
+                    Err(TryRecvError::Disconnected) => Some(self.end_sessions()),
                 },
                 Stage::Loading => match self.serve_while(|thread| thread.active > 0) {
                     Served::InPart => None,
                     Served::All => {
                         let ended = self.thread.shell.now();
-                        let stage = self.call_off();
+                        let stage = self.end_sessions();
                         self.finish(ended);
                         Some(stage)
                     }
-                    Served::Failed => Some(self.call_off()),
+                    Served::Failed => Some(self.end_sessions()),
                 },
                 Stage::Ended => return true,
             };
@@ -105,10 +105,10 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     /// Begins the load when the time of its start has come.
     fn begin(&mut self, schedule: Schedule) {
         self.thread.shell.sleep_until(schedule.start);
-        self.thread.books.start(schedule);
+        self.thread.counters.start(schedule);
         self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
         let now = self.thread.shell.now();
-        self.thread.books.report(Report::Began { at: now });
+        self.thread.counters.report(Report::Began { at: now });
         // A thread that wakes late begins its first transactions late, but none after the end of the load or in another
         // engine's slice.
         let at = if self.thread.is_open(now) { schedule.start } else { now };
@@ -119,13 +119,13 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     fn finish(&mut self, ended: Nanos) {
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
-        self.thread.books.totals.own = Own::new(self.thread.mode.finish());
-        self.thread.books.finish(ended, self.thread.active);
+        self.thread.counters.totals.own = Own::new(self.thread.mode.finish());
+        self.thread.counters.finish(ended, self.thread.active);
     }
 
     /// Ends all sessions. Statements that are still running on the server are cancelled.
-    fn call_off(&mut self) -> Stage {
-        self.thread.call_off(&mut self.clients);
+    fn end_sessions(&mut self) -> Stage {
+        self.thread.cancel_statements(&mut self.clients);
         self.clients.iter_mut().for_each(Client::disconnect);
         Stage::Ended
     }
@@ -143,7 +143,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
         let Err(error) = outcome else { return Served::All };
         let message = format!("could not wait for events: {error}");
-        self.thread.books.report(Report::Failed { message });
+        self.thread.counters.report(Report::Failed { message });
         Served::Failed
     }
 
@@ -182,8 +182,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     /// start of a transaction stop waiting.
     #[cold]
     fn cut(&mut self, end: Nanos) {
-        if self.thread.books.cut(end) {
-            let end = self.thread.books.schedule.end;
+        if self.thread.counters.cut(end) {
+            let end = self.thread.counters.schedule.end;
             let clients = &self.clients;
             let waits = |index: usize| matches!(clients[index].state, ClientState::Idle | ClientState::Yielding);
             self.thread.timers.hasten(end, waits);
@@ -295,7 +295,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         let now = self.read_clock();
         match progress {
             Ok(_) => {
-                self.books.totals.reconnect_ns += now - client.transaction.command_began;
+                self.counters.totals.reconnect_ns += now - client.transaction.command_began;
                 M::connected(self, client, now);
             }
             Err(error) => {

@@ -14,7 +14,7 @@ use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
 
 /// The maximum number of bytes of a line that error messages show.
-const SHOWN: usize = 60;
+const SHOWN_BYTES: usize = 60;
 
 /// One line of the events: an event, and the time at which it happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,10 +190,10 @@ fn own_keys(line: &[u8]) -> Result<Map<String, Value>, EventError> {
 }
 
 fn no_event(line: &[u8], error: &serde_json::Error) -> EventError {
-    let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
+    let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
     // Each line is parsed alone, so that its number in the parser's message is always 1 and is removed.
     let reason = error.to_string().replace(" at line 1 column", " at column");
-    EventError::NoEvent { reason, start, is_cut: line.len() > SHOWN }
+    EventError::NoEvent { reason, start, is_cut: line.len() > SHOWN_BYTES }
 }
 
 fn reject_other_protocol(version: Option<Value>) -> Result<(), EventError> {

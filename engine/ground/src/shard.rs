@@ -192,8 +192,8 @@ mod tests {
         let whole = ClientShare::whole(7);
         assert!(numbers(whole).eq(0..7));
         assert_eq!((whole.transactions(11), whole.mean_ns(3000.0)), (11, 3000.0));
-        let deal = TaskShare { shard: Shard::WHOLE, tasks: 9, size: 4 };
-        assert_eq!((deal.own_tasks(), deal.own_slots(), (0..9).all(|task| deal.is_own(task))), (9, 4, true));
+        let share = TaskShare { shard: Shard::WHOLE, tasks: 9, size: 4 };
+        assert_eq!((share.own_tasks(), share.own_slots(), (0..9).all(|task| share.is_own(task))), (9, 4, true));
     }
 
     proptest! {
@@ -236,16 +236,16 @@ mod tests {
         }
 
         #[test]
-        fn each_task_is_dealt_once_and_nobody_is_without(of in 1usize..10, more in 0usize..30, tasks in 10u32..3000) {
-            let deals: Vec<_> = shards(of).map(|shard| TaskShare { shard, tasks, size: of + more }).collect();
+        fn each_task_belongs_to_one_shard_and_each_shard_has_tasks(of in 1usize..10, more in 0usize..30, tasks in 10u32..3000) {
+            let shares: Vec<_> = shards(of).map(|shard| TaskShare { shard, tasks, size: of + more }).collect();
             for task in 0..tasks {
-                prop_assert_eq!(deals.iter().filter(|deal| deal.is_own(task)).count(), 1);
+                prop_assert_eq!(shares.iter().filter(|share| share.is_own(task)).count(), 1);
             }
-            for deal in &deals {
-                prop_assert_eq!(deal.own_tasks() as usize, (0..tasks).filter(|task| deal.is_own(*task)).count());
-                prop_assert!(deal.own_tasks() > 0 && deal.own_slots() > 0);
+            for share in &shares {
+                prop_assert_eq!(share.own_tasks() as usize, (0..tasks).filter(|task| share.is_own(*task)).count());
+                prop_assert!(share.own_tasks() > 0 && share.own_slots() > 0);
             }
-            prop_assert_eq!(deals.iter().map(TaskShare::own_slots).sum::<usize>(), of + more);
+            prop_assert_eq!(shares.iter().map(TaskShare::own_slots).sum::<usize>(), of + more);
         }
     }
 }

@@ -5,7 +5,7 @@
 use log_oracle::judge;
 
 /// The number of differences for each of which the smallest log is searched and printed.
-const SHOWN: usize = 12;
+const SHOWN_DIFFERENCES: usize = 12;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse().expect("numbers are given"));
@@ -16,7 +16,7 @@ fn main() {
         let bytes = bytes_of(seed);
         let Err(difference) = judge(&bytes) else { continue };
         differences += 1;
-        if differences <= SHOWN {
+        if differences <= SHOWN_DIFFERENCES {
             println!("seed {seed}: {}\n", smallest(bytes, difference.to_string()));
         }
     }

@@ -17,9 +17,9 @@ use socket2::Socket;
 
 use crate::queue::ServiceQueue;
 use crate::session::{ClientSession, ServerAction, Setup};
+use wire::BUFFER_SIZE;
 
 const WAKE: Token = Token(usize::MAX - 2);
-const BUFFER_SIZE: usize = 64 * 1024;
 
 /// The time before the end of a statement at which the thread wakes up, in nanoseconds. The thread waits for the rest
 /// of the time without sleeping, since a virtual processor that has slept for milliseconds takes up to 80 us to wake
@@ -76,6 +76,7 @@ struct ServedClient {
     /// The received bytes that were not answered yet, from the index `kept_at` on: they wait for the end of a
     /// statement's delay, or for the rest of their message.
     kept: Vec<u8>,
+    /// The index in `kept` of the first byte that was not answered yet.
     kept_at: usize,
     /// True if the socket may have more bytes to read. The poll reports changes only, so the thread has to remember
     /// this.

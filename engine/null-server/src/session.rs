@@ -3,7 +3,7 @@
 
 use ground::clock::Nanos;
 use ground::random::Random;
-use wire::frame::Header;
+use wire::frame::{CANCEL_REQUEST, Header, SSL_REQUEST};
 
 use crate::copy_in::CopyIn;
 use crate::delay::Delay;
@@ -17,12 +17,8 @@ const MAX_STARTUP_LENGTH: usize = 10_000;
 /// The length from which on messages are rejected, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
 const MESSAGE_LIMIT: usize = 1 << 30;
 
-/// The code of a request for TLS, which a first packet can have in place of the protocol version.
-const SSL_REQUEST: u32 = 80_877_103;
 /// The code of a request for encryption by GSSAPI, which a first packet can have in place of the protocol version.
 const GSSENC_REQUEST: u32 = 80_877_104;
-/// The code of a cancel request, which a first packet can have in place of the protocol version.
-const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// The values that all sessions share.
 pub struct Setup {

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::frame;
+use crate::frame::{self, CANCEL_REQUEST};
 use crate::target::{Attempt, Target};
-
-/// The code of a cancel request. It stands in the first message of a connection, where a start-up message has the
-/// protocol version.
-const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// The key with which the statements of a session can be cancelled: the ID of its server process, and a secret.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,6 +9,14 @@ use crate::error::ConnectionError;
 /// The number of bytes of a message's type and length together.
 pub const HEADER: usize = 5;
 
+/// The code of a cancel request. It stands in the first message of a connection, where a start-up message has the
+/// protocol version.
+pub const CANCEL_REQUEST: u32 = 80_877_102;
+
+/// The code of a request for TLS, which stands in the first message of a connection as the code of a cancel request
+/// does.
+pub const SSL_REQUEST: u32 = 80_877_103;
+
 /// The type and the length with which a message begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {

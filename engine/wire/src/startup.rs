@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::authentication::Authentication;
 use crate::backend::{Backend, BackendKey};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
-use crate::frame::{self, Flow, Visitor};
+use crate::frame::{self, Flow, SSL_REQUEST, Visitor};
 use crate::network::{SocketAddress, Transport, check_peer};
 use crate::params::{CertMode, SslMode, TargetSessionAttrs};
 use crate::results::values;
@@ -21,8 +21,6 @@ use ground::text;
 /// Protocol version 3.0, to which the minor version is added. The first message of a session has the version in place
 /// of a message type.
 const PROTOCOL_3_0: u32 = 3 << 16;
-/// The code of a request for TLS. It is sent as the first message of a connection, in place of a protocol version.
-const SSL_REQUEST: u32 = 80_877_103;
 
 /// The facts that the server reports about itself when a session starts.
 #[derive(Debug, Default, Clone)]

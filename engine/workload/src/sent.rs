@@ -50,34 +50,38 @@ pub type Listener = Arc<dyn Fn(SentStatement) + Send + Sync>;
 
 /// Returns a workload that behaves like the given one, and that calls `listener` with each statement before it is sent.
 /// `mode` is the query mode of the run.
-pub fn told<A: Actions>(workload: Arc<dyn Workload<A>>, mode: QueryMode, listener: Listener) -> Arc<dyn Workload<A>> {
-    Arc::new(ToldWorkload { workload, mode, listener })
+pub fn with_listener<A: Actions>(
+    workload: Arc<dyn Workload<A>>,
+    mode: QueryMode,
+    listener: Listener,
+) -> Arc<dyn Workload<A>> {
+    Arc::new(WorkloadWithListener { workload, mode, listener })
 }
 
-struct ToldWorkload<A: Actions> {
+struct WorkloadWithListener<A: Actions> {
     workload: Arc<dyn Workload<A>>,
     mode: QueryMode,
     listener: Listener,
 }
 
-impl<A: Actions> Workload<A> for ToldWorkload<A> {
+impl<A: Actions> Workload<A> for WorkloadWithListener<A> {
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.workload.scripts()
     }
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program<A>> {
         let program = self.workload.client(client, random);
-        Box::new(ToldProgram { program, mode: self.mode, listener: self.listener.clone() })
+        Box::new(ProgramWithListener { program, mode: self.mode, listener: self.listener.clone() })
     }
 }
 
-struct ToldProgram<A: Actions> {
+struct ProgramWithListener<A: Actions> {
     program: Box<dyn Program<A>>,
     mode: QueryMode,
     listener: Listener,
 }
 
-impl<A: Actions> Program<A> for ToldProgram<A> {
+impl<A: Actions> Program<A> for ProgramWithListener<A> {
     fn begin(&mut self, choose: &mut Random) -> usize {
         self.program.begin(choose)
     }
@@ -162,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_the_load_is_told_and_what_is_not_of_the_load_is_not() {
+    fn the_listener_gets_the_texts_of_the_load_and_no_others() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = heard.clone();
         let listener: Listener = Arc::new(move |sent| hears.lock().unwrap().push(sent));
-        let mut client = told(Arc::new(Askers), QueryMode::Prepared, listener).client(0, Random::seeded(1));
+        let mut client = with_listener(Arc::new(Askers), QueryMode::Prepared, listener).client(0, Random::seeded(1));
         while !matches!(client.next_action(), Action::End) {}
         let expected =
             SentStatement { sql: "SELECT 1".to_owned(), values: Vec::new(), whole: Some("SELECT 1".to_owned()) };

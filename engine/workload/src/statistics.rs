@@ -19,9 +19,9 @@ pub struct Statistics {
     pub latency_sum: f64,
     pub events: u64,
     pub queries: Queries,
-    /// The number of events that wait for a client. `concurrency` is the number of clients that run an event. Both are
-    /// used only with a rate limit.
+    /// The number of events that wait for a client. Used only with a rate limit.
     pub queue_length: u64,
+    /// The number of clients that run an event. Used only with a rate limit.
     pub concurrency: u64,
 }
 

@@ -19,8 +19,9 @@ const NAME: &str = "capture.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub format: u32,
-    /// The time at which the capture was made, such as `2026-11-23T08:00:00Z`. `made_by` is the program that made it.
+    /// The time at which the capture was made, such as `2026-11-23T08:00:00Z`.
     pub made_at: String,
+    /// The program that made the capture.
     pub made_by: String,
     /// The logs, in the order in which they were read.
     pub sources: Vec<Source>,

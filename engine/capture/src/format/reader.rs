@@ -104,8 +104,9 @@ pub struct SessionReader {
     /// The number of statements that follow the current one.
     left: u64,
     buffer: Vec<u8>,
-    /// The byte of the buffer at which the current statement begins. `end` is the byte at which it ends.
+    /// The byte of the buffer at which the current statement begins.
     at: usize,
+    /// The byte of the buffer at which the current statement ends.
     end: usize,
     /// The start of the statement that precedes the current one in the chunk; 0 if there is none.
     start: Micros,

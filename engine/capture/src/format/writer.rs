@@ -66,8 +66,9 @@ struct OpenSession {
     buffer: Vec<u8>,
     /// The start of the last statement in the buffer, or 0 if the buffer is empty.
     before: Micros,
-    /// The number of chunks that were written. `last_chunk` is the offset of the last one.
+    /// The number of chunks that were written.
     chunks: u32,
+    /// The offset of the last chunk.
     last_chunk: Option<u64>,
 }
 

@@ -23,12 +23,13 @@ const MARK: &[u8] = b"\0\n";
 pub struct ReadCounts {
     /// The number of bytes that were read from the file, which may be compressed.
     pub read: Cell<u64>,
-    /// The number of bytes of all lines that were read. `lines` is the number of these lines.
+    /// The number of bytes of all lines that were read.
     pub bytes: Cell<u64>,
+    /// The number of lines that were read.
     pub lines: Cell<u64>,
-    /// The compression of the file; `None` if it is not compressed. `members` is the number of compressed parts that
-    /// were begun.
+    /// The compression of the file; `None` if it is not compressed.
     pub compression: Cell<Option<Compression>>,
+    /// The number of compressed parts of the file that were begun.
     pub members: Cell<u64>,
     /// True if a compressed part is cut off or damaged. The rest of the file is then not read.
     pub is_damaged: Cell<bool>,

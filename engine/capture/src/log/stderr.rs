@@ -260,11 +260,11 @@ impl<'a> Assembler<'a> {
 }
 
 /// The greatest number of characters of a line that a message to the user shows.
-const SHOWN: usize = 100;
+const SHOWN_CHARACTERS: usize = 100;
 
 /// Returns a line for a message to the user, shortened if it is long.
 pub fn shown(line: &str) -> String {
-    let short: String = line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let short: String = line.chars().take(SHOWN_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < line.len() { format!("{short}...") } else { short }
 }
 

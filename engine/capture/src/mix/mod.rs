@@ -39,13 +39,13 @@ const MOST_STATEMENTS: f64 = 1e9;
 /// The files from which a mix (a capture that is made from a server's statistics) is generated, and its length.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
-    /// The path of the CSV file with the contents of pg_stat_statements. `columns` is the path of the file with the
-    /// contents of pg_stats. The commands in [`QUERIES`] write both files.
+    /// The path of the CSV file with the contents of pg_stat_statements. The commands in [`QUERIES`] write it.
     pub statements: String,
+    /// The path of the CSV file with the contents of pg_stats. The commands in [`QUERIES`] write it.
     pub columns: String,
-    /// The time, in microseconds, during which the server counted the calls in pg_stat_statements. `length` is the
-    /// length of the mix; if it is `None`, the mix is as long as the counted time.
+    /// The time, in microseconds, during which the server counted the calls in pg_stat_statements.
     pub counted: Micros,
+    /// The length of the mix; if it is `None`, the mix is as long as the counted time.
     pub length: Option<Micros>,
     pub sessions: u32,
     pub seed: u64,

@@ -11,11 +11,13 @@ const REST_OF_LIST: &str = "/*, ... */";
 pub enum Meaning {
     /// A value of the column.
     Value(usize),
-    /// The lower end of a range of the column's values. `High` is its upper end.
+    /// The lower end of a range of the column's values.
     Low(usize),
+    /// The upper end of a range of the column's values.
     High(usize),
-    /// Several values of the column with commas between them. `Array` is an array of several values.
+    /// Several values of the column with commas between them.
     List(usize),
+    /// An array of several values of the column.
     Array(usize),
     /// A value that an INSERT stores in the column.
     Stored(usize),

@@ -132,7 +132,7 @@ mod tests {
     use crate::ledger::counts::Failures;
 
     #[test]
-    fn merging_stretches_counts_everything_once() {
+    fn merging_periods_counts_everything_once() {
         let (mut a, mut b, mut whole): (Tally, Tally, Tally) = Default::default();
         for latency in 1..=1000u64 {
             (if latency % 3 == 0 { &mut a } else { &mut b }).commit(latency * 7919);

@@ -17,7 +17,7 @@ impl Judge<'_> {
     /// or the time is past and several engines take turns in slices of time.
     pub fn may_fail_to_start(&self) -> bool {
         let Some(start) = &self.scenario.extras.start else { return false };
-        let is_time = start.told.as_ref().is_none_or(|told| told.is_time);
+        let is_time = start.input.as_ref().is_none_or(|input| input.is_time);
         let is_past = self.scenario.slices.is_some() && start.comes(0) <= self.engine.ends.ended;
         !is_time || is_past
     }
@@ -26,14 +26,14 @@ impl Judge<'_> {
     pub fn judge_begin(&mut self) {
         let (Some(start), Some(began)) = (&self.scenario.extras.start, self.engine.watch.began) else { return };
         let Some(ready_at) = self.engine.watch.ready_at else { return };
-        let told_at = start.told.iter().flat_map(|told| &told.parts).map(|(at, _)| *at).max().unwrap_or(0);
-        let from = ready_at.max(told_at);
+        let input_at = start.input.iter().flat_map(|input| &input.parts).map(|(at, _)| *at).max().unwrap_or(0);
+        let from = ready_at.max(input_at);
         let (begins, comes) = (self.engine.truth.start, start.comes(from));
         // Threads get the schedule 20 ms before the start. If the wall clock is set after that, the start does not
         // move.
         let is_set_late =
             start.set.is_some_and(|(at, _)| at.abs_diff(comes) < 80 * MS || at.abs_diff(start.at) < 80 * MS);
-        let patience = 60 * MS * (1 + start.told.iter().map(|told| told.parts.len() as Nanos).sum::<Nanos>());
+        let patience = 60 * MS * (1 + start.input.iter().map(|input| input.parts.len() as Nanos).sum::<Nanos>());
         // The start time is written as seconds since 1970 with decimals, which are exact to less than a microsecond.
         let is_punctual = (comes.saturating_sub(1000)..=comes + patience).contains(&begins);
         self.promise(is_set_late || is_punctual, || {

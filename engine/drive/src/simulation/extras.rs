@@ -60,12 +60,12 @@ pub struct PlannedStart {
     /// The time at which somebody sets the wall clock, and the nanoseconds by which it changes.
     pub set: Option<(Nanos, i64)>,
     /// The simulated standard input, if the start time is read from it. `None` if the option has the start time.
-    pub told: Option<Told>,
+    pub input: Option<SimulatedInput>,
 }
 
 /// The simulated standard input: the pieces that arrive, and the times at which they arrive.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SimulatedInput {
     pub parts: Vec<(Nanos, Input)>,
     /// True if the pieces together are a valid start time.
     pub is_time: bool,
@@ -125,12 +125,12 @@ impl PlannedStart {
             let by = draw.within(0, 2000) as i64 - 1000;
             (draw.within(0, 1000) * MS, by * MS as i64)
         });
-        let mut start = Self { at, is_wall, set, told: None };
-        start.told = draw.happens(0.5).then(|| start.draw_input(draw));
+        let mut start = Self { at, is_wall, set, input: None };
+        start.input = draw.happens(0.5).then(|| start.draw_input(draw));
         start
     }
 
-    fn draw_input(&self, draw: &mut Draw) -> Told {
+    fn draw_input(&self, draw: &mut Draw) -> SimulatedInput {
         let (mut text, is_time) = match draw.within(0, 11) {
             0 => ("soon\n".to_owned(), false),
             1 => ("x".repeat(300), false),
@@ -152,7 +152,7 @@ impl PlannedStart {
         if !is_time && parts.is_empty() {
             parts.push((draw.within(0, 1000) * MS, if draw.happens(0.5) { Input::End } else { Input::Failure }));
         }
-        Told { parts, is_time }
+        SimulatedInput { parts, is_time }
     }
 
     fn text(&self) -> String {
@@ -166,8 +166,8 @@ impl PlannedStart {
 
     /// Returns the start time as the plan of a run contains it.
     pub fn plan(&self) -> StartAt {
-        match (&self.told, self.is_wall) {
-            (Some(_), _) => StartAt::Told,
+        match (&self.input, self.is_wall) {
+            (Some(_), _) => StartAt::StandardInput,
             (None, true) => StartAt::At(Moment::Wall(WALL + Duration::from_nanos(self.at))),
             (None, false) => StartAt::At(Moment::Monotonic(Duration::from_nanos(MONOTONIC + self.at))),
         }

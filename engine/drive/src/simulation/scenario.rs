@@ -286,15 +286,15 @@ impl Scenario {
                 Load::new(workload, StagedPlan { events, ..*staged })
             }
             Kind::Pooled { apps, tasks, arrival, size, timeout, lifetime } => {
-                let deal = TaskShare { shard, tasks: *tasks, size: *size };
+                let task_share = TaskShare { shard, tasks: *tasks, size: *size };
                 let pools = PoolPlan {
                     apps: *apps,
-                    tasks: deal.own_tasks(),
+                    tasks: task_share.own_tasks(),
                     arrival: *arrival,
-                    size: deal.own_slots(),
+                    size: task_share.own_slots(),
                     timeout: *timeout,
                     lifetime: *lifetime,
-                    deal,
+                    task_share,
                 };
                 Load::new(workload, PooledPlan { pools, options })
             }

@@ -179,16 +179,16 @@ impl SimulatedSession {
 
 impl World {
     /// Receives bytes from the client, and answers the messages that are complete.
-    pub fn serve(&mut self, strand: usize, id: usize, bytes: &[u8]) {
-        let session = &mut self.strands[strand].lines[id].session;
+    pub fn serve(&mut self, thread: usize, id: usize, bytes: &[u8]) {
+        let session = &mut self.threads[thread].lines[id].session;
         session.incoming.extend_from_slice(bytes);
         loop {
-            let session = &mut self.strands[strand].lines[id].session;
+            let session = &mut self.threads[thread].lines[id].session;
             if session.is_silent || session.is_ending {
                 return;
             }
             let Some((kind, body)) = session.next_message() else { return };
-            self.take(strand, id, kind, &body);
+            self.take(thread, id, kind, &body);
         }
     }
 
@@ -196,7 +196,7 @@ impl World {
         self.happens(self.faults.error).then(|| ERRORS[self.chance.range(0, ERRORS.len() as i64 - 1) as usize])
     }
 
-    fn take(&mut self, strand: usize, id: usize, kind: u8, body: &[u8]) {
+    fn take(&mut self, thread: usize, id: usize, kind: u8, body: &[u8]) {
         let failure = match kind {
             b'Q' | b'E' => self.failure(),
             b'P' => self.happens(self.faults.rejection).then_some(("42601", false)),
@@ -204,10 +204,10 @@ impl World {
         };
         let refusal =
             (kind == 0 && self.happens(self.faults.refusal)).then(|| REFUSALS[self.chance.range(0, 2) as usize]);
-        let line = &mut self.strands[strand].lines[id];
+        let line = &mut self.threads[thread].lines[id];
         let (token, session) = (line.token, &mut line.session);
         let mut words = body.split(|byte| *byte == 0);
-        let used = self.truth.client((strand, token)).line;
+        let used = self.truth.client((thread, token)).line;
         if b"QPBE".contains(&kind) && used.is_some_and(|used| used != id) {
             let defect = format!("the engine sent a statement on connection {id}, but the program uses {used:?}");
             self.truth.defects.push(defect);
@@ -215,7 +215,7 @@ impl World {
         match kind {
             0 => {
                 session.start(refusal);
-                self.reply(strand, id, None);
+                self.reply(thread, id, None);
             }
             b'Q' => {
                 let text = words.next().unwrap_or_default();
@@ -224,12 +224,12 @@ impl World {
                 session.put_ready();
                 session.fails = false;
                 let is_rollback = text.starts_with(b"ROLLBACK");
-                self.reply(strand, id, Some(is_rollback));
+                self.reply(thread, id, Some(is_rollback));
             }
             b'S' => {
                 session.put_ready();
                 session.fails = false;
-                self.reply(strand, id, Some(false));
+                self.reply(thread, id, Some(false));
             }
             b'X' => session.is_ending = true,
             _ if session.fails => {}
@@ -271,7 +271,7 @@ impl World {
                 let (text, value) = session.portal.clone();
                 session.execute(&text, &value, false, failure);
                 if session.is_ending {
-                    self.reply(strand, id, Some(false));
+                    self.reply(thread, id, Some(false));
                 }
             }
             _ => {}
@@ -280,15 +280,15 @@ impl World {
 
     /// Sends the reply, which is complete. `is_rollback` is `None` if the reply does not answer statements; otherwise
     /// it is true for the reply to a ROLLBACK.
-    fn reply(&mut self, strand: usize, id: usize, is_rollback: Option<bool>) {
+    fn reply(&mut self, thread: usize, id: usize, is_rollback: Option<bool>) {
         let faults = self.faults.clone();
         let mut service = self.time(faults.service.0, faults.service.1);
         if self.happens(faults.stall) {
             service += self.time(1_000_000_000, 20_000_000_000);
         }
         let (is_silent, is_broken) = (self.happens(faults.silence), self.happens(faults.fracture));
-        let now = self.strands[strand].now;
-        let line = &mut self.strands[strand].lines[id];
+        let now = self.threads[thread].now;
+        let line = &mut self.threads[thread].lines[id];
         let (token, session) = (line.token, &mut line.session);
         let mut reply = std::mem::take(&mut session.reply);
         if is_silent {
@@ -305,7 +305,7 @@ impl World {
             reply.truncate(error + 1 + length as usize);
         }
         let has_error = is_ending || is_broken || reply_has_error(&reply);
-        let client = self.truth.client((strand, token));
+        let client = self.truth.client((thread, token));
         let is_success = !has_error && is_rollback == Some(false);
         let commits = (is_success && client.is_last && (status == b'I' || client.ends_anywhere)).then_some(service);
         if commits.is_some() {
@@ -316,28 +316,28 @@ impl World {
         if is_broken {
             reply.truncate(self.chance.range(0, reply.len() as i64 - 1) as usize);
         }
-        self.send(strand, id, at, reply, commits);
+        self.send(thread, id, at, reply, commits);
         if !is_ending && !is_broken && is_rollback.is_some() {
-            self.say_more(strand, id);
+            self.say_more(thread, id);
         }
         if is_broken || is_ending {
-            self.strands[strand].lines[id].session.is_ending = true;
+            self.threads[thread].lines[id].session.is_ending = true;
             let end = if self.happens(0.5) { LineEnd::Closed } else { LineEnd::Reset };
             let end = if is_ending { LineEnd::Closed } else { end };
-            let last = self.strands[strand].lines[id].session.busy_until;
+            let last = self.threads[thread].lines[id].session.busy_until;
             let late = self.time(0, 2_000_000);
-            self.end_line(strand, id, last + late, end);
+            self.end_line(thread, id, last + late, end);
         }
     }
 
     /// Draws whether the server sends an unsolicited message after a reply, and whether it then ends the session.
-    fn say_more(&mut self, strand: usize, id: usize) {
+    fn say_more(&mut self, thread: usize, id: usize) {
         let (chats, dismisses) = (self.happens(self.faults.chatter), self.happens(self.faults.dismissal));
         if !chats && !dismisses {
             return;
         }
-        let at = self.strands[strand].lines[id].session.busy_until + self.time(0, 500_000_000);
-        let session = &mut self.strands[strand].lines[id].session;
+        let at = self.threads[thread].lines[id].session.busy_until + self.time(0, 500_000_000);
+        let session = &mut self.threads[thread].lines[id].session;
         if chats {
             session.put(b'S', b"TimeZone\0UTC\0");
         }
@@ -347,49 +347,49 @@ impl World {
         }
         session.busy_until = at;
         let message = std::mem::take(&mut session.reply);
-        self.deliver(strand, id, at, message, None);
+        self.deliver(thread, id, at, message, None);
         if dismisses {
-            self.end_line(strand, id, at, LineEnd::Closed);
+            self.end_line(thread, id, at, LineEnd::Closed);
         }
     }
 
     /// Sends a reply to the client, in several pieces if the simulated network splits it.
-    fn send(&mut self, strand: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
+    fn send(&mut self, thread: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
         while self.happens(self.faults.fragment) && reply.len() > 1 {
             let rest = reply.split_off(self.chance.range(1, reply.len() as i64 - 1) as usize);
-            self.deliver(strand, id, at, reply, None);
+            self.deliver(thread, id, at, reply, None);
             reply = rest;
             at += self.time(0, 2_000_000);
         }
-        let session = &mut self.strands[strand].lines[id].session;
+        let session = &mut self.threads[thread].lines[id].session;
         session.busy_until = session.busy_until.max(at);
-        self.deliver(strand, id, at, reply, commits);
+        self.deliver(thread, id, at, reply, commits);
     }
 
     /// Handles a cancel request for the session of a server process. The thread of the session's client is ending, so
     /// that none of its transactions counts any more.
     pub fn cancel(&mut self, process: u32) {
-        self.strands[process as usize / 1_000_000].is_called_off = true;
+        self.threads[process as usize / 1_000_000].is_cancelled = true;
         self.break_off(process);
     }
 
     /// Handles a cancel request for the session of a server process, whose client goes on. If the server is still
     /// replying, the session breaks after the bytes that the server has already sent.
     pub fn break_off(&mut self, process: u32) {
-        let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
+        let (thread, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
         if self.happens(self.faults.silence) {
             return;
         }
-        let now = self.strands[strand].now;
-        let session = &mut self.strands[strand].lines[id].session;
+        let now = self.threads[thread].now;
+        let session = &mut self.threads[thread].lines[id].session;
         if !session.is_busy(now) {
             return;
         }
         // The part of the reply that was already sent still arrives. After it the session looks to the client as if the
         // server had closed it.
         let at = now + 100_000;
-        self.withdraw(strand, id);
-        self.end_line(strand, id, at, LineEnd::Closed);
+        self.withdraw(thread, id);
+        self.end_line(thread, id, at, LineEnd::Closed);
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ground::poll::Token;
 
 use super::extras::{Extras, Input, clocks};
-use super::world::{Strand, world};
+use super::world::{ThreadState, world};
 use crate::mode::{ActionsOf, Mode};
 use crate::report::{PATIENCE, PanicReporter, Report, Shared};
 use crate::runtime::Runtime;
@@ -42,30 +42,30 @@ pub struct SimulatedShell<'run> {
 }
 
 pub struct SimulatedNetwork {
-    strand: usize,
+    thread: usize,
 }
 
 /// A client's end of a simulated connection.
 pub struct SimulatedSocket {
-    strand: usize,
+    thread: usize,
     id: usize,
 }
 
 impl Drop for SimulatedSocket {
     fn drop(&mut self) {
-        world(|world| world.close(self.strand, self.id));
+        world(|world| world.close(self.thread, self.id));
     }
 }
 
 impl Read for SimulatedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        world(|world| world.read(self.strand, self.id, buffer))
+        world(|world| world.read(self.thread, self.id, buffer))
     }
 }
 
 impl Write for SimulatedSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        world(|world| world.write(self.strand, self.id, bytes))
+        world(|world| world.write(self.thread, self.id, bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -75,11 +75,11 @@ impl Write for SimulatedSocket {
 
 impl Transport for SimulatedSocket {
     fn is_connected(&mut self) -> io::Result<bool> {
-        world(|world| world.is_connected(self.strand, self.id))
+        world(|world| world.is_connected(self.thread, self.id))
     }
 
     fn awaits_room(&self) -> bool {
-        world(|world| world.is_crowded(self.strand, self.id))
+        world(|world| world.is_crowded(self.thread, self.id))
     }
 
     fn peer_user(&self) -> Result<u32, ConnectionError> {
@@ -92,16 +92,16 @@ impl Network for SimulatedNetwork {
 
     fn now(&self) -> Instant {
         static ORIGIN: OnceLock<Instant> = OnceLock::new();
-        *ORIGIN.get_or_init(Instant::now) + Duration::from_nanos(world(|world| world.strands[self.strand].now))
+        *ORIGIN.get_or_init(Instant::now) + Duration::from_nanos(world(|world| world.threads[self.thread].now))
     }
 
     fn connect(&self, _address: &SocketAddress, _params: &Params) -> Result<SimulatedSocket, ConnectionError> {
-        let id = world(|world| world.connect(self.strand)).map_err(ConnectionError::Connect)?;
-        Ok(SimulatedSocket { strand: self.strand, id })
+        let id = world(|world| world.connect(self.thread)).map_err(ConnectionError::Connect)?;
+        Ok(SimulatedSocket { thread: self.thread, id })
     }
 
     fn register(&self, socket: &SimulatedSocket, token: Token, writable: bool) -> io::Result<()> {
-        world(|world| world.register(socket.strand, socket.id, token.0, writable));
+        world(|world| world.register(socket.thread, socket.id, token.0, writable));
         Ok(())
     }
 
@@ -111,8 +111,8 @@ impl Network for SimulatedNetwork {
 }
 
 impl SimulatedShell<'_> {
-    fn strand(&self) -> usize {
-        self.network.strand
+    fn thread(&self) -> usize {
+        self.network.thread
     }
 }
 
@@ -123,7 +123,7 @@ impl Shell for SimulatedShell<'_> {
     const STEPS: bool = true;
 
     fn now(&self) -> Nanos {
-        let now = world(|world| world.read_clock(self.strand()));
+        let now = world(|world| world.read_clock(self.thread()));
         if let Some((_, shared)) = self.ends.filter(|(at, _)| *at <= now) {
             shared.end_run();
         }
@@ -131,7 +131,7 @@ impl Shell for SimulatedShell<'_> {
     }
 
     fn sleep_until(&self, at: Nanos) {
-        world(|world| world.sleep(self.strand(), at));
+        world(|world| world.sleep(self.thread(), at));
     }
 
     fn network(&self) -> &SimulatedNetwork {
@@ -139,21 +139,21 @@ impl Shell for SimulatedShell<'_> {
     }
 
     fn wake_at(&mut self, at: Nanos) -> io::Result<()> {
-        world(|world| world.set_alarm(self.strand(), 0, at));
+        world(|world| world.set_alarm(self.thread(), 0, at));
         Ok(())
     }
 
     fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
-        world(|world| world.set_alarm(self.strand(), 1, at));
+        world(|world| world.set_alarm(self.thread(), 1, at));
         Ok(())
     }
 
     fn wait(&mut self, ready: &mut Vec<usize>, timeout: Option<Duration>) -> io::Result<usize> {
         ready.clear();
-        if world(|world| world.faults.fails_at.is_some_and(|at| world.strands[self.strand()].now >= at)) {
+        if world(|world| world.faults.fails_at.is_some_and(|at| world.threads[self.thread()].now >= at)) {
             return Err(io::Error::other("waiting failed"));
         }
-        world(|world| world.wait(self.strand(), ready, timeout.map(nanos)));
+        world(|world| world.wait(self.thread(), ready, timeout.map(nanos)));
         Ok(ready.len())
     }
 
@@ -169,7 +169,7 @@ impl Shell for SimulatedShell<'_> {
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, _until: Instant) -> Result<(), OpenError> {
         if world(|world| world.faults.is_deaf) {
-            world(|world| world.strands[self.strand()].is_called_off = true);
+            world(|world| world.threads[self.thread()].is_cancelled = true);
             return Err(OpenError::from(io::Error::other("nobody listens")));
         }
         for backend in backends {
@@ -202,7 +202,8 @@ pub struct SimulatedRuntime<'run> {
 
 /// A simulated thread. It goes on by one step each time that its closure is called.
 struct SimulatedThread<'run> {
-    strand: usize,
+    /// The thread's number in the simulated world.
+    number: usize,
     /// True if the thread has nothing to do until the main thread has acted.
     is_parked: bool,
     /// The closure that makes the thread go on by one step. It returns true when the thread ends. `None`: the thread
@@ -211,8 +212,8 @@ struct SimulatedThread<'run> {
 }
 
 /// Returns the time of the next event for a thread.
-fn next_moment(strand: &Strand) -> Nanos {
-    strand.idle_until.unwrap_or(strand.now).max(strand.now)
+fn next_moment(state: &ThreadState) -> Nanos {
+    state.idle_until.unwrap_or(state.now).max(state.now)
 }
 
 impl<'run> SimulatedRuntime<'run> {
@@ -226,7 +227,7 @@ impl<'run> SimulatedRuntime<'run> {
         extras: &Extras,
     ) -> Self {
         let start = extras.start.as_ref();
-        let input = start.and_then(|start| start.told.as_ref()).map(|told| told.parts.clone()).unwrap_or_default();
+        let input = start.and_then(|start| start.input.as_ref()).map(|input| input.parts.clone()).unwrap_or_default();
         Self {
             shared: Some(shared),
             interrupt_at,
@@ -264,7 +265,7 @@ impl<'run> SimulatedRuntime<'run> {
         let threads = self.threads.borrow();
         let runnable = threads.iter().enumerate().filter(|(_, thread)| thread.go_on.is_some() && !thread.is_parked);
         let mut times: Vec<_> = world(|world| {
-            runnable.map(|(place, thread)| (next_moment(&world.strands[thread.strand]), place)).collect()
+            runnable.map(|(place, thread)| (next_moment(&world.threads[thread.number]), place)).collect()
         });
         times.retain(|(time, place)| *place > 0 || self.hangs_at.is_none_or(|at| *time < at));
         times.sort_unstable();
@@ -276,18 +277,18 @@ impl<'run> SimulatedRuntime<'run> {
     fn go_on(&self, place: usize, horizon: Nanos) {
         *self.steps.borrow_mut() += 1;
         assert!(*self.steps.borrow() < MOST_STEPS, "the run does not end");
-        let (strand, mut go_on) = {
+        let (thread, mut go_on) = {
             let mut threads = self.threads.borrow_mut();
-            (threads[place].strand, threads[place].go_on.take())
+            (threads[place].number, threads[place].go_on.take())
         };
         world(|world| {
             let main = world.main;
-            let strand = &mut world.strands[strand];
-            strand.horizon = horizon.max(next_moment(strand));
-            (strand.has_waited, strand.now) = (false, strand.now.max(main.min(strand.horizon)));
+            let state = &mut world.threads[thread];
+            state.horizon = horizon.max(next_moment(state));
+            (state.has_waited, state.now) = (false, state.now.max(main.min(state.horizon)));
         });
         let has_ended = go_on.as_mut().is_some_and(|go_on| go_on());
-        let has_waited = world(|world| world.strands[strand].has_waited);
+        let has_waited = world(|world| world.threads[thread].has_waited);
         let thread = &mut self.threads.borrow_mut()[place];
         thread.is_parked = !has_waited;
         thread.go_on = go_on.filter(|_| !has_ended);
@@ -301,13 +302,13 @@ impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
         if self.unmade == Some(self.threads.borrow().len()) {
             return Err(io::Error::other("no event loop"));
         }
-        let strand = world(|world| {
+        let thread = world(|world| {
             let now = world.main;
-            world.strands.push(Strand::new(now));
-            world.strands.len() - 1
+            world.threads.push(ThreadState::new(now));
+            world.threads.len() - 1
         });
         let noticed_at = self.interrupt_at.map(|at| at + nanos(PATIENCE));
-        Ok(SimulatedShell { network: SimulatedNetwork { strand }, ends: noticed_at.zip(self.shared) })
+        Ok(SimulatedShell { network: SimulatedNetwork { thread }, ends: noticed_at.zip(self.shared) })
     }
 
     fn start<M: Mode<SimulatedShell<'run>> + 'run>(
@@ -318,8 +319,8 @@ impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
         start: Receiver<Schedule>,
         panics: PanicReporter,
     ) -> io::Result<()> {
-        let strand = thread.shell.strand();
-        world(|world| world.truth.making = (strand, 0));
+        let number = thread.shell.thread();
+        world(|world| world.truth.making = (number, 0));
         let mut worker = Some(Worker::new(thread, workload, share));
         let mut panics = Some(panics);
         let go_on = move || {
@@ -335,7 +336,7 @@ impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
             let _ = &panics;
             has_ended
         };
-        let thread = SimulatedThread { strand, is_parked: false, go_on: Some(Box::new(go_on)) };
+        let thread = SimulatedThread { number, is_parked: false, go_on: Some(Box::new(go_on)) };
         self.threads.borrow_mut().push(thread);
         Ok(())
     }

@@ -98,8 +98,8 @@ impl Truth {
     }
 
     /// Records that the last answer of a transaction has been read, so that the transaction is committed.
-    pub fn commit(&mut self, strand: usize, token: usize, service: Nanos) {
-        let client = self.client((strand, token));
+    pub fn commit(&mut self, thread: usize, token: usize, service: Nanos) {
+        let client = self.client((thread, token));
         client.service_so_far += service;
         client.commit();
     }

@@ -24,7 +24,7 @@ thread_local! {
 pub struct World {
     pub faults: Faults,
     pub chance: Random,
-    pub strands: Vec<Strand>,
+    pub threads: Vec<ThreadState>,
     /// The current time of the main thread.
     pub main: Nanos,
     pub truth: Truth,
@@ -32,7 +32,7 @@ pub struct World {
 
 /// The simulated system around one thread of the engine.
 #[derive(Default)]
-pub struct Strand {
+pub struct ThreadState {
     pub now: Nanos,
     /// The two times at which a wait ends: each with the time that was set last, and whether it is still to come.
     alarms: [(Nanos, bool); 2],
@@ -48,7 +48,7 @@ pub struct Strand {
     /// The number of times that the thread has read the clock.
     pub readings: u64,
     /// True if the thread's sessions are being cancelled, so that none of its transactions ends any more.
-    pub is_called_off: bool,
+    pub is_cancelled: bool,
 }
 
 /// A simulated connection between a client and its server.
@@ -94,11 +94,11 @@ pub fn world<R>(visit: impl FnOnce(&mut World) -> R) -> R {
 
 /// Makes the world for a run, in place of the world of the run before.
 pub fn begin(faults: Faults, chance: Random) {
-    let world = World { faults, chance, strands: Vec::new(), main: 0, truth: Truth::default() };
+    let world = World { faults, chance, threads: Vec::new(), main: 0, truth: Truth::default() };
     WORLD.set(Some(world));
 }
 
-impl Strand {
+impl ThreadState {
     /// Makes the simulated system around a thread that begins at `now`.
     pub fn new(now: Nanos) -> Self {
         Self { now, ..Self::default() }
@@ -117,24 +117,24 @@ impl World {
     }
 
     /// Advances the time of a thread that makes a system call. The call takes between `least` and four times `least`.
-    fn pass(&mut self, strand: usize, least: Nanos) {
+    fn pass(&mut self, thread: usize, least: Nanos) {
         let time = self.time(least, 4 * least);
-        self.strands[strand].now += time;
+        self.threads[thread].now += time;
     }
 
     /// Returns the time that a thread's clock shows. Reading the clock takes some time, too.
-    pub fn read_clock(&mut self, strand: usize) -> Nanos {
+    pub fn read_clock(&mut self, thread: usize) -> Nanos {
         let cost = self.faults.clock_ns;
-        self.pass(strand, cost);
-        self.strands[strand].readings += 1;
-        self.strands[strand].now
+        self.pass(thread, cost);
+        self.threads[thread].readings += 1;
+        self.threads[thread].now
     }
 
     /// Makes a thread sleep until `at`.
-    pub fn sleep(&mut self, strand: usize, at: Nanos) {
+    pub fn sleep(&mut self, thread: usize, at: Nanos) {
         self.truth.start = at;
-        if at > self.strands[strand].now {
-            self.strands[strand].now = at + self.lateness();
+        if at > self.threads[thread].now {
+            self.threads[thread].now = at + self.lateness();
         }
     }
 
@@ -148,61 +148,61 @@ impl World {
     }
 
     /// Sets one of the two times at which a wait ends.
-    pub fn set_alarm(&mut self, strand: usize, alarm: usize, at: Nanos) {
-        let alarm = &mut self.strands[strand].alarms[alarm];
+    pub fn set_alarm(&mut self, thread: usize, alarm: usize, at: Nanos) {
+        let alarm = &mut self.threads[thread].alarms[alarm];
         if alarm.0 != at {
             *alarm = (at, true);
         }
     }
 
     /// Waits for events of a thread, and adds their tokens to `ready`.
-    pub fn wait(&mut self, strand: usize, ready: &mut Vec<usize>, timeout: Option<Nanos>) {
-        self.pass(strand, 500);
+    pub fn wait(&mut self, thread: usize, ready: &mut Vec<usize>, timeout: Option<Nanos>) {
+        self.pass(thread, 500);
         let at_once = self.chance.range(1, 256) as usize;
-        let thread = &mut self.strands[strand];
-        thread.has_waited = true;
-        thread.idle_until = None;
-        let deadline = timeout.map(|timeout| thread.now.saturating_add(timeout));
+        let state = &mut self.threads[thread];
+        state.has_waited = true;
+        state.idle_until = None;
+        let deadline = timeout.map(|timeout| state.now.saturating_add(timeout));
         loop {
-            let thread = &mut self.strands[strand];
-            let alarms = thread.alarms.iter().filter(|(_, is_set)| *is_set).map(|(at, _)| *at);
-            let edge = thread.edges.peek().map(|Reverse((at, _))| *at);
+            let state = &mut self.threads[thread];
+            let alarms = state.alarms.iter().filter(|(_, is_set)| *is_set).map(|(at, _)| *at);
+            let edge = state.edges.peek().map(|Reverse((at, _))| *at);
             let next = alarms.chain(edge).chain(deadline).min().unwrap_or(Nanos::MAX);
-            if next > thread.now && next > thread.horizon {
-                thread.idle_until = Some(next);
+            if next > state.now && next > state.horizon {
+                state.idle_until = Some(next);
                 return;
             }
-            if next > thread.now {
+            if next > state.now {
                 let late = self.lateness();
-                self.strands[strand].now = next + late;
+                self.threads[thread].now = next + late;
             }
-            let thread = &mut self.strands[strand];
-            while let Some(Reverse((at, line))) = thread.edges.peek().copied().filter(|_| ready.len() < at_once) {
-                if at > thread.now {
+            let state = &mut self.threads[thread];
+            while let Some(Reverse((at, line))) = state.edges.peek().copied().filter(|_| ready.len() < at_once) {
+                if at > state.now {
                     break;
                 }
-                thread.edges.pop();
-                let line = &thread.lines[line];
-                if line.is_ready(thread.now) && !ready.contains(&line.token) {
+                state.edges.pop();
+                let line = &state.lines[line];
+                if line.is_ready(state.now) && !ready.contains(&line.token) {
                     ready.push(line.token);
                 }
             }
-            for (at, is_set) in &mut thread.alarms {
-                if *is_set && *at <= thread.now {
+            for (at, is_set) in &mut state.alarms {
+                if *is_set && *at <= state.now {
                     *is_set = false;
                     ready.push(ALARM);
                 }
             }
-            if !ready.is_empty() || deadline.is_some_and(|deadline| deadline <= thread.now) {
+            if !ready.is_empty() || deadline.is_some_and(|deadline| deadline <= state.now) {
                 return;
             }
         }
     }
 
     /// Begins to connect a socket of a thread. Returns the number of the connection, or an error.
-    pub fn connect(&mut self, strand: usize) -> io::Result<usize> {
-        self.pass(strand, 5_000);
-        let now = self.strands[strand].now;
+    pub fn connect(&mut self, thread: usize) -> io::Result<usize> {
+        self.pass(thread, 5_000);
+        let now = self.threads[thread].now;
         self.truth.last_activity = self.truth.last_activity.max(now);
         if self.happens(self.faults.refusal) {
             return Err(ErrorKind::ConnectionRefused.into());
@@ -211,9 +211,9 @@ impl World {
         let (is_late_refusal, is_silent) = (self.happens(self.faults.refusal), self.happens(self.faults.silence));
         let is_crowded = self.happens(self.faults.crowd);
         let full_until = if is_crowded { now + self.time(100_000, 30_000_000) } else { 0 };
-        let thread = &mut self.strands[strand];
-        let id = thread.lines.len();
-        thread.lines.push(Line {
+        let state = &mut self.threads[thread];
+        let id = state.lines.len();
+        state.lines.push(Line {
             token: 0,
             watches_write: false,
             connected_at: (!is_silent).then_some(now + takes),
@@ -224,52 +224,52 @@ impl World {
             end: None,
             blocked_until: 0,
             is_open: true,
-            session: SimulatedSession::new((strand * 1_000_000 + id) as u32),
+            session: SimulatedSession::new((thread * 1_000_000 + id) as u32),
         });
         Ok(id)
     }
 
     /// Registers a connection with the poll of a thread. From now on the poll reports its events under `token`.
-    pub fn register(&mut self, strand: usize, id: usize, token: usize, writable: bool) {
-        let thread = &mut self.strands[strand];
-        let line = &mut thread.lines[id];
+    pub fn register(&mut self, thread: usize, id: usize, token: usize, writable: bool) {
+        let state = &mut self.threads[thread];
+        let line = &mut state.lines[id];
         (line.token, line.watches_write) = (token, writable);
-        let mut edges = vec![thread.now];
+        let mut edges = vec![state.now];
         edges.extend(line.connected_at);
         edges.extend((line.blocked_until > 0).then_some(line.blocked_until));
-        thread.edges.extend(edges.into_iter().map(|at| Reverse((at, id))));
+        state.edges.extend(edges.into_iter().map(|at| Reverse((at, id))));
     }
 
-    pub fn is_connected(&mut self, strand: usize, id: usize) -> io::Result<bool> {
-        self.pass(strand, 500);
-        let thread = &mut self.strands[strand];
-        let line = &mut thread.lines[id];
-        self.truth.note_activity((strand, line.token), thread.now);
+    pub fn is_connected(&mut self, thread: usize, id: usize) -> io::Result<bool> {
+        self.pass(thread, 500);
+        let state = &mut self.threads[thread];
+        let line = &mut state.lines[id];
+        self.truth.note_activity((thread, line.token), state.now);
         if line.is_crowded {
-            line.is_crowded = thread.now < line.full_until;
+            line.is_crowded = state.now < line.full_until;
             return Ok(!line.is_crowded);
         }
         match line.connected_at {
-            Some(at) if at <= thread.now && line.is_refused => Err(ErrorKind::ConnectionRefused.into()),
-            Some(at) => Ok(at <= thread.now),
+            Some(at) if at <= state.now && line.is_refused => Err(ErrorKind::ConnectionRefused.into()),
+            Some(at) => Ok(at <= state.now),
             None => Ok(false),
         }
     }
 
-    pub fn is_crowded(&self, strand: usize, id: usize) -> bool {
-        self.strands[strand].lines[id].is_crowded
+    pub fn is_crowded(&self, thread: usize, id: usize) -> bool {
+        self.threads[thread].lines[id].is_crowded
     }
 
-    pub fn read(&mut self, strand: usize, id: usize, buffer: &mut [u8]) -> io::Result<usize> {
-        self.pass(strand, 700);
+    pub fn read(&mut self, thread: usize, id: usize, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pass(thread, 700);
         if self.happens(self.faults.interruption) {
             return Err(ErrorKind::Interrupted.into());
         }
         let is_short = self.happens(self.faults.fragment);
         let most = if is_short { self.chance.range(1, 9) as usize } else { buffer.len() };
-        let thread = &mut self.strands[strand];
-        let (now, readings) = (thread.now, thread.readings);
-        let line = &mut thread.lines[id];
+        let state = &mut self.threads[thread];
+        let (now, readings) = (state.now, state.readings);
+        let line = &mut state.lines[id];
         let mut count = 0;
         while let Some(chunk) = line.inbound.front_mut().filter(|chunk| chunk.at <= now && count < most) {
             let part = (chunk.bytes.len() - chunk.read).min(buffer.len() - count).min(most - count);
@@ -280,13 +280,13 @@ impl World {
                 break;
             }
             let chunk = line.inbound.pop_front();
-            if let Some(service) = chunk.and_then(|chunk| chunk.commits).filter(|_| !thread.is_called_off) {
-                self.truth.commit(strand, line.token, service);
+            if let Some(service) = chunk.and_then(|chunk| chunk.commits).filter(|_| !state.is_cancelled) {
+                self.truth.commit(thread, line.token, service);
             }
         }
-        self.truth.note_activity((strand, line.token), now);
+        self.truth.note_activity((thread, line.token), now);
         if count > 0 {
-            self.truth.client((strand, line.token)).readings = Some(readings);
+            self.truth.client((thread, line.token)).readings = Some(readings);
             return Ok(count);
         }
         match line.end.filter(|(at, _)| *at <= now && line.inbound.is_empty()) {
@@ -296,76 +296,76 @@ impl World {
         }
     }
 
-    pub fn write(&mut self, strand: usize, id: usize, bytes: &[u8]) -> io::Result<usize> {
-        self.pass(strand, 1_500);
+    pub fn write(&mut self, thread: usize, id: usize, bytes: &[u8]) -> io::Result<usize> {
+        self.pass(thread, 1_500);
         if self.happens(self.faults.interruption) {
             return Err(ErrorKind::Interrupted.into());
         }
         let is_part = self.happens(self.faults.fragment);
         let pause = self.time(10_000, 3_000_000);
         let part = self.chance.range(0, bytes.len() as i64) as usize;
-        let thread = &mut self.strands[strand];
-        let line = &mut thread.lines[id];
-        self.truth.note_activity((strand, line.token), thread.now);
-        if line.end.is_some_and(|(at, _)| at <= thread.now) {
+        let state = &mut self.threads[thread];
+        let line = &mut state.lines[id];
+        self.truth.note_activity((thread, line.token), state.now);
+        if line.end.is_some_and(|(at, _)| at <= state.now) {
             return Err(ErrorKind::BrokenPipe.into());
         }
-        if line.blocked_until > thread.now {
+        if line.blocked_until > state.now {
             return Err(ErrorKind::WouldBlock.into());
         }
         let taken = if is_part { part } else { bytes.len() };
         if taken < bytes.len() {
-            line.blocked_until = thread.now + pause;
-            thread.edges.push(Reverse((line.blocked_until, id)));
+            line.blocked_until = state.now + pause;
+            state.edges.push(Reverse((line.blocked_until, id)));
         }
-        self.serve(strand, id, &bytes[..taken]);
+        self.serve(thread, id, &bytes[..taken]);
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
     /// Returns the number of the open connection that a client made last. The client is identified by its thread and
     /// its token.
-    pub fn newest_line(&self, (strand, token): (usize, usize)) -> Option<usize> {
-        self.strands[strand].lines.iter().rposition(|line| line.token == token && line.is_open)
+    pub fn newest_line(&self, (thread, token): (usize, usize)) -> Option<usize> {
+        self.threads[thread].lines.iter().rposition(|line| line.token == token && line.is_open)
     }
 
     /// Returns true if a client's session is in a transaction.
     pub fn is_in_transaction(&self, place: (usize, usize)) -> bool {
-        self.newest_line(place).is_some_and(|line| self.strands[place.0].lines[line].session.is_in_transaction())
+        self.newest_line(place).is_some_and(|line| self.threads[place.0].lines[line].session.is_in_transaction())
     }
 
     /// Closes the client's end of a connection.
-    pub fn close(&mut self, strand: usize, id: usize) {
-        let line = &mut self.strands[strand].lines[id];
+    pub fn close(&mut self, thread: usize, id: usize) {
+        let line = &mut self.threads[thread].lines[id];
         line.is_open = false;
         line.inbound = VecDeque::new();
         line.session = SimulatedSession::new(0);
     }
 
     /// Makes bytes of the server arrive at `at`.
-    pub fn deliver(&mut self, strand: usize, id: usize, at: Nanos, bytes: Vec<u8>, commits: Option<Nanos>) {
+    pub fn deliver(&mut self, thread: usize, id: usize, at: Nanos, bytes: Vec<u8>, commits: Option<Nanos>) {
         if bytes.is_empty() {
             return;
         }
-        let thread = &mut self.strands[strand];
-        thread.lines[id].inbound.push_back(Chunk { at, bytes, read: 0, commits });
-        thread.edges.push(Reverse((at, id)));
+        let state = &mut self.threads[thread];
+        state.lines[id].inbound.push_back(Chunk { at, bytes, read: 0, commits });
+        state.edges.push(Reverse((at, id)));
     }
 
     /// Makes the server close or reset a connection at `at`, unless it did so before.
-    pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: LineEnd) {
-        let thread = &mut self.strands[strand];
-        let known = &mut thread.lines[id].end;
+    pub fn end_line(&mut self, thread: usize, id: usize, at: Nanos, end: LineEnd) {
+        let state = &mut self.threads[thread];
+        let known = &mut state.lines[id].end;
         if known.is_none_or(|(known, _)| at < known) {
             *known = Some((at, end));
         }
-        thread.edges.push(Reverse((at, id)));
+        state.edges.push(Reverse((at, id)));
     }
 
     /// Removes bytes that the server has sent and that have not arrived yet, so that they never arrive.
-    pub fn withdraw(&mut self, strand: usize, id: usize) {
-        let thread = &mut self.strands[strand];
-        let now = thread.now;
-        thread.lines[id].inbound.retain(|chunk| chunk.at <= now);
+    pub fn withdraw(&mut self, thread: usize, id: usize) {
+        let state = &mut self.threads[thread];
+        let now = state.now;
+        state.lines[id].inbound.retain(|chunk| chunk.at <= now);
     }
 }
 

@@ -9,12 +9,12 @@ use memchr::memchr;
 use mlua::{FromLua, Function, String as LuaString, Table, Thread, ThreadStatus, Value as LuaValue};
 
 use super::counters::{Counter, Counters};
+use super::exchange_buffer::set_number;
 use super::kept::Prepared;
 use super::marking::Marking;
 use super::natives;
 use super::request::{Answer, CoroutineRequest, RequestKind};
 use super::shared::SharedStates;
-use super::slate::set_number;
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
@@ -60,9 +60,9 @@ pub struct LuaClient {
     /// True if the script should be told that its next transaction begins at once when the query in progress ends the
     /// current one. The script then need not ask for it.
     goes_on: bool,
-    /// True if the client must end its current transaction before it carries out the waiting request. `has_begun` is
-    /// true if the waiting request belongs to the transaction that follows.
+    /// True if the client must end its current transaction before it carries out the waiting request.
     has_ended: bool,
+    /// True if the waiting request belongs to the transaction that follows.
     has_begun: bool,
     is_stopped: bool,
     /// The number of the connection in use.
@@ -71,8 +71,9 @@ pub struct LuaClient {
     /// assigns the numbers, and never assigns a number twice, because a connection remembers by the numbers which
     /// statements it has prepared.
     statements: BTreeMap<usize, Prepared>,
-    /// The text of the last query. `values` has the values of the last execution of a prepared statement.
+    /// The text of the last query.
     text: String,
+    /// The values of the last execution of a prepared statement.
     values: Vec<Value>,
     /// A buffer for texts that come from Lua.
     bytes: Vec<u8>,
@@ -196,14 +197,14 @@ impl LuaClient {
             });
         };
         self.has_ended = matches!(kind, RequestKind::FirstQuery | RequestKind::FirstExecute | RequestKind::Ended);
-        let slate = &self.state.slate;
+        let exchange_buffer = &self.state.exchange_buffer;
         Ok(match kind {
             RequestKind::Query | RequestKind::FirstQuery => return self.take_query(),
             RequestKind::Execute | RequestKind::FirstExecute => {
-                let (connection, statement) = (slate.connection(), slate.statement());
+                let (connection, statement) = (exchange_buffer.connection(), exchange_buffer.statement());
                 let holes = self.statements.get(&statement).map_or(0, |prepared| prepared.holes);
                 self.values.resize(holes, Value::Unset);
-                if !slate.take_values(&mut self.values, &mut self.bytes) {
+                if !exchange_buffer.take_values(&mut self.values, &mut self.bytes) {
                     let given = self.arguments()?;
                     for (value, number) in self.values.iter_mut().zip(1..) {
                         take_value(value, &given.raw_get(number)?);
@@ -212,7 +213,7 @@ impl LuaClient {
                 CoroutineRequest::Execute { connection, statement }
             }
             RequestKind::Prepare => {
-                let (connection, statement) = (slate.connection(), slate.statement());
+                let (connection, statement) = (exchange_buffer.connection(), exchange_buffer.statement());
                 let given = self.arguments()?;
                 let (text, types): (LuaString, Vec<u32>) = (given.raw_get(1)?, given.raw_get(2)?);
                 self.statements.insert(statement, Prepared::new(statement, &text.as_bytes(), &types));
@@ -220,15 +221,15 @@ impl LuaClient {
             }
             RequestKind::Close => {
                 // Only the client forgets the statement. As in sysbench, the server keeps it.
-                self.statements.remove(&slate.statement());
+                self.statements.remove(&exchange_buffer.statement());
                 CoroutineRequest::Nothing
             }
             RequestKind::More => CoroutineRequest::More,
-            RequestKind::Rollback => CoroutineRequest::Rollback { connection: slate.connection() },
+            RequestKind::Rollback => CoroutineRequest::Rollback { connection: exchange_buffer.connection() },
             RequestKind::Ended => CoroutineRequest::Nothing,
-            RequestKind::Connect => CoroutineRequest::Connect(slate.connection()),
-            RequestKind::Reconnect => CoroutineRequest::Reconnect(slate.connection()),
-            RequestKind::Disconnect => CoroutineRequest::Disconnect(slate.connection()),
+            RequestKind::Connect => CoroutineRequest::Connect(exchange_buffer.connection()),
+            RequestKind::Reconnect => CoroutineRequest::Reconnect(exchange_buffer.connection()),
+            RequestKind::Disconnect => CoroutineRequest::Disconnect(exchange_buffer.connection()),
             RequestKind::Ready => CoroutineRequest::Ready,
             RequestKind::Left => CoroutineRequest::Left { is_complete: self.argument()? },
             RequestKind::Fatal => {
@@ -242,8 +243,7 @@ impl LuaClient {
         })
     }
 
-    /// Returns the Lua table with the arguments of a request that do not fit on the slate (the memory that Lua and Rust
-    /// share).
+    /// Returns the Lua table with the arguments of a request that do not fit in the exchange buffer.
     fn arguments(&self) -> mlua::Result<Table> {
         self.state.native.raw_get("arguments")
     }
@@ -255,9 +255,9 @@ impl LuaClient {
 
     /// Takes over the text of a query from the script. As in C, the text ends at its first zero byte.
     fn take_query(&mut self) -> mlua::Result<CoroutineRequest> {
-        let connection = self.state.slate.connection();
+        let connection = self.state.exchange_buffer.connection();
         self.bytes.clear();
-        if !self.state.slate.take_text(&mut self.bytes) {
+        if !self.state.exchange_buffer.take_text(&mut self.bytes) {
             self.bytes.extend_from_slice(&self.argument::<LuaString>()?.as_bytes());
         }
         let end = memchr(0, &self.bytes).unwrap_or(self.bytes.len());
@@ -302,7 +302,7 @@ impl LuaClient {
         match answered.kind {
             QueryKind::Nothing => Answer::Refused,
             _ => {
-                self.state.slate.answer(answered, std::mem::take(&mut self.goes_on));
+                self.state.exchange_buffer.answer(answered, std::mem::take(&mut self.goes_on));
                 Answer::Written
             }
         }

@@ -6,6 +6,7 @@
 mod alone;
 mod client;
 mod counters;
+mod exchange_buffer;
 mod kept;
 mod marking;
 mod natives;
@@ -14,7 +15,6 @@ mod request;
 mod script;
 mod search;
 mod shared;
-mod slate;
 mod state;
 #[cfg(test)]
 mod tests;

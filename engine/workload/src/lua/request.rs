@@ -70,7 +70,8 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// The server has carried out the request. Its result is on the slate, the memory that Lua and Rust share.
+    /// The server has carried out the request. Its result is in the exchange buffer, the memory that Lua and Rust
+    /// share.
     Written,
     /// The server has not carried out the request, but has reported no error either: the text was empty, or it began a
     /// COPY, which scripts do not support.

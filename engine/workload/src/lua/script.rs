@@ -30,8 +30,8 @@ pub struct LuaScript {
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
     /// The Lua state for the script's hook (function) that makes a report after each interval while clients run.
-    /// `checkpoints` is the state for the hook that makes the reports at checkpoints.
     intervals: RefCell<Option<MainState>>,
+    /// The Lua state for the hook that makes the reports at checkpoints.
     checkpoints: RefCell<Option<MainState>>,
     executors: Executors,
 }

@@ -3,7 +3,8 @@
 //! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break Rust's guarantees. For this
 //! reason mlua makes them available only through an unsafe function, which is called here and nowhere else. Running a
 //! script requires the same trust as running a program; sysbench runs scripts with the same libraries. The prelude
-//! itself uses `ffi` only to call native functions that take and return numbers, and for the [slate](super::slate).
+//! itself uses `ffi` only to call native functions that take and return numbers, and for the [exchange
+//! buffer](super::exchange_buffer).
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -12,14 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
+use super::exchange_buffer::ExchangeBuffer;
 use super::kept::Fetched;
 use super::natives;
 use super::shared::SharedStates;
-use super::slate::Slate;
 
 /// The files of the prelude, the Lua code that gives scripts sysbench's interface, in the order in which they run.
 const PRELUDE: [(&str, &str); 17] = [
-    ("=slate.lua", include_str!("prelude/slate.lua")),
+    ("=exchange_buffer.lua", include_str!("prelude/exchange_buffer.lua")),
     ("=requests.lua", include_str!("prelude/requests.lua")),
     ("=files.lua", include_str!("prelude/files.lua")),
     ("=interface.lua", include_str!("prelude/interface.lua")),
@@ -46,8 +47,8 @@ pub struct LuaState {
     /// see it.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
-    /// The slate, the memory that Rust and Lua share. It must not move, because Lua knows its address.
-    pub slate: Box<Slate>,
+    /// The exchange buffer, the memory that Rust and Lua share. It must not move, because Lua knows its address.
+    pub exchange_buffer: Box<ExchangeBuffer>,
 }
 
 impl LuaState {
@@ -59,13 +60,13 @@ impl LuaState {
         // SAFETY: see the comment at the beginning of this file.
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, options) };
         let fetched = Rc::default();
-        let slate = Box::<Slate>::default();
+        let exchange_buffer = Box::<ExchangeBuffer>::default();
         let native = natives::install(&lua, shared, tid, &fetched)?;
-        native.set("slate", lua.create_table_from(slate.described())?)?;
+        native.set("exchange_buffer", lua.create_table_from(exchange_buffer.described())?)?;
         for part in compiled(&lua)? {
             lua.load(&part[..]).set_mode(ChunkMode::Binary).call::<()>(&native)?;
         }
-        Ok(Self { lua, native, fetched, slate })
+        Ok(Self { lua, native, fetched, exchange_buffer })
     }
 
     /// Returns a function of the prelude, the Lua code that gives scripts sysbench's interface, by its name.

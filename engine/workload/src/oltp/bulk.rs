@@ -34,8 +34,9 @@ impl Workload<StagedActions> for BulkInsert {
 #[derive(Default)]
 struct BulkClient {
     test: &'static str,
-    /// The statement so far. `prefix` is its length without rows.
+    /// The statement so far.
     sql: String,
+    /// The length of the statement without rows.
     prefix: usize,
     /// The row that is not in the statement yet.
     row: String,

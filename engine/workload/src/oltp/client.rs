@@ -30,8 +30,9 @@ pub struct OltpClient {
     values: Box<[Value]>,
     random: Random,
     ids: Distribution,
-    /// The index of the event's current part. `done` is the number of times that the part has been executed.
+    /// The index of the event's current part.
     part: usize,
+    /// The number of times that the current part has been executed.
     done: u64,
     /// True if a DELETE was sent last and its INSERT comes next.
     inserts: bool,

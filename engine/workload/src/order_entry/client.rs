@@ -31,8 +31,9 @@ pub struct OrderEntryClient {
     transactions: [Box<dyn ClientTransaction>; 5],
     /// The index of the current transaction's object among the five in `transactions`.
     current: usize,
-    /// The kind of the current transaction. `before` is the kind of the previous transaction, if there was one.
+    /// The kind of the current transaction.
     kind: TransactionKind,
+    /// The kind of the previous transaction, if there was one.
     before: Option<TransactionKind>,
     values: Values,
     /// The number of the statement that was sent last.

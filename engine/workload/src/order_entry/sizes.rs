@@ -10,8 +10,10 @@ pub const ORDERS: i64 = CUSTOMERS;
 /// The number of the first order of a district that is not delivered. This order and all later ones have a row in
 /// `new_order`.
 pub const FIRST_NEW_ORDER: i64 = 2101;
-/// The smallest number of lines of an order. `MOST_LINES` is the greatest number.
+/// The smallest number of lines of an order.
 pub const FEWEST_LINES: i64 = 5;
+
+/// The greatest number of lines of an order.
 pub const MOST_LINES: i64 = 15;
 
 /// The greatest number of warehouses that a load supports.

@@ -171,14 +171,17 @@ pub struct Legs {
 /// A series of random draws, which may be empty, and the query after them. The query does not store its rows.
 #[derive(Debug, Clone)]
 pub struct Leg {
-    /// The index of the leg's first draw among the draws of all legs. `end` is the index behind its last one.
+    /// The index of the leg's first draw among the draws of all legs.
     first: usize,
+    /// The index behind the leg's last draw.
     end: usize,
-    /// The index of the query's command. `statement` is the index of the query's statement.
+    /// The index of the query's command.
     pub command: usize,
+    /// The index of the query's statement.
     pub statement: usize,
-    /// The index of the step after the query. `is_last` is true if there is no such step.
+    /// The index of the step after the query.
     pub next: usize,
+    /// True if there is no step after the query.
     pub is_last: bool,
 }
 

@@ -94,8 +94,9 @@ pub struct Survey {
     pub statements: u64,
     /// The greatest number of chosen sessions that were open at the same time in the capture.
     pub most_at_once: usize,
-    /// The first start of a session, in the time of the capture. `end` is the last end of a session.
+    /// The first start of a session, in the time of the capture.
     pub begin: Micros,
+    /// The last end of a session, in the time of the capture.
     pub end: Micros,
     /// The databases that the sessions used, as far as the capture has their names.
     pub databases: BTreeSet<String>,

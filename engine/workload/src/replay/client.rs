@@ -31,8 +31,9 @@ impl Workload<ReplayActions> for Arc<Replay> {
 pub struct RecordedClient {
     replay: Arc<Replay>,
     stage: Stage,
-    /// The text of the statement that is being sent. `values` has its parameters.
+    /// The text of the statement that is being sent.
     text: Vec<u8>,
+    /// The parameters of the statement that is being sent.
     values: Vec<Value>,
     /// The reason for which the event loop has to abort this client; `None` as long as there is none.
     aborted: Option<Box<AbortReason>>,

@@ -49,9 +49,10 @@ fn permute(number: u32) -> u32 {
     if number <= PRIME / 2 { residue } else { PRIME - residue }
 }
 
-/// The length of a group of digits in the columns `c` and `pad`. `GROUP_AND_DASH` is its length with the dash behind
-/// it.
+/// The length of a group of digits in the columns `c` and `pad`.
 const GROUP: usize = 11;
+
+/// The length of a group of digits with the dash behind it.
 const GROUP_AND_DASH: usize = GROUP + 1;
 
 /// Appends `template` with a random digit in place of each `#` and a random letter in place of each `@`.

@@ -165,7 +165,7 @@ fn truth<R>(place: (usize, usize), change: impl FnOnce(&mut ClientTruth) -> R) -
 /// Records that a transaction begins. Also checks that the engine has read the clock since the last answer.
 fn begin(place: (usize, usize)) {
     world(|world| {
-        let readings = world.strands[place.0].readings;
+        let readings = world.threads[place.0].readings;
         let client = world.truth.client(place);
         if client.readings.take() == Some(readings) {
             let defect = "the clock was not read between an answer and the next transaction".to_owned();
@@ -179,7 +179,7 @@ fn begin(place: (usize, usize)) {
 /// transaction.
 fn start(place: (usize, usize)) {
     world(|world| {
-        let now = world.strands[place.0].now;
+        let now = world.threads[place.0].now;
         world.truth.start(place, now);
     });
 }

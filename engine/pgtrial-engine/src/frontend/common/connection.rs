@@ -64,7 +64,7 @@ pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
 /// Rejects pools that need more connections than the server allows this user. If several engines share the pools, the
 /// connections of all engines are counted. If the server does not report a limit, any number is accepted.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), PoolError> {
-    let (apps, size) = (pools.apps, pools.deal.size);
+    let (apps, size) = (pools.apps, pools.task_share.size);
     let wanted = apps * size;
     match connection_limit(session) {
         Some((most, limit)) if wanted > most => Err(PoolError::Limit { apps, size, wanted, most, limit }),

@@ -102,7 +102,7 @@ impl LoadArguments {
         }
         let (pools, part, most_jobs) = if self.pooling.is_given() {
             let pools = self.pooling.plan(self.shard)?;
-            (Some(pools), ClientShare::of_pools(self.shard, pools.apps, pools.deal.size), pools.apps)
+            (Some(pools), ClientShare::of_pools(self.shard, pools.apps, pools.task_share.size), pools.apps)
         } else {
             check_enough(self.shard, self.clients, "clients")?;
             (None, ClientShare::of_clients(self.shard, self.clients), self.clients)

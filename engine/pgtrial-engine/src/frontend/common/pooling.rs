@@ -11,9 +11,10 @@ use ground::shard::{Shard, TaskShare};
 use ground::words::plural;
 use thiserror::Error;
 
-/// The limits of the options: `MAX_TASKS` is the greatest number of tasks (one transaction each) of one application,
-/// and `MAX_CONNECTIONS` the greatest number of connections of all pools together.
+/// The greatest number of tasks (one transaction each) of one application.
 pub const MAX_TASKS: u32 = 10_000_000;
+
+/// The greatest number of connections of all pools together.
 pub const MAX_CONNECTIONS: u32 = 100_000;
 
 /// The highest rate at which tasks (one transaction each) may arrive, per second.
@@ -71,15 +72,15 @@ impl PoolArguments {
         }
         check_enough(shard, size, "connections of a pool (--pool)")?;
         check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
-        let deal = TaskShare { shard, tasks, size };
+        let task_share = TaskShare { shard, tasks, size };
         Ok(PoolPlan {
             apps,
-            tasks: deal.own_tasks(),
+            tasks: task_share.own_tasks(),
             arrival: self.arrival.unwrap_or(Arrival::AtOnce),
-            size: deal.own_slots(),
+            size: task_share.own_slots(),
             timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
             lifetime: self.lifetime,
-            deal,
+            task_share,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::messages::USER;
 use ground::output::{CouldNot, OutputFile};
 use wire::statement::QueryMode;
-use workload::sent::{SentStatement, told};
+use workload::sent::{SentStatement, with_listener};
 use workload::{Actions, Workload};
 
 /// The number of executions that are written for each statement text. Six are enough to see which plans PostgreSQL
@@ -30,7 +30,7 @@ pub fn listed<A: Actions>(
     let out = OutputFile::create("statements file ", path)?;
     let list = Mutex::new(List { out: Some(out), executions: HashMap::new() });
     let listener = move |sent| list.lock().unwrap_or_else(PoisonError::into_inner).add(&sent);
-    Ok(told(workload, mode, Arc::new(listener)))
+    Ok(with_listener(workload, mode, Arc::new(listener)))
 }
 
 /// The open file of statements, and how often each statement has been sent.

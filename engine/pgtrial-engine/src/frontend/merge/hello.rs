@@ -8,16 +8,18 @@ use events::{Hello, PROTOCOL, ShardRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The keys of the plan whose values are added up over the machines. Inside the object `pools` of the plan, these are
-/// the keys in `SUMMED_OF_POOLS`. All other keys must have the same value on all machines.
+/// The keys of the plan whose values are added up over the machines. All keys that are neither here nor in
+/// `SUMMED_OF_POOLS` must have the same value on all machines.
 const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
+
+/// The keys of the object `pools` in the plan whose values are added up over the machines.
 const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 
 /// The key of the plan that says which shard the machine ran. Its value is a [`ShardRecord`].
 const SHARD: &str = "shard";
 
 /// The number of characters after which a value is cut off in error messages.
-const SHOWN: usize = 60;
+const SHOWN_CHARACTERS: usize = 60;
 
 /// Merges the first events of the machines. `parts` has the name and the event of each machine that has sent one.
 /// `fleet` is the number of all machines, including lost machines that never sent an event. Returns `None` if `parts`
@@ -52,7 +54,7 @@ fn differ(first: &str, second: &str, key: &str, theirs: &Value, mine: &Value) ->
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }

@@ -8,7 +8,7 @@ use super::report::{Results, report};
 use super::watch::OrderEntryObserver;
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{session, target};
-use crate::frontend::common::failure::Failure;
+use crate::frontend::common::failure::{ABORTED, Failure};
 use crate::frontend::common::self_check;
 use drive::Outcome;
 use drive::plan::Plan;
@@ -20,9 +20,6 @@ use tables::refuse_read_only;
 use wire::session::Session;
 use wire::target::Target;
 use workload::order_entry::{OrderEntry, TransactionStyle};
-
-/// The exit status of a run in which clients were aborted.
-const ABORTED: u8 = 2;
 
 /// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
 const PURPOSE: &str = "setup";

@@ -17,9 +17,9 @@ pub struct OrderEntryObserver {
     every: Option<u64>,
     clients: usize,
     elapsed: Elapsed,
-    /// The counts since the last progress line. The next field, `since_s`, is the length of the time in which they were
-    /// counted, in seconds.
+    /// The counts since the last progress line.
     since: Tally,
+    /// The length of the time in which `since` was counted, in seconds.
     since_s: f64,
 }
 

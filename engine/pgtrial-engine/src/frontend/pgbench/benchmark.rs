@@ -12,7 +12,7 @@ use super::scripts;
 use super::server::{Facts, print_version, survey, vacuum};
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{Purpose, check_limit, no_connection, session, target};
-use crate::frontend::common::failure::Failure;
+use crate::frontend::common::failure::{ABORTED, Failure};
 use crate::frontend::common::self_check;
 use drive::plan::Plan;
 use drive::{ClosedPlan, Limit, Outcome, RunError};
@@ -20,9 +20,6 @@ use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
-
-/// The exit status of a run in which clients were aborted.
-const ABORTED: u8 = 2;
 
 /// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
 const PURPOSE: Purpose = "setup";

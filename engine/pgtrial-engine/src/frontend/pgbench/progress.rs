@@ -29,9 +29,9 @@ pub struct PgbenchObserver {
     /// The time since 1970 at which the run's clock shows 0. `None` unless progress lines contain the Unix time
     /// (`--progress-timestamp`).
     timestamps: Option<Duration>,
-    /// The counts since the last progress line. The next field, `since_s`, is the length of the time in which they were
-    /// counted, in seconds.
+    /// The counts since the last progress line.
     since: Tally,
+    /// The length of the time in which `since` was counted, in seconds.
     since_s: f64,
     elapsed: Elapsed,
     clients: usize,

@@ -9,9 +9,11 @@ use crate::event::{ReplayDescription, TemplateName};
 use drive::ReplayPace;
 use workload::replay::Replay;
 
-/// The number of characters after which the text of a template (a statement without its values) is cut off:
-/// `LONGEST_TEXT` in events, `LONGEST_NAME` in messages.
+/// The number of characters after which the text of a template (a statement without its values) is cut off in
+/// events.
 const LONGEST_TEXT: usize = 200;
+
+/// The number of characters after which the text of a template is cut off in messages.
 const LONGEST_NAME: usize = 60;
 
 /// Returns the phrases by which messages name statements. Each template (a statement text without its values) that is

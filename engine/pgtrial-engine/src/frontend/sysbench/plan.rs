@@ -12,7 +12,7 @@ use crate::frontend::common::messages::USER;
 use crate::frontend::common::sharing;
 use crate::frontend::common::sharing::{Length, SharingError, SliceArguments, WHOLE_SECONDS};
 use drive::StagedPlan;
-use drive::alone::{Alone, Server, Travel};
+use drive::alone::{Alone, ProtocolOptions, Server};
 use drive::plan::{Load, Plan};
 use drive::slices::Slices;
 use drive::start_at::StartAt;
@@ -151,9 +151,12 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
             target.obey(&interrupt);
             Ok(Server { target, interrupt })
         };
-        let travel =
-            Travel { mode: mode_of_scripts(&settings), describes: describes(&settings), format: ResultFormat::Binary };
-        Box::new(Alone::new(server, travel))
+        let protocol = ProtocolOptions {
+            mode: mode_of_scripts(&settings),
+            describes: describes(&settings),
+            format: ResultFormat::Binary,
+        };
+        Box::new(Alone::new(server, protocol))
     })
 }
 

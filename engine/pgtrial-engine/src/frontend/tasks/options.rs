@@ -22,9 +22,10 @@ use wire::params::Given;
 const PUBLISHED: PoolArguments =
     PoolArguments { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
-/// The limits for the size of the table: `MAX_ROWS` is the greatest number of rows for each value of its column
-/// thread_id, and `MAX_THREADS` the greatest number of different values in this column.
+/// The greatest number of rows of the table for each value of its column thread_id.
 const MAX_ROWS: u32 = 100_000_000;
+
+/// The greatest number of different values in the table's column thread_id.
 const MAX_THREADS: u32 = 10_000;
 
 /// The front end's name, with which its messages begin. A failure is printed as one sentence, and the exit status is
@@ -56,9 +57,9 @@ pub struct TasksRun {
     pub run: RunOptions,
     /// The steps that make the table before the tasks run; `None` if the table must exist already.
     pub table: Option<TableSteps>,
-    /// The size that the table must have, if the options give it: `threads_in_table` is the number of different values
-    /// in its column thread_id, and `rows` the number of rows for each value.
+    /// The number of different values that the table's column thread_id must have, if the options give it.
     pub threads_in_table: Option<u32>,
+    /// The number of rows that the table must have for each value of thread_id, if the options give it.
     pub rows: Option<u32>,
     pub lines: LineOptions,
 }
@@ -293,9 +294,9 @@ mod tests {
     #[test]
     fn a_shard_has_a_part_of_each_pool_and_of_its_tasks() {
         let share = run("--shard 2/3 --random-seed 5 --tasks 10 --pool 4 --apps 2").run.load.share;
-        let PoolPlan { apps, tasks, size, deal, .. } = share.pools.unwrap();
+        let PoolPlan { apps, tasks, size, task_share, .. } = share.pools.unwrap();
         assert_eq!((apps, tasks, size), (2, 3, 1));
-        assert_eq!((deal.tasks, deal.size, share.part.clients()), (10, 4, 2));
+        assert_eq!((task_share.tasks, task_share.size, share.part.clients()), (10, 4, 2));
     }
 
     #[test]

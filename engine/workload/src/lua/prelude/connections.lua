@@ -14,7 +14,7 @@ local NONE, IGNORABLE, FATAL = sysbench.sql.error.NONE, sysbench.sql.error.IGNOR
 -- libpq's status of a statement that failed.
 local PGRES_FATAL_ERROR = 7
 
-local turn, slate, ask, write_text = native.turn, native.slate, native.ask, native.write_text
+local turn, exchange_buffer, ask, write_text = native.turn, native.exchange_buffer, native.ask, native.write_text
 local query, first_query = kind.query, kind.first_query
 
 -- The SQLSTATEs after which an event is restarted: deadlock, serialization failure and unique violation.
@@ -40,11 +40,11 @@ end
 -- returns nil. `stmt` is the record of the statement, if it was prepared.
 local function take_answer(con, caller, text, stmt, is_done, state, message)
    if is_done then
-      turn.goes_on = slate.goes_on ~= 0
+      turn.goes_on = exchange_buffer.goes_on ~= 0
       if con.error ~= NONE then
          note(con, NONE)
       end
-      local rows, fields = slate.rows, slate.columns
+      local rows, fields = exchange_buffer.rows, exchange_buffer.columns
       if stmt then
          -- The number of columns is known since the statement was prepared.
          fields = stmt.nfields
@@ -70,7 +70,7 @@ local function take_answer(con, caller, text, stmt, is_done, state, message)
    end
    if ignorable[state] then
       note(con, IGNORABLE, state, message)
-      slate.connection = con.number
+      exchange_buffer.connection = con.number
       request(kind.rollback)
       return nil
    end
@@ -89,7 +89,7 @@ local function run(con, text)
    if not is_usable(con) then
       return nil
    end
-   slate.connection = con.number
+   exchange_buffer.connection = con.number
    write_text(text)
    local is_done, state, message = ask(query, first_query)
    return take_answer(con, "PQexec", text, nil, is_done, state, message)
@@ -173,7 +173,7 @@ function C.db_connection_close(pointer)
       return 0
    end
    con.is_closed = true
-   slate.connection = con.number
+   exchange_buffer.connection = con.number
    request(kind.disconnect)
    return 0
 end
@@ -187,7 +187,7 @@ end
 local function close(con, pointer)
    if not con.is_closed then
       con.is_closed = true
-      slate.connection = con.number
+      exchange_buffer.connection = con.number
       request(kind.disconnect)
    end
    parts.connections.free(con.number, con.made, pointer)
@@ -199,7 +199,7 @@ function C.db_connection_free(pointer)
 end
 
 local function reconnect(con)
-   slate.connection = con.number
+   exchange_buffer.connection = con.number
    local done, _, message = request(kind.reconnect)
    con.is_closed = not done
    if not done then

@@ -52,7 +52,7 @@ local function connect(driver, name)
    parts.close_dropped()
    local number = native.connections
    native.connections = number + 1
-   native.slate.connection = number
+   native.exchange_buffer.connection = number
    local done, _, message = request(kind.connect)
    if not done then
       say(true, "Connection to database failed: " .. message .. "\n")

@@ -44,7 +44,8 @@ local function yield(kind)
    return first, second, third, fourth
 end
 
--- Makes the request that is written on the slate. Its kind is `usual`, or `first` if the previous event has ended.
+-- Makes the request that is written in the exchange buffer. Its kind is `usual`, or `first` if the previous event has
+-- ended.
 function native.ask(usual, first)
    local kind = usual
    if turn.has_ended then

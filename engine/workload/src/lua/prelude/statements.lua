@@ -5,7 +5,7 @@ local native = ...
 local ffi = require("ffi")
 local parts, C, text_of, types = native.sql, native.C, native.text, sysbench.sql.type
 local request, kind, say = native.request, native.kind, native.say
-local slate, ask, write_values = native.slate, native.ask, native.write_values
+local exchange_buffer, ask, write_values = native.exchange_buffer, native.ask, native.write_values
 local execute_kind, first_execute = kind.execute, kind.first_execute
 local connection, note, is_usable, take_answer, run, raise =
    parts.connection, parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise
@@ -24,13 +24,13 @@ local oids = {
 local function has_server_prepare(stmt, types_)
    local con = stmt.connection
    close_dropped()
-   slate.connection, slate.statement = con.number, stmt.number
+   exchange_buffer.connection, exchange_buffer.statement = con.number, stmt.number
    local done, _, _, whole = request(kind.prepare, stmt.text, types_)
    if done then
       if con.error ~= NONE then
          note(con, NONE)
       end
-      local fields = slate.columns
+      local fields = exchange_buffer.columns
       stmt.is_prepared, stmt.nfields = true, fields
       if fields > 0 then
          stmt.columns = native.columns(con.number)
@@ -45,7 +45,7 @@ end
 
 local function close(stmt, pointer)
    if stmt.is_prepared then
-      slate.statement = stmt.number
+      exchange_buffer.statement = stmt.number
       request(kind.close)
    end
    parts.statements.free(stmt.number, stmt.made, pointer)
@@ -161,7 +161,7 @@ local function execute(stmt)
       return nil
    end
    local params = stmt.params
-   slate.connection, slate.statement = con.number, stmt.number
+   exchange_buffer.connection, exchange_buffer.statement = con.number, stmt.number
    write_values(params, #params, value_of)
    local is_done, state, message = ask(execute_kind, first_execute)
    return take_answer(con, "PQexecPrepared", nil, stmt, is_done, state, message)

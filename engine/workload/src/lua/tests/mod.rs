@@ -2,10 +2,10 @@
 
 mod declarations;
 mod errors;
+mod exchange_buffer;
 mod interface;
 mod lives;
 mod queries;
-mod slate;
 
 use std::sync::Arc;
 

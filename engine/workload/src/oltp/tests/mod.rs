@@ -66,8 +66,9 @@ fn sent_text(statement: &Statement, values: &[Value]) -> String {
 
 /// A query of an event.
 struct Query {
-    /// The statement's text as it is prepared. `sent` is the text that is sent if statements are not prepared.
+    /// The statement's text as it is prepared.
     parsed: String,
+    /// The text that is sent if statements are not prepared.
     sent: String,
     last: bool,
 }

@@ -17,8 +17,9 @@ pub struct Context<'a> {
     pub values: &'a [Value],
     pub symbols: &'a Symbols,
     pub random: &'a mut Random,
-    /// The index of the script, which `debug()` prints. `command` is the index of the command.
+    /// The index of the script, which `debug()` prints.
     pub script: usize,
+    /// The index of the command, which `debug()` prints.
     pub command: usize,
 }
 

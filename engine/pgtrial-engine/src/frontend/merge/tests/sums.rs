@@ -55,12 +55,12 @@ proptest! {
         machines in 1usize..5,
         paced in any::<bool>(),
         order in prop::collection::vec(any::<usize>(), 40),
-        deal in prop::collection::vec(any::<usize>(), 80),
+        machine_of in prop::collection::vec(any::<usize>(), 80),
     ) {
-        let mut dealt = vec![Vec::new(); machines];
-        all.iter().zip(&deal).for_each(|(transaction, machine)| dealt[machine % machines].push(*transaction));
+        let mut per_machine = vec![Vec::new(); machines];
+        all.iter().zip(&machine_of).for_each(|(transaction, machine)| per_machine[machine % machines].push(*transaction));
         let streams: Vec<_> =
-            dealt.iter().enumerate().map(|(index, part)| engine(part, 2, 0.3 + index as f64, paced)).collect();
+            per_machine.iter().enumerate().map(|(index, part)| engine(part, 2, 0.3 + index as f64, paced)).collect();
         let whole = engine(&all, 2 * machines as u64, 0.3, paced);
         let mut order = order.iter().cycle();
         let (events, status) = merged(&streams, |_| *order.next().unwrap()).unwrap();

@@ -50,7 +50,7 @@ fn benchmark(
     }
     let Arguments { mut run, scale, no_vacuum, vacuum_all, sources, needs_tables, lists_commands, .. } = arguments;
     let Arguments { reads_stdin, uses_additions, time_after_connecting, .. } = arguments;
-    if run.load.settings.start == Some(StartAt::Told) && reads_stdin {
+    if run.load.settings.start == Some(StartAt::StandardInput) && reads_stdin {
         return Err(Failure::error("--start-at=- cannot be combined with --file=-: both read standard input"));
     }
     if run.load.pooling.is_given() {
@@ -199,7 +199,7 @@ mod tests {
             (options.run.load.share.part.clients(), options.run.load.share.jobs, options.run.load.share.part.number(0)),
             (2, 2, 2)
         );
-        assert_eq!(options.run.load.settings.start, Some(StartAt::Told));
+        assert_eq!(options.run.load.settings.start, Some(StartAt::StandardInput));
         assert_eq!(benchmark("--shard 3/3 -c 5 -j 2 --random-seed 5").run.load.share.jobs, 1);
         let pools = benchmark("--shard 1/2 --random-seed 5 --pool 3 --tasks 10 --apps 2").run.load.share.pools.unwrap();
         assert_eq!((pools.size, pools.tasks, pools.all_tasks()), (2, 7, 14));

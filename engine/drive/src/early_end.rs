@@ -23,7 +23,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Asks the server to cancel all running statements of `clients`, and waits until they have ended.
-    pub fn call_off(&mut self, clients: &mut [ClientOf<M, S>]) {
+    pub fn cancel_statements(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
             if connection.is_in_pipeline() {
@@ -48,7 +48,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                      cancelled{reason}; see pg_stat_activity before you measure again",
                     PATIENCE.as_secs()
                 );
-                return self.books.report(Report::Note(text));
+                return self.counters.report(Report::Note(text));
             }
             problem = self.shell.cancel(busy, end).err().or(problem);
             if self.receive_ends(clients, REPEAT_AFTER).is_err() {

@@ -1,4 +1,5 @@
-//! Checks requests that fit on the slate and requests that do not, and that LuaJIT compiles the code of events.
+//! Checks requests that fit in the exchange buffer and requests that do not, and that LuaJIT compiles the code of
+//! events.
 
 use super::*;
 

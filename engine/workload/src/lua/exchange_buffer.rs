@@ -1,37 +1,40 @@
-//! The slate: memory that Rust and the Lua code of one state share. Lua writes the text of a query or the values of an
-//! execution there, and Rust writes the answer.
+//! The exchange buffer: memory that Rust and the Lua code of one state share. Lua writes the text of a query or the
+//! values of an execution there, and Rust writes the answer.
 //!
-//! Compiled Lua accesses the slate through `ffi`. So a coroutine has to yield only one value, and is resumed with only
-//! one, which is fast. Data that does not fit on the slate is passed as an argument of the request, in a table.
+//! Compiled Lua accesses the exchange buffer through `ffi`. So a coroutine has to yield only one value, and is resumed
+//! with only one, which is fast. Data that does not fit in the exchange buffer is passed as an argument of the request,
+//! in a table.
 
 use std::cell::Cell;
 
 use wire::Answered;
 use wire::value::Value;
 
-/// The number of bytes of text that fit on the slate, the memory that Rust and Lua share. `VALUES` is the number of
-/// values that fit.
+/// The number of bytes of text that fit in the exchange buffer.
 const TEXT: usize = 4096;
+
+/// The number of values that fit in the exchange buffer.
 const VALUES: usize = 16;
 
-/// Codes in `lengths` that are not lengths. `NUMBER` says that the value is a number, and `NULL` that it is NULL. Any
-/// other negative number means that the text did not fit on the slate.
+/// The code in `lengths` that says that a value is a number. It is no length, as `NULL` is none. Any other negative
+/// number means that the text did not fit in the exchange buffer.
 const NUMBER: i32 = -1;
+
+/// The code in `lengths` that says that a value is NULL.
 const NULL: i32 = -2;
 
 /// The content of `columns` if the server has sent no RowDescription, so that the number of columns is not known.
 const UNSAID: i32 = -1;
 
-/// The slate, the memory that Rust and Lua share, in C's memory layout. `prelude/slate.lua` declares the same layout
-/// for Lua.
+/// The exchange buffer in C's memory layout. `prelude/exchange_buffer.lua` declares the same layout for Lua.
 #[repr(C)]
-pub struct Slate {
+pub struct ExchangeBuffer {
     rows: Cell<f64>,
     values: [Cell<f64>; VALUES],
     /// The length of each value's text, or a code if the value is a number or NULL. The texts follow each other in
     /// `text`.
     lengths: [Cell<i32>; VALUES],
-    /// The length of the query's text, or a negative number if the text did not fit on the slate.
+    /// The length of the query's text, or a negative number if the text did not fit in the exchange buffer.
     length: Cell<i32>,
     columns: Cell<i32>,
     connection: Cell<u32>,
@@ -40,7 +43,7 @@ pub struct Slate {
     text: [Cell<u8>; TEXT],
 }
 
-impl Default for Slate {
+impl Default for ExchangeBuffer {
     fn default() -> Self {
         Self {
             rows: Cell::default(),
@@ -56,9 +59,8 @@ impl Default for Slate {
     }
 }
 
-impl Slate {
-    /// Returns the address of the slate (the memory that Rust and Lua share), and the sizes of its text and its values,
-    /// for Lua.
+impl ExchangeBuffer {
+    /// Returns the address and the sizes of the exchange buffer for Lua.
     pub fn described(&self) -> [(&'static str, usize); 3] {
         [("address", std::ptr::from_ref(self).expose_provenance()), ("text", TEXT), ("values", VALUES)]
     }
@@ -72,16 +74,16 @@ impl Slate {
         self.statement.get() as usize
     }
 
-    /// Appends the query's text to `text` and returns true. Returns false if the text did not fit on the slate, so that
-    /// Lua passes it as an argument of the request.
+    /// Appends the query's text to `text` and returns true. Returns false if the text did not fit in the exchange
+    /// buffer, so that Lua passes it as an argument of the request.
     pub fn take_text(&self, text: &mut Vec<u8>) -> bool {
         let written = usize::try_from(self.length.get()).ok().and_then(|length| self.text.get(..length));
         text.extend(written.unwrap_or_default().iter().map(Cell::get));
         written.is_some()
     }
 
-    /// Copies the values of an execution and returns true. Returns false if they did not fit on the slate, so that Lua
-    /// passes them as an argument of the request.
+    /// Copies the values of an execution and returns true. Returns false if they did not fit in the exchange buffer, so
+    /// that Lua passes them as an argument of the request.
     pub fn take_values(&self, values: &mut [Value], text: &mut Vec<u8>) -> bool {
         let mut left = &self.text[..];
         for (index, value) in values.iter_mut().enumerate() {
@@ -104,8 +106,8 @@ impl Slate {
         true
     }
 
-    /// Writes the server's answer on the slate, where Lua reads it. `goes_on` tells the script whether the next
-    /// transaction begins at once.
+    /// Writes the server's answer in the exchange buffer, where Lua reads it. `goes_on` tells the script whether the
+    /// next transaction begins at once.
     pub fn answer(&self, answered: &Answered, goes_on: bool) {
         let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
         self.rows.set(answered.rows as f64);

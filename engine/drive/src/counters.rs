@@ -9,22 +9,22 @@ use crate::ledger::{ModeCounts, ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, ThreadTotals};
-use crate::schedule::{Schedule, Stretch};
+use crate::schedule::{Period, Schedule};
 use crate::shell::Shell;
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
 
 /// The counters of a thread.
-pub struct Books<'a, T> {
+pub struct Counters<'a, T> {
     options: &'a ScriptOptions,
     /// The thread's number in the engine.
     pub thread: usize,
     reports: Reporter,
     pub schedule: Schedule,
-    pub stretch: Stretch,
+    pub period: Period,
     /// The time from which on no transaction may begin: the end of the load or, if several engines take turns in slices
     /// of time, the end of this engine's slice.
-    pub gate: Nanos,
+    pub start_deadline: Nanos,
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
     /// Used only if several engines take turns in slices of time.
     taking_part: (u64, Nanos),
@@ -38,7 +38,7 @@ pub struct Books<'a, T> {
     is_detailed: bool,
 }
 
-impl<'a, T: ModeCounts> Books<'a, T> {
+impl<'a, T: ModeCounts> Counters<'a, T> {
     /// Makes the counters of thread `thread`. `tally` has the counters of one period, all of them zero, for the mode of
     /// the load, such as a closed loop or a replay. The thread adds its transactions to `tally`.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
@@ -51,9 +51,9 @@ impl<'a, T: ModeCounts> Books<'a, T> {
             thread,
             reports,
             // A period cannot end before the load has started.
-            stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
+            period: Period { ends: Nanos::MAX, ..schedule.first() },
             schedule,
-            gate: Nanos::MAX,
+            start_deadline: Nanos::MAX,
             taking_part: (0, 0),
             is_detailed: tally.pace.is_some()
                 || options.latency_limit.is_some()
@@ -73,11 +73,11 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// Starts counting when the load starts.
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
-        self.stretch = schedule.first();
+        self.period = schedule.first();
         // The slices of other engines may come before this engine's first slice.
-        self.gate = if schedule.slices.is_some() { 0 } else { schedule.end };
+        self.start_deadline = if schedule.slices.is_some() { 0 } else { schedule.end };
         self.totals.reconnect_ns = 0;
-        if self.stretch.phase == Phase::Measure {
+        if self.period.phase == Phase::Measure {
             self.cpu_at_measure = CpuTime::of_thread();
         }
         if let Some(log) = &mut self.log {
@@ -88,18 +88,18 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// Makes the load end earlier, at `end`. Returns false and changes nothing if the load already ends by `end`, or if
     /// several engines take turns in slices of time.
     pub fn cut(&mut self, end: Nanos) -> bool {
-        let is_cut = self.schedule.cut(end, &mut self.stretch);
+        let is_cut = self.schedule.cut(end, &mut self.period);
         if is_cut {
-            self.gate = self.schedule.gate(&self.stretch);
+            self.start_deadline = self.schedule.start_deadline(&self.period);
         }
         is_cut
     }
 
     /// Reports the counts of the period that is over to the main thread, and begins the next period.
-    pub fn begin_next_stretch(&mut self) {
-        let next = self.schedule.after(&self.stretch);
-        self.report_stretch(self.stretch.ends);
-        if next.phase != self.stretch.phase {
+    pub fn begin_next_period(&mut self) {
+        let next = self.schedule.after(&self.period);
+        self.report_period(self.period.ends);
+        if next.phase != self.period.phase {
             match next.phase {
                 Phase::Measure => {
                     self.empty_accounts();
@@ -110,17 +110,17 @@ impl<'a, T: ModeCounts> Books<'a, T> {
                 Phase::Warmup => {}
             }
         }
-        self.stretch = next;
-        self.gate = self.schedule.gate(&next);
+        self.period = next;
+        self.start_deadline = self.schedule.start_deadline(&next);
     }
 
     /// Counts the client as taking part in the load from `now` on, if `now` is within this engine's slice. Used only if
     /// several engines take turns in slices of time.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
-        let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
-        let gate = self.schedule.gate(&self.stretch);
-        if (self.schedule.start + slice.begins..gate).contains(&now) {
-            self.gate = gate;
+        let Some(slice) = self.period.slice.filter(|_| !client.takes_part) else { return };
+        let start_deadline = self.schedule.start_deadline(&self.period);
+        if (self.schedule.start + slice.begins..start_deadline).contains(&now) {
+            self.start_deadline = start_deadline;
             self.count_clients(now);
             self.taking_part.0 += 1;
             client.takes_part = true;
@@ -139,8 +139,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// Returns the next time at which a client that cannot begin a transaction at `now` can begin one: the beginning of
     /// this engine's next slice, or the end of the load. Used only if several engines take turns in slices of time.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
-        let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
-        own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))
+        let own = self.period.slice.map(|slice| self.schedule.start + slice.begins);
+        own.filter(|begins| now < *begins).unwrap_or(self.period.ends.min(self.schedule.end))
     }
 
     /// Adds the time until `now` of all clients that take part in this engine's slice.
@@ -152,7 +152,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         let (from, to) = (since.saturating_sub(self.schedule.start), now - self.schedule.start);
         // With a rate, transactions that run on after the end of a slice were scheduled to start in that slice. The
         // time after the slice is not counted: no transaction can start in it.
-        let counted = match self.stretch.slice.filter(|_| self.tally.pace.is_some()) {
+        let counted = match self.period.slice.filter(|_| self.tally.pace.is_some()) {
             Some(slice) => to.min(slice.ends).saturating_sub(from.max(slice.begins)),
             None => to - from,
         };
@@ -166,8 +166,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// `unfinished` of its clients had not finished.
     pub fn finish(&mut self, ended: Nanos, unfinished: usize) {
         self.note_cpu();
-        self.report_stretch(ended);
-        if self.stretch.phase == Phase::Warmup {
+        self.report_period(ended);
+        if self.period.phase == Phase::Warmup {
             // The run ended in the warm-up, so that nothing was measured.
             self.empty_accounts();
         }
@@ -253,7 +253,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// skipped.
     #[inline]
     pub fn count<O, A: Actions, S: Shell>(&self, client: &mut Client<O, A, S>) {
-        client.done += u64::from(self.stretch.phase != Phase::Warmup);
+        client.done += u64::from(self.period.phase != Phase::Warmup);
     }
 
     /// Records how late a free client was woken for its scheduled start, in nanoseconds.
@@ -266,7 +266,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     /// Writes the end of a transaction to the transaction log, if the run has a log and is not in its warm-up.
     pub fn log<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, end: TransactionEnd) {
         let Some(log) = &mut self.log else { return };
-        if self.stretch.phase == Phase::Warmup {
+        if self.period.phase == Phase::Warmup {
             return;
         }
         let transaction = &client.transaction;
@@ -285,12 +285,12 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         });
     }
 
-    fn report_stretch(&mut self, ended: Nanos) {
-        let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
-        self.count_clients(stretch.ends);
+    fn report_period(&mut self, ended: Nanos) {
+        let period = Period { ends: ended.max(self.period.begins), ..self.period };
+        self.count_clients(period.ends);
         let empty = self.tally.emptied();
         let tally = Box::new(std::mem::replace(&mut self.tally, empty).reported());
-        self.report(Report::Tick { thread: self.thread, stretch, tally });
+        self.report(Report::Tick { thread: self.thread, period, tally });
     }
 
     fn empty_accounts(&mut self) {
