@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.machines.journal import ANY_OCCASION
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.given_data import data_journal, drop
+from pgtrial.servers.given_data import data_journal
 
 PASSWORD = "correct horse"
 
@@ -38,10 +39,13 @@ def silent(line):
 
 
 def remove(workspace, record):
-    """Removes what pgtrial has made in a database, and then its record. Returns what stays and why."""
-    stays, journal = drop(record), data_journal(workspace.state)
-    journal.remove(record.file(journal.folder, journal.machine))
-    return stays
+    """Removes what pgtrial has made in a database, and then its record, as cleanup does. Returns the sentence for the
+    user."""
+    journal = data_journal(workspace.state)
+    path = record.file(journal.folder, journal.machine)
+    with record.undone(path, journal.machine, ANY_OCCASION) as [sentence]:
+        journal.remove(path)
+    return sentence
 
 
 def dsn_of(cluster, dbname="postgres", user="postgres"):

@@ -170,7 +170,7 @@ def test_cleanup_of_the_first_database_leaves_copies_in_other_schemas_and_what_w
         session.execute(f"ALTER TABLE {kept} RENAME TO kept")
         rows = value(session, "SELECT count(*) FROM kept")
         stays = remove(workspace, _record(workspace, one))
-        assert stays.endswith("stays, since it is a copy of pgtrial's tables that somebody else has made")
+        assert stays.endswith("stays, since it is a copy of pgtrial's tables that somebody else has made.")
         assert session.execute(_TABLES).fetchall() == [("kept",)]
         assert value(session, "SELECT count(*) FROM kept") == rows
         query = "SELECT relname FROM pg_class WHERE relnamespace = 'aside'::regnamespace AND relkind = 'r' ORDER BY 1"

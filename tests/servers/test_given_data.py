@@ -14,6 +14,7 @@ from pgtrial.loads.data.pgbench_names import TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.process import finished, starting
+from pgtrial.machines.journal import NotUndone
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
@@ -299,7 +300,7 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
     with ServerLocks("other") as locks:
         locks.take_one(given.target)
         with pytest.raises(
-            StudyError, match=r"^another pgtrial runs a study on the server of .* pgtrial study other since"
+            NotUndone, match=r": another pgtrial runs a study on the server of .* pgtrial study other since"
         ):
             remove(workspace, record)
     remove(workspace, record)

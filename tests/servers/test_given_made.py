@@ -14,6 +14,7 @@ from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.made_objects import drop_marked, present
 from pgtrial.loads.target import value
+from pgtrial.machines.journal import Journal
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import load_points
@@ -21,6 +22,7 @@ from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.given_data import data_journal
 from pgtrial.servers.leftovers import clean, forget_record
+from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
@@ -217,3 +219,36 @@ class TestWhatIsGone:
         assert data_journal(state).undo()[1] == []
         with theirs.connect_as_user() as session:
             assert value(session, "SELECT count(*) FROM pg_class WHERE relname ~ '^pgbench_'") == 0
+
+    def test_a_lab_that_starts_meanwhile_cannot_lose_its_record(self, given, state, monkeypatch):
+        """The server stays locked until the record is removed, so that no lab can add its tables to it in between."""
+        target = replace(given.target, dbname="theirs", user="bob")
+        remove, refused = Journal.remove, []
+
+        def with_a_lab(journal, path):
+            with ServerLocks("study", leaving_s=0) as locks, pytest.raises(StudyError, match="pgtrial study cleanup"):
+                locks.take_one(target)
+            refused.append(path)
+            remove(journal, path)
+
+        monkeypatch.setattr(Journal, "remove", with_a_lab)
+        assert data_journal(state).undo()[1] == []
+        assert len(refused) == 1
+
+    def test_what_a_lab_has_made_before_cleanup_got_the_lock_goes_too(self, given, state, monkeypatch):
+        [record] = data_journal(state).records()
+        take_one = ServerLocks.take_one
+
+        def after_a_lab(locks, target):
+            with target.connect_as_user() as session:
+                session.execute("CREATE TABLE made (n int)")
+                session.execute("COMMENT ON TABLE made IS 'another mark'")
+            data_journal(state).write(replace(record, made={**record.made, "made": ("another mark",)}))
+            return take_one(locks, target)
+
+        monkeypatch.setattr(ServerLocks, "take_one", after_a_lab)
+        [told], failed = data_journal(state).undo()
+        assert failed == []
+        assert "; made in the database theirs" in told
+        with replace(given.target, dbname="theirs").connect_as_user() as session:
+            assert value(session, "SELECT to_regclass('made')") is None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
@@ -100,6 +101,14 @@ class UndoRecord(abc.ABC):
         meantime. Raises NotUndone, and HostLost.
         """
 
+    @contextmanager
+    def undone(self, path: Path, machine: Machine, occasion: Occasion) -> Iterator[Sequence[str]]:
+        """Undoes the change like `undo`, and yields its sentences. The journal removes the record, which is the file
+        `path`, within the context. A kind of record overrides this if others can change the record or repeat its
+        change, and a lock keeps them from it.
+        """
+        yield self.undo(machine, occasion)
+
     @classmethod
     def read(cls, path: Path, machine: Machine = LOCAL) -> Self:
         """Returns the record in a file. Raises NoRecord, or another HostError, with a message for the user."""
@@ -185,8 +194,9 @@ class Journal(Generic[R]):
             )
             return False
         try:
-            undone.done.extend(record.undo(self.machine, occasion))
-            self.remove(path)
+            with record.undone(path, self.machine, occasion) as sentences:
+                undone.done.extend(sentences)
+                self.remove(path)
         except NotUndone as error:
             forget = f"; {error.forget_if}, {self._way_to_forget(path)}" if error.forget_if else ""
             undone.failures.append(f"{error}{forget}.")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -66,15 +66,38 @@ class DataRecord(UndoRecord):
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
         """Drops the tables that pgtrial has made. Returns a sentence on what was dropped and what stays."""
-        try:
-            return [f"Removed {self.what}{drop(self)}."]
-        except (StudyError, ArmError, psycopg.Error) as error:
-            raise NotUndone(
-                f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once the cause is corrected, run "
-                "pgtrial "
-                "cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role no longer exists) set for that server",
-                "if that server is gone for good",
-            ) from None
+        with self._dropped(lambda: self) as sentences:
+            return sentences
+
+    @contextmanager
+    def undone(self, path: Path, machine: Machine, occasion: Occasion) -> Iterator[Sequence[str]]:
+        """Drops the tables, and keeps the server locked until the journal has removed the record. Otherwise a lab could
+        lock the server in between, add its own tables to the record, and lose the record.
+
+        The record is read again once the server is locked, since a lab that held the lock before may have changed it.
+        """
+        with self._dropped(lambda: DataRecord.read(path, machine) if machine.exists(path) else None) as sentences:
+            yield sentences
+
+    @contextmanager
+    def _dropped(self, latest: Callable[[], DataRecord | None]) -> Iterator[Sequence[str]]:
+        """Drops the tables of the record that `latest` returns once the server is locked, and yields a sentence on it.
+        The server is locked until the context ends. Raises NotUndone."""
+        with ExitStack() as held:
+            try:
+                target = _way_in(self.target)
+                if target is not None:
+                    held.enter_context(ServerLocks("cleanup")).take_one(target)
+                record = latest()
+                stays = _drop(record, target) if record is not None and target is not None else ""
+            except (StudyError, ArmError, psycopg.Error) as error:
+                raise NotUndone(
+                    f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once the cause is corrected, run "
+                    "pgtrial cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role no longer exists) set for "
+                    "that server",
+                    "if that server is gone for good",
+                ) from None
+            yield [f"Removed {record.what}{stays}."] if record is not None else []
 
 
 def data_journal(state: Path) -> Journal[DataRecord]:
@@ -107,24 +130,18 @@ def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
         yield f"pgtrial has made {made}; it stays there for other studies, and pgtrial cleanup removes it"
 
 
-def drop(record: DataRecord) -> str:
-    """Drops the tables of a record. Does nothing if the database no longer exists.
+def _drop(record: DataRecord, target: Target) -> str:
+    """Drops the tables of a record, in the database at `target`. Returns a phrase on what stays and why, or "".
 
-    If the recorded role cannot connect any more, tries the role of PGUSER. Returns a phrase on what stays and why, or
-    "". Raises StudyError if another lab runs a study on that server or another object depends on a table; raises
-    ArmError and psycopg.Error if the server cannot be reached or refuses.
+    Raises StudyError if another object depends on a table; raises ArmError and psycopg.Error if the server cannot be
+    reached or refuses.
     """
-    target = _way_in(record.target)
-    if target is None:
-        return ""
-    with ServerLocks("cleanup") as locks:
-        locks.take_one(target)
-        with closing(target.connect()) as session:
-            marks = tuple(mark for marks in record.made.values() for mark in marks)
-            if not marks:
-                return ""
-            with short_lock_waits(session, target.connect):
-                return _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
+    with closing(target.connect()) as session:
+        marks = tuple(mark for marks in record.made.values() for mark in marks)
+        if not marks:
+            return ""
+        with short_lock_waits(session, target.connect):
+            return _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
 
 
 def _stays(extensions: list[str], copies: list[str]) -> str:
