@@ -341,8 +341,8 @@ mod tests {
         ) {
             let arrival = [Arrival::AtOnce, Arrival::Rate(700.0), Arrival::Poisson(700.0)][kind];
             let task_share = TaskShare { shard: Shard::WHOLE, tasks, size: of + more };
-            let mut of_shards: Vec<_> =
-                (0..of).flat_map(|index| all(arrival, TaskShare { shard: Shard { index, of }, ..task_share })).collect();
+            let shares = (0..of).map(|index| TaskShare { shard: Shard { index, of }, ..task_share });
+            let mut of_shards: Vec<_> = shares.flat_map(|share| all(arrival, share)).collect();
             of_shards.sort_unstable();
             prop_assert_eq!(of_shards, all(arrival, task_share));
         }

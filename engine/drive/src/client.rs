@@ -1,7 +1,7 @@
 //! A client of a load, its current transaction, and the event for which the client waits.
 
-use crate::ledger::log::FailureKind;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::log::FailureKind;
 use ground::clock::Nanos;
 use wire::error::ServerError;
 use wire::{Connection, Rows};

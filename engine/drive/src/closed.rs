@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::client::{Client, ClientState, TransactionFailure};
-use crate::ledger::log::FailureKind;
-use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::log::FailureKind;
+use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, nanos};
 use wire::error::ConnectionError;
@@ -125,7 +125,7 @@ impl<S: Shell> Mode<S> for Closed {
     type Plan = ClosedPlan;
     type Client = ClosedClient;
 
-    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, Tally<()>) {
+    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, LoadStatistics<()>) {
         let mode = Self {
             transactions: match closed.limit {
                 Limit::Transactions(limit) => limit,
@@ -137,7 +137,7 @@ impl<S: Shell> Mode<S> for Closed {
             is_outage_noted: closed.reconnect,
             looks_at: 0,
         };
-        (mode, Tally::default())
+        (mode, LoadStatistics::default())
     }
 
     fn prepare(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>) {

@@ -4,13 +4,13 @@
 use std::io;
 
 use crate::client::Client;
-use crate::ledger::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
-use crate::ledger::{ModeCounts, ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Period, Schedule};
 use crate::shell::Shell;
+use crate::statistics::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
+use crate::statistics::{LoadStatistics, ModeCounts, ScriptAccount, Turn};
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
 
@@ -28,7 +28,7 @@ pub struct Counters<'a, T> {
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
     /// Used only if several engines take turns in slices of time.
     taking_part: (u64, Nanos),
-    pub tally: Tally<T>,
+    pub statistics: LoadStatistics<T>,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
@@ -39,9 +39,9 @@ pub struct Counters<'a, T> {
 }
 
 impl<'a, T: ModeCounts> Counters<'a, T> {
-    /// Makes the counters of thread `thread`. `tally` has the counters of one period, all of them zero, for the mode of
-    /// the load, such as a closed loop or a replay. The thread adds its transactions to `tally`.
-    pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
+    /// Makes the counters of thread `thread`. `statistics` has the counters of one period, all of them zero, for the
+    /// mode of the load, such as a closed loop or a replay. The thread adds its transactions to `statistics`.
+    pub fn new(plan: &'a Plan, thread: usize, statistics: LoadStatistics<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
         let scripts = plan.scripts();
@@ -55,12 +55,12 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
             schedule,
             start_deadline: Nanos::MAX,
             taking_part: (0, 0),
-            is_detailed: tally.pace.is_some()
+            is_detailed: statistics.schedule.is_some()
                 || options.latency_limit.is_some()
                 || options.log.is_some()
                 || options.tries != Some(1)
                 || scripts.len() > 1,
-            tally: Tally { turn: plan.slices.map(|_| Turn::default()), ..tally },
+            statistics: LoadStatistics { turn: plan.slices.map(|_| Turn::default()), ..statistics },
             log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
             totals: ThreadTotals {
                 scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
@@ -152,11 +152,11 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
         let (from, to) = (since.saturating_sub(self.schedule.start), now - self.schedule.start);
         // With a rate, transactions that run on after the end of a slice were scheduled to start in that slice. The
         // time after the slice is not counted: no transaction can start in it.
-        let counted = match self.period.slice.filter(|_| self.tally.pace.is_some()) {
+        let counted = match self.period.slice.filter(|_| self.statistics.schedule.is_some()) {
             Some(slice) => to.min(slice.ends).saturating_sub(from.max(slice.begins)),
             None => to - from,
         };
-        if let Some(turn) = self.tally.turn.as_mut().filter(|_| clients > 0) {
+        if let Some(turn) = self.statistics.turn.as_mut().filter(|_| clients > 0) {
             turn.add(clients * counted, from, to);
         }
         self.taking_part.1 = now;
@@ -187,7 +187,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
     #[inline(always)]
     pub fn commit<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos) {
         let latency = now - client.transaction.scheduled;
-        self.tally.commit(latency);
+        self.statistics.commit(latency);
         if self.is_detailed {
             self.commit_in_detail(client, now, latency);
         }
@@ -198,15 +198,15 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
         let transaction = &client.transaction;
         let lag = transaction.began - transaction.scheduled;
         let is_late = self.options.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
-        let is_paced = self.tally.pace.is_some();
-        if let Some(pace) = &mut self.tally.pace {
-            pace.service.record(now - transaction.began);
-            pace.lags.record(lag);
+        let has_schedule = self.statistics.schedule.is_some();
+        if let Some(schedule) = &mut self.statistics.schedule {
+            schedule.service.record(now - transaction.began);
+            schedule.lags.record(lag);
         }
         let is_one_of_several = self.totals.scripts.len() > 1;
         let script = &mut self.totals.scripts[transaction.script];
-        for counts in [&mut self.tally.counts, &mut script.whole] {
-            if is_paced {
+        for counts in [&mut self.statistics.counts, &mut script.whole] {
+            if has_schedule {
                 counts.lag.add(lag as f64 / 1000.0);
             }
             counts.late += u64::from(is_late);
@@ -221,7 +221,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
 
     /// Counts a transaction that failed and is not tried again.
     pub fn fail<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, sqlstate: &str) {
-        for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
+        for counts in [&mut self.statistics.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
             counts.other_failures += u64::from(FailureKind::of(sqlstate) == FailureKind::Other);
             counts.add_retries(client.transaction.tries - 1);
@@ -243,7 +243,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
 
     /// Counts and logs a transaction that was skipped because it was already too late when it could have started.
     pub fn skip<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
-        self.tally.counts.skipped += 1;
+        self.statistics.counts.skipped += 1;
         self.totals.scripts[client.transaction.script].whole.skipped += 1;
         self.log(client, now, TransactionEnd::Skipped);
         self.count(client);
@@ -258,8 +258,8 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
 
     /// Records how late a free client was woken for its scheduled start, in nanoseconds.
     pub fn note_oversleep(&mut self, lag: Nanos) {
-        if let Some(pace) = &mut self.tally.pace {
-            pace.oversleeps.record(lag);
+        if let Some(schedule) = &mut self.statistics.schedule {
+            schedule.oversleeps.record(lag);
         }
     }
 
@@ -288,9 +288,9 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
     fn report_period(&mut self, ended: Nanos) {
         let period = Period { ends: ended.max(self.period.begins), ..self.period };
         self.count_clients(period.ends);
-        let empty = self.tally.emptied();
-        let tally = Box::new(std::mem::replace(&mut self.tally, empty).reported());
-        self.report(Report::Tick { thread: self.thread, period, tally });
+        let empty = self.statistics.emptied();
+        let statistics = Box::new(std::mem::replace(&mut self.statistics, empty).reported());
+        self.report(Report::Tick { thread: self.thread, period, statistics });
     }
 
     fn empty_accounts(&mut self) {

@@ -2,10 +2,10 @@
 //! is aborted.
 
 use crate::client::{Awaited, TransactionFailure};
-use crate::ledger::log::FailureKind;
 use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
 use crate::shell::Shell;
+use crate::statistics::log::FailureKind;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::ServerError;

@@ -2,10 +2,10 @@
 //! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to the list in `run.rs`.
 
 use crate::client::{Awaited, Client, TransactionFailure};
-use crate::ledger::{Counting, Tally};
 use crate::outcome::Cause;
 use crate::plan::{KnownPlan, Plan};
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
@@ -39,7 +39,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
 
     /// Makes the mode's state for the thread that runs the clients in `share`, and the empty counters to which the
     /// thread adds its transactions.
-    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
+    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, LoadStatistics<Self::Counts>);
 
     /// Begins the actions of a client before the start of the load. The load starts when [`Thread::unready`] is 0 in
     /// all threads.

@@ -1,8 +1,8 @@
 //! The debugging lines about clients, with the texts that pgbench prints for `--debug` and `--verbose-errors`.
 
 use crate::client::Client;
-use crate::ledger::Counting;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::Counting;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::Connection;

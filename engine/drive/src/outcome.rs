@@ -4,9 +4,9 @@ use std::io;
 use std::ops::Sub;
 use std::time::Duration;
 
-use crate::ledger::{Own, ScriptAccount, Tally};
 use crate::slices::Slice;
 use crate::start_at::StartError;
+use crate::statistics::{LoadStatistics, Own, ScriptAccount};
 use ground::clock::Phase;
 use ground::interrupt;
 use wire::error::{ConnectionError, ServerError};
@@ -75,8 +75,8 @@ pub struct Abortion {
     pub cause: Cause,
 }
 
-/// The measurements of one second, summed over all threads. If engines take turns in slices of time, these are the
-/// measurements of one round of slices.
+/// The statistics of one second, summed over all threads. If engines take turns in slices of time, these are the
+/// statistics of one round of slices.
 #[derive(Debug)]
 pub struct Tick {
     pub phase: Phase,
@@ -86,7 +86,7 @@ pub struct Tick {
     pub seconds: f64,
     /// This engine's slice in the round, if several engines take turns in slices of time.
     pub slice: Option<Slice>,
-    pub tally: Tally,
+    pub statistics: LoadStatistics,
 }
 
 /// The time at which the load began, since 1970 by this machine's clock.
@@ -147,10 +147,10 @@ pub const STUCK: &str = "a client thread did not end: it computes without end, o
 pub struct Outcome {
     /// The time from the start of the threads until all clients were connected, in seconds.
     pub connect_s: f64,
-    pub warmup: Tally,
-    pub measure: Tally,
+    pub warmup: LoadStatistics,
+    pub measure: LoadStatistics,
     /// Transactions that were under way at the scheduled end of the load, and that were finished after it.
-    pub drain: Tally,
+    pub drain: LoadStatistics,
     /// The length of the measured part, without the time after the scheduled end of the load, in seconds.
     pub measure_s: f64,
     /// The length of the warm-up, in seconds.
@@ -175,8 +175,8 @@ pub struct Outcome {
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// The totals that only the mode of the load has: [`Tasks`](crate::ledger::tasks::Tasks) of a load with connection
-    /// pools, [`ReplayTotals`](crate::ledger::replay::ReplayTotals) of a replay.
+    /// The totals that only the mode of the load has: [`Tasks`](crate::statistics::tasks::Tasks) of a load with
+    /// connection pools, [`ReplayTotals`](crate::statistics::replay::ReplayTotals) of a replay.
     pub own: Own,
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::ledger::log::LogPlan;
 use crate::slices::Slices;
 use crate::start_at::StartAt;
+use crate::statistics::log::LogPlan;
 use ground::shard::ClientShare;
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;

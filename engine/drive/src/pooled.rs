@@ -8,15 +8,15 @@ use ground::poll::Token;
 
 use crate::agenda::Agenda;
 use crate::client::{Client, ClientState, TransactionFailure};
-use crate::ledger::log::FailureKind;
-use crate::ledger::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
-use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
 use crate::pool::{Pool, PoolPlan, QueuedTask};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::log::FailureKind;
+use crate::statistics::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
+use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::ConnectionError;
@@ -73,7 +73,11 @@ impl<S: Shell> Mode<S> for Pooled {
     type Plan = PooledPlan;
     type Client = ();
 
-    fn new(plan: &Plan, PooledPlan { pools: load, .. }: &PooledPlan, share: Share) -> (Self, Tally<PooledTasks>) {
+    fn new(
+        plan: &Plan,
+        PooledPlan { pools: load, .. }: &PooledPlan,
+        share: Share,
+    ) -> (Self, LoadStatistics<PooledTasks>) {
         let (first_app, apps) = (share.first_client / load.size, share.clients / load.size);
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
         let mode = Self {
@@ -84,7 +88,7 @@ impl<S: Shell> Mode<S> for Pooled {
             first_app,
             reported: BTreeSet::new(),
         };
-        (mode, Tally::default())
+        (mode, LoadStatistics::default())
     }
 
     fn start(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>], at: Nanos) {
@@ -286,12 +290,12 @@ impl<S: Shell> PoolThread<'_, S> {
         pool.admit(now);
         while let Some(QueuedTask { number, arrived }) = pool.expire(now) {
             let (waited, running) = (now.saturating_sub(arrived), pool.busy());
-            let tally = &mut self.counters.tally;
-            tally.counts.fail(POOL_TIMEOUT);
-            tally.counts.other_failures += 1;
+            let statistics = &mut self.counters.statistics;
+            statistics.counts.fail(POOL_TIMEOUT);
+            statistics.counts.other_failures += 1;
             let failure = Some(POOL_TIMEOUT.into());
             let task = Task { app, number, arrived, waited, served: 0, running, failure };
-            tally.own.add(task);
+            statistics.own.add(task);
         }
     }
 
@@ -310,7 +314,7 @@ impl<S: Shell> PoolThread<'_, S> {
         let (arrived, began) = (client.transaction.scheduled, client.transaction.began);
         let (waited, served) = (began.saturating_sub(arrived), now.saturating_sub(began));
         let task = Task { app, number, arrived, waited, served, running, failure: failure.map(Into::into) };
-        self.counters.tally.own.add(task);
+        self.counters.statistics.own.add(task);
     }
 
     /// Reports the failure of a task if it is the first failure of its kind.

@@ -11,7 +11,7 @@ use workload::recorded::Micros;
 /// transaction.
 #[derive(Debug, Clone)]
 pub struct ReplayPlan {
-    pub pace: ReplayPace,
+    pub timing: ReplayTiming,
     /// The time after which no transaction begins. Transactions that are under way then are finished without the
     /// recorded pauses. `None`: the load ends with its last session.
     pub time: Option<Duration>,
@@ -21,7 +21,7 @@ pub struct ReplayPlan {
 
 /// The rule by which recorded statements start in the replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ReplayPace {
+pub enum ReplayTiming {
     /// Statements start at their recorded times divided by `speed`, whether or not the server keeps up.
     Recorded { speed: f64 },
     /// Each statement starts when the statement before it in its session has ended.
@@ -35,7 +35,7 @@ impl ModePlan for ReplayPlan {
 
     /// Returns true if statements start at their recorded times, and false if they run back to back.
     fn has_schedule(&self) -> bool {
-        matches!(self.pace, ReplayPace::Recorded { .. })
+        matches!(self.timing, ReplayTiming::Recorded { .. })
     }
 
     fn counts_queries(&self) -> bool {
@@ -43,7 +43,7 @@ impl ModePlan for ReplayPlan {
     }
 }
 
-impl ReplayPace {
+impl ReplayTiming {
     /// Converts a time of the recording to a time of a replay that began at `began`. Returns `None` if statements run
     /// back to back.
     pub fn moment(self, began: Nanos, at: Micros) -> Option<Nanos> {

@@ -9,14 +9,14 @@ use ground::poll::Token;
 
 use crate::cancels::{Cancels, RunningStatement};
 use crate::client::{Awaited, Client};
-use crate::ledger::replay::{ReplayTotals, ReplyRows, TransactionErrors};
-use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
 use crate::plan::{ModePlan, Plan};
-use crate::replay_plan::{ReplayPace, ReplayPlan};
+use crate::replay_plan::{ReplayPlan, ReplayTiming};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::replay::{ReplayTotals, ReplyRows, TransactionErrors};
+use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
@@ -36,7 +36,7 @@ const MOST_NOTES: usize = 100;
 
 /// The state of a replay in one thread.
 pub struct Replayed {
-    pace: ReplayPace,
+    timing: ReplayTiming,
     accounts: Arc<[String]>,
     /// The time at which the replay began.
     began: Nanos,
@@ -78,16 +78,16 @@ impl<S: Shell> Mode<S> for Replayed {
     type Plan = ReplayPlan;
     type Client = ReplayClient;
 
-    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, Tally<()>) {
+    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, LoadStatistics<()>) {
         let mode = Self {
-            pace: load.pace,
+            timing: load.timing,
             accounts: Arc::clone(&load.accounts),
             began: 0,
             totals: ReplayTotals::new(load.accounts.len()),
             cancels: Cancels::default(),
             noted: BTreeSet::new(),
         };
-        (mode, Tally { pace: load.has_schedule().then(Box::default), ..Tally::default() })
+        (mode, LoadStatistics { schedule: load.has_schedule().then(Box::default), ..LoadStatistics::default() })
     }
 
     fn start(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>], at: Nanos) {
@@ -277,7 +277,7 @@ impl Replayed {
         client.own.statements += 1;
         let Some(after) = client.own.expected.cancelled_after else { return };
         let statement = RunningStatement { client: client.index, number: client.own.statements };
-        self.cancels.add(now.saturating_add(self.pace.length(after)), statement);
+        self.cancels.add(now.saturating_add(self.timing.length(after)), statement);
     }
 
     /// Counts the session as one whose first transaction began before the recording, if its first COMMIT or ROLLBACK
@@ -315,7 +315,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         if let Some(expected) = statement {
             self.mode.note_block(client, &expected);
         }
-        let at = self.mode.pace.moment(self.mode.began, at).unwrap_or(now);
+        let at = self.mode.timing.moment(self.mode.began, at).unwrap_or(now);
         client.transaction.tries = 1;
         client.transaction.began = now;
         if at > now && !is_over {

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::ledger::{Own, ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Period;
+use crate::statistics::{LoadStatistics, Own, ScriptAccount};
 use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
@@ -92,7 +92,7 @@ pub enum Report {
     Tick {
         thread: usize,
         period: Period,
-        tally: Box<Tally>,
+        statistics: Box<LoadStatistics>,
     },
     Note(String),
     Aborted {

@@ -8,7 +8,6 @@ use std::thread as threads;
 
 use crate::closed::{Closed, ClosedPlan};
 use crate::inbox::Inbox;
-use crate::ledger::Own;
 use crate::mode::{ActionsOf, Mode};
 use crate::outcome::{Observer, Outcome, RunError};
 use crate::plan::{KnownPlan, Plan};
@@ -20,6 +19,7 @@ use crate::runtime::{Runtime, Threads};
 use crate::schedule::Schedule;
 use crate::staged::{Staged, StagedPlan};
 use crate::start::{Started, start, wait_for_connections};
+use crate::statistics::Own;
 use crate::thread::{Share, Thread};
 use crate::ticks::Ticks;
 use ground::clock::{Clock, Phase, seconds};
@@ -179,7 +179,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         let mut ended = schedule.start;
         while ticks.running > 0 {
             match early.pop_front().or_else(|| inbox.next()) {
-                Some(Report::Tick { thread, period, tally }) => ticks.add(thread, period, &tally),
+                Some(Report::Tick { thread, period, statistics }) => ticks.add(thread, period, &statistics),
                 Some(Report::Note(text)) => self.observer.note(&text),
                 Some(Report::Aborted { thread, abortion }) => {
                     if self.plan.exit_on_abort {
@@ -205,13 +205,13 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
             }
             for mut tick in ticks.complete() {
                 self.observer.tick(&tick);
-                if let (Some(totals), Some(counts)) = (outcome.own.get_mut(), tick.tally.own.get_mut()) {
+                if let (Some(totals), Some(counts)) = (outcome.own.get_mut(), tick.statistics.own.get_mut()) {
                     M::sum_up(totals, counts);
                 }
                 match tick.phase {
-                    Phase::Warmup => outcome.warmup.merge(&tick.tally),
-                    Phase::Measure => outcome.measure.merge(&tick.tally),
-                    Phase::Drain => outcome.drain.merge(&tick.tally),
+                    Phase::Warmup => outcome.warmup.merge(&tick.statistics),
+                    Phase::Measure => outcome.measure.merge(&tick.statistics),
+                    Phase::Drain => outcome.drain.merge(&tick.statistics),
                 }
                 // The observer learns of the next phase when it begins, and not only when its first second is over. It
                 // must not learn of a phase that never begins: a run may end within the last second before it.

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::client::{Awaited, Client, ClientState};
-use crate::ledger::{Counting, PerClient, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Limits, ModePlan, Plan};
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::{Counting, LoadStatistics, PerClient};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
@@ -107,11 +107,14 @@ impl<S: Shell> Mode<S> for Staged {
     type Plan = StagedPlan;
     type Client = StagedClient<TransportOf<S>>;
 
-    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally<PerClient>) {
+    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, LoadStatistics<PerClient>) {
         let clients = PerClient::new(share.first_client, share.clients);
         let StagedPlan { events, events_each, .. } = *staged;
         let longest_queue = staged.longest_queue.map(|longest| longest / plan.jobs as u64);
-        (Self { events, events_each, longest_queue, has_started: false }, Tally { own: clients, ..Tally::default() })
+        (
+            Self { events, events_each, longest_queue, has_started: false },
+            LoadStatistics { own: clients, ..LoadStatistics::default() },
+        )
     }
 
     fn prepare(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>) {
@@ -161,7 +164,7 @@ impl<S: Shell> Mode<S> for Staged {
                 if thread.counters.period.phase == Phase::Warmup {
                     thread.give_event_back();
                 } else {
-                    thread.counters.tally.own.add(client.index, now - client.transaction.scheduled);
+                    thread.counters.statistics.own.add(client.index, now - client.transaction.scheduled);
                 }
                 // A client that has a thread of its own keeps no other client waiting.
                 if thread.plan.is_spread() && !thread.shared.is_ended() {
@@ -205,7 +208,7 @@ impl<S: Shell> Mode<S> for Staged {
     fn connected(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
         let StagedClient { made, current, .. } = &mut client.own;
         if made.contains(current) {
-            thread.counters.tally.counts.queries.reconnects += 1;
+            thread.counters.statistics.counts.queries.reconnects += 1;
         } else {
             made.push(*current);
         }
@@ -292,7 +295,7 @@ impl<S: Shell> Mode<S> for Staged {
                 client.disconnect();
             }
             Management::Count { queries, events } => {
-                let counts = &mut thread.counters.tally.counts;
+                let counts = &mut thread.counters.statistics.counts;
                 counts.queries.merge(&queries);
                 counts.more_events += events;
             }

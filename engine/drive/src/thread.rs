@@ -5,12 +5,12 @@ use std::io;
 use crate::arrivals::Throttle;
 use crate::client::{Client, ClientState};
 use crate::counters::Counters;
-use crate::ledger::{Counting, Tally};
 use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, Shared};
 use crate::shell::Shell;
 use crate::sockets::Sockets;
+use crate::statistics::{Counting, LoadStatistics};
 use crate::timers::Timers;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -52,20 +52,20 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         plan: &'a Plan,
         shell: S,
         share: Share,
-        (mode, mut tally): (M, Tally<M::Counts>),
+        (mode, mut statistics): (M, LoadStatistics<M::Counts>),
         reports: Reporter,
         shared: &'a Shared,
     ) -> io::Result<Self> {
         let throttle = Throttle::of_thread(plan, share.thread);
         if throttle.is_some() {
-            tally.pace.get_or_insert_default();
+            statistics.schedule.get_or_insert_default();
         }
         Ok(Self {
             plan,
             options: plan.options(),
             shell,
             sockets: Sockets::new(plan.describes, plan.format),
-            counters: Counters::new(plan, share.thread, tally, reports)?,
+            counters: Counters::new(plan, share.thread, statistics, reports)?,
             timers: Timers::default(),
             throttle,
             shared,
@@ -149,7 +149,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// Ends a client that cannot go on, and counts its current transaction as failed.
     pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
-            self.counters.tally.counts.fail(sqlstate);
+            self.counters.statistics.counts.fail(sqlstate);
         }
         self.counters.totals.aborted += 1;
         let abortion = Abortion { client: client.number, script: client.transaction.script, command, cause };

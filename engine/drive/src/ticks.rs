@@ -1,13 +1,13 @@
-//! The measurements of each second of a run, merged from the measurements of its threads.
+//! The statistics of each second of a run, merged from the statistics of its threads.
 
 use std::collections::BTreeMap;
 
-use crate::ledger::Tally;
 use crate::outcome::Tick;
 use crate::schedule::Period;
+use crate::statistics::LoadStatistics;
 use ground::clock::{Phase, seconds};
 
-/// Merges the measurements of the threads for each second. A second is complete when every running thread has reported
+/// Merges the statistics of the threads for each second. A second is complete when every running thread has reported
 /// it.
 pub struct Ticks {
     open: BTreeMap<(Phase, u32), Tick>,
@@ -23,18 +23,18 @@ impl Ticks {
         Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
     }
 
-    /// Adds the measurements of a thread for one period.
-    pub fn add(&mut self, thread: usize, period: Period, tally: &Tally) {
+    /// Adds the statistics of a thread for one period.
+    pub fn add(&mut self, thread: usize, period: Period, statistics: &LoadStatistics) {
         let key = (period.phase, period.second);
         let tick = self.open.entry(key).or_insert_with(|| Tick {
             phase: period.phase,
             second: period.second,
             seconds: 0.0,
             slice: period.slice,
-            tally: Tally::default(),
+            statistics: LoadStatistics::default(),
         });
         tick.seconds = tick.seconds.max(seconds(period.ends - period.begins));
-        tick.tally.merge(tally);
+        tick.statistics.merge(statistics);
         self.passed[thread] = Some((period.phase, period.second + 1));
     }
 
@@ -60,7 +60,7 @@ impl Ticks {
                 break;
             }
             let mut tick = first.remove();
-            tick.tally.own.complete();
+            tick.statistics.own.complete();
             complete.push(tick);
         }
         complete
@@ -78,15 +78,15 @@ mod tests {
     #[test]
     fn a_second_is_complete_when_every_thread_has_passed_it() {
         let mut ticks = Ticks::new(2);
-        let mut tally = Tally::default();
-        tally.commit(1000);
-        ticks.add(0, period(Phase::Measure, 0), &tally);
-        ticks.add(0, period(Phase::Measure, 1), &tally);
+        let mut statistics = LoadStatistics::default();
+        statistics.commit(1000);
+        ticks.add(0, period(Phase::Measure, 0), &statistics);
+        ticks.add(0, period(Phase::Measure, 1), &statistics);
         assert!(ticks.complete().is_empty());
-        ticks.add(1, period(Phase::Measure, 0), &tally);
+        ticks.add(1, period(Phase::Measure, 0), &statistics);
         let complete = ticks.complete();
         assert_eq!(complete.len(), 1);
-        assert_eq!(complete[0].tally.counts.transactions(), 2);
+        assert_eq!(complete[0].statistics.counts.transactions(), 2);
         ticks.finish(1);
         assert_eq!(ticks.complete().len(), 1);
     }

@@ -295,7 +295,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
     fn count_query(&mut self, client: &ClientOf<M, S>) {
         if let Some(connection) = &client.connection {
-            self.counters.tally.counts.queries.add(connection.answered().kind);
+            self.counters.statistics.counts.queries.add(connection.answered().kind);
         }
     }
 
@@ -315,7 +315,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 
     fn hand_failure(&mut self, client: &mut ClientOf<M, S>, error: &ServerError, counts: bool, now: Nanos) {
-        self.counters.tally.counts.queries.errors += u64::from(counts);
+        self.counters.statistics.counts.queries.errors += u64::from(counts);
         M::query_failed(self, client, error, now);
         client.program.complete(ActionResult::Failed(error));
         self.drive(client, now);

@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use crate::client::{Client, ClientState};
-use crate::ledger::Own;
 use crate::mode::{ActionsOf, ClientOf, Mode};
 use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::Own;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::cancel::RETRY;

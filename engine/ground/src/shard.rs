@@ -236,7 +236,11 @@ mod tests {
         }
 
         #[test]
-        fn each_task_belongs_to_one_shard_and_each_shard_has_tasks(of in 1usize..10, more in 0usize..30, tasks in 10u32..3000) {
+        fn each_task_belongs_to_one_shard_and_each_shard_has_tasks(
+            of in 1usize..10,
+            more in 0usize..30,
+            tasks in 10u32..3000,
+        ) {
             let shares: Vec<_> = shards(of).map(|shard| TaskShare { shard, tasks, size: of + more }).collect();
             for task in 0..tasks {
                 prop_assert_eq!(shares.iter().filter(|share| share.is_own(task)).count(), 1);

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use counts::{counts, failures, queries};
-use drive::ledger::tasks::{PooledTasks, Task, Tasks};
-use drive::ledger::{ScriptAccount, Tally, Turn};
 use drive::plan::Plan;
 use drive::slices::Slice;
+use drive::statistics::tasks::{PooledTasks, Task, Tasks};
+use drive::statistics::{LoadStatistics, ScriptAccount, Turn};
 use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, PooledPlan, RunError, Tick};
 use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
@@ -38,7 +38,7 @@ pub enum Events {
 struct Sections {
     /// True if the load has scheduled times, from a rate or from a recording. The events then contain service times and
     /// lags: how long a transaction took from its actual beginning, and how long after its scheduled time it began.
-    pace: bool,
+    schedule: bool,
     /// True if reads, writes and other statements are counted separately, as for sysbench tests and replays.
     queries: bool,
     /// True if tasks share pools of connections. The events then contain queue times (waiting for a connection) and
@@ -77,7 +77,7 @@ impl Events {
         out.name = "events".to_owned();
         let plan = hello.plan;
         let sections = Sections {
-            pace: plan.mode_plan().has_schedule(),
+            schedule: plan.mode_plan().has_schedule(),
             queries: plan.mode_plan().counts_queries(),
             pools: plan.load.of::<PooledPlan>().is_some(),
         };
@@ -193,7 +193,7 @@ fn done_event(
     sections: Sections,
     replay: Option<&ReplayDescription>,
 ) -> events::Done {
-    let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
+    let phase = |statistics, seconds| (seconds > 0.0).then(|| measurement(statistics, None, sections).summary(seconds));
     let drained = &outcome.drain.counts;
     // If there is only one script, its counts are the same as those in the summaries of the phases, and are not
     // repeated.
@@ -259,9 +259,9 @@ impl Observer for Beside<'_, '_> {
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
-        let tasks = tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks);
+        let tasks = tick.statistics.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks);
         tasks.filter(|task| task.failure.is_some()).for_each(|task| self.events.write(Event::Task(task_event(task))));
-        let event = measurement(&tick.tally, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
+        let event = measurement(&tick.statistics, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
         self.events.write(Event::Tick(Box::new(event)));
     }
 
@@ -349,26 +349,26 @@ fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
 
 /// Converts the counters of a second or a phase to a measurement. Every group of keys in `sections` is present even if
 /// there were no transactions, so that all seconds have the same keys.
-fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
+fn measurement(statistics: &LoadStatistics, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
-        counts: counts(&tally.counts),
-        moments: tally.counts.moments,
-        latencies: tally.latencies.clone(),
+        counts: counts(&statistics.counts),
+        moments: statistics.counts.moments,
+        latencies: statistics.latencies.clone(),
         ..Measurement::default()
     };
-    measurement.counts.queries = sections.queries.then(|| queries(&tally.counts.queries));
-    if sections.pace {
-        let pace = tally.pace.as_deref().cloned().unwrap_or_default();
+    measurement.counts.queries = sections.queries.then(|| queries(&statistics.counts.queries));
+    if sections.schedule {
+        let schedule = statistics.schedule.as_deref().cloned().unwrap_or_default();
         measurement.backlog =
-            pace.queue.map(|queue| events::QueueRecord { waiting: queue.waiting.into(), busy: queue.busy.into() });
-        (measurement.service, measurement.lags) = (Some(pace.service), Some(pace.lags));
+            schedule.queue.map(|queue| events::QueueRecord { waiting: queue.waiting.into(), busy: queue.busy.into() });
+        (measurement.service, measurement.lags) = (Some(schedule.service), Some(schedule.lags));
     }
     if sections.pools {
-        let pooled = tally.own.get::<PooledTasks>().cloned().unwrap_or_default();
+        let pooled = statistics.own.get::<PooledTasks>().cloned().unwrap_or_default();
         (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
         measurement.timeouts = Some(pooled.timeouts);
     }
-    measurement.slice = tally.turn.as_ref().map(|turn| slice_event(slice.unwrap_or_default(), turn));
+    measurement.slice = statistics.turn.as_ref().map(|turn| slice_event(slice.unwrap_or_default(), turn));
     measurement
 }
 

@@ -5,9 +5,9 @@ use super::extras::clocks;
 use super::promises::Judge;
 use super::scenario::Kind;
 use super::truth::ReplayTruth;
-use crate::ledger::replay::ReplayTotals;
-use crate::ledger::tasks::Tasks;
 use crate::outcome::Outcome;
+use crate::statistics::replay::ReplayTotals;
+use crate::statistics::tasks::Tasks;
 use ground::clock::Nanos;
 
 const MS: Nanos = 1_000_000;
@@ -137,8 +137,8 @@ impl Judge<'_> {
     }
 
     fn judge_counts_of_programs(&mut self, outcome: &Outcome) {
-        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let events: u64 = tallies.iter().map(|tally| tally.counts.more_events).sum();
+        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let events: u64 = phases.iter().map(|statistics| statistics.counts.more_events).sum();
         let truth = &self.engine.truth;
         self.promise(events == truth.more_events, || {
             format!(
@@ -146,7 +146,7 @@ impl Judge<'_> {
                 truth.more_events
             )
         });
-        let totals = tallies.iter().filter_map(|tally| tally.own.get::<crate::ledger::PerClient>());
+        let totals = phases.iter().filter_map(|statistics| statistics.own.get::<crate::statistics::PerClient>());
         let of_clients: u64 = totals.flat_map(|clients| clients.totals()).map(|client| client.transactions).sum();
         let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
         self.promise(of_clients == measured, || {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::scenario::Draw;
-use crate::ledger::log::LogPlan;
 use crate::plan::Notes;
 use crate::start_at::{Moment, StartAt};
+use crate::statistics::log::LogPlan;
 use ground::clock::{Clocks, Nanos, nanos};
 use ground::random::Random;
 

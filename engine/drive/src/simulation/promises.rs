@@ -10,13 +10,13 @@ use super::truth::ClientTruth;
 use super::watch::{Engine, GIVEN_UP};
 use crate::arrivals::Throttle;
 use crate::closed::Limit;
-use crate::ledger::Tally;
-use crate::ledger::replay::ReplayTotals;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, RunError};
 use crate::shell::Shell;
 use crate::slices::Slice;
 use crate::staged::StagedPlan;
+use crate::statistics::LoadStatistics;
+use crate::statistics::replay::ReplayTotals;
 use crate::worker::Worker;
 use ground::clock::{Nanos, nanos};
 
@@ -187,18 +187,18 @@ impl Judge<'_> {
     /// Checks that every transaction is counted once, and as what it was: committed, failed or retried.
     fn judge_counts(&mut self, outcome: &Outcome) {
         let (truth, watch) = (&self.engine.truth, &self.engine.watch);
-        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
-        let counted = sum(&|tally| tally.counts.transactions());
+        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let sum = |of: &dyn Fn(&LoadStatistics) -> u64| phases.iter().map(|statistics| of(statistics)).sum::<u64>();
+        let counted = sum(&|statistics| statistics.counts.transactions());
         let committed = truth.sum(|client| client.committed);
         self.promise(counted == committed, || {
             format!("the engine counted {counted} transactions, but {committed} were committed")
         });
-        let recorded = sum(&|tally| tally.latencies.total());
+        let recorded = sum(&|statistics| statistics.latencies.total());
         self.promise(recorded == counted, || {
             format!("the histograms have {recorded} latencies, but {counted} transactions were counted")
         });
-        let watched: u64 = watch.ticks.values().map(|tally| tally.counts.transactions()).sum();
+        let watched: u64 = watch.ticks.values().map(|statistics| statistics.counts.transactions()).sum();
         self.promise(watched == counted, || {
             format!("the single seconds add up to {watched} transactions, but the outcome has {counted}")
         });
@@ -209,11 +209,12 @@ impl Judge<'_> {
                 outcome.aborted, watch.aborted
             )
         });
-        let failed = sum(&|tally| tally.counts.failures.values().sum());
+        let failed = sum(&|statistics| statistics.counts.failures.values().sum());
         let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
         let refused = outcome.own.get::<ReplayTotals>().map_or(0, |replay| replay.sessions.refused);
-        let timeouts =
-            sum(&|tally| tally.counts.failures.get(crate::ledger::tasks::POOL_TIMEOUT).copied().unwrap_or(0));
+        let timeouts = sum(&|statistics| {
+            statistics.counts.failures.get(crate::statistics::tasks::POOL_TIMEOUT).copied().unwrap_or(0)
+        });
         let is_stopped = |client: &&ClientTruth| client.is_open && watch.stopped.contains(&client.number);
         let stopped = truth.clients.values().filter(is_stopped).count() as u64;
         let of_started = (failed + stopped).saturating_sub(watch.unconnected + refused + timeouts);
@@ -243,7 +244,7 @@ impl Judge<'_> {
                 format!("the scripts' totals add up to {by_script} transactions instead of {measured}")
             });
         }
-        let retries = sum(&|tally| tally.counts.retries);
+        let retries = sum(&|statistics| statistics.counts.retries);
         let (retried, most) =
             (truth.sum(|client| client.retries), truth.clients.values().map(|client| client.most_tries).max());
         if let (Some(tries), true) = (self.scenario.options.tries, !matches!(self.scenario.kind, Kind::Staged(_))) {
@@ -259,22 +260,25 @@ impl Judge<'_> {
     /// Checks that response times are not shorter than the time that the servers took, and that they include the
     /// service time.
     fn judge_times(&mut self, outcome: &Outcome) {
-        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let response_us: f64 =
-            tallies.iter().map(|tally| tally.counts.moments.mean() * tally.counts.transactions() as f64).sum();
+        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let response_us: f64 = phases
+            .iter()
+            .map(|statistics| statistics.counts.moments.mean() * statistics.counts.transactions() as f64)
+            .sum();
         let service_us = self.engine.truth.sum(|client| client.service) as f64 / 1000.0;
         self.promise(response_us >= service_us * (1.0 - 1e-9) - 1.0, || {
             format!("the response times add up to {response_us} us, less than the servers' {service_us} us")
         });
-        for tally in tallies {
-            let (Some(pace), false) = (&tally.pace, matches!(self.scenario.kind, Kind::Replayed { .. })) else {
+        for statistics in phases {
+            let (Some(schedule), false) = (&statistics.schedule, matches!(self.scenario.kind, Kind::Replayed { .. }))
+            else {
                 continue;
             };
-            let moments = &tally.counts.moments;
-            self.promise(tally.counts.lag.max <= moments.max + 1.0, || {
+            let moments = &statistics.counts.moments;
+            self.promise(statistics.counts.lag.max <= moments.max + 1.0, || {
                 "a schedule lag is longer than the longest response time".to_owned()
             });
-            let service: u64 = pace.service.total();
+            let service: u64 = schedule.service.total();
             let is_detailed = matches!(self.scenario.kind, Kind::Closed { .. } | Kind::Staged(_));
             self.promise(service == moments.count || !is_detailed, || {
                 format!("the histogram has {service} service times, but {} transactions were committed", moments.count)
@@ -295,8 +299,10 @@ impl Judge<'_> {
     fn judge_limits(&mut self, outcome: &Outcome) {
         let engine = self.engine;
         let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
-        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
-        let done = measured(&|tally| tally.counts.transactions() + tally.counts.failed() + tally.counts.skipped);
+        let measured = |of: &dyn Fn(&LoadStatistics) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let done = measured(&|statistics| {
+            statistics.counts.transactions() + statistics.counts.failed() + statistics.counts.skipped
+        });
         match self.scenario.kind {
             Kind::Closed { limit: Limit::Transactions(each), .. } => {
                 let wanted = each * engine.clients as u64;
@@ -340,11 +346,13 @@ impl Judge<'_> {
         let turns = self.scenario.slices.map_or(1, |slices| slices.of) as f64;
         let share = self.engine.clients as f64 / self.scenario.clients as f64;
         let expected = nanos(self.scenario.warmup + time) as f64 / turns / interval_ns * share;
-        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let count = |tally: &&Tally| {
-            tally.counts.transactions() + tally.counts.failures.values().sum::<u64>() + tally.counts.skipped
+        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let count = |statistics: &&LoadStatistics| {
+            statistics.counts.transactions()
+                + statistics.counts.failures.values().sum::<u64>()
+                + statistics.counts.skipped
         };
-        let done: u64 = tallies.iter().map(count).sum();
+        let done: u64 = phases.iter().map(count).sum();
         let spread = 6.0 * expected.sqrt() + 6.0;
         self.promise(done as f64 <= expected + spread, || {
             format!("at its rate the load should run about {expected} transactions, but {done} ran")
@@ -380,8 +388,10 @@ impl Judge<'_> {
         if self.scenario.slices.is_none() || !keeps_connections || !is_whole || breaks {
             return;
         }
-        let skipped: u64 =
-            [&outcome.warmup, &outcome.measure, &outcome.drain].map(|tally| tally.counts.skipped).iter().sum();
+        let skipped: u64 = [&outcome.warmup, &outcome.measure, &outcome.drain]
+            .map(|statistics| statistics.counts.skipped)
+            .iter()
+            .sum();
         let begun = truth.starts.len() as u64;
         let taken = truth.taken;
         self.promise(begun + skipped == taken, || {

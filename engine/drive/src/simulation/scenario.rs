@@ -14,7 +14,7 @@ use crate::closed::{ClosedPlan, Limit};
 use crate::plan::{Load, Notes, Plan, ScriptOptions};
 use crate::pool::PoolPlan;
 use crate::pooled::PooledPlan;
-use crate::replay_plan::{ReplayPace, ReplayPlan};
+use crate::replay_plan::{ReplayPlan, ReplayTiming};
 use crate::slices::Slices;
 use crate::staged::StagedPlan;
 use ground::clock::Nanos;
@@ -57,7 +57,7 @@ pub enum Kind {
     Closed { limit: Limit, interval_ns: Option<f64>, reconnect: bool, wait_for_server: Option<Duration>, thinks: bool },
     Staged(StagedPlan),
     Pooled { apps: usize, tasks: u32, arrival: Arrival, size: usize, timeout: Duration, lifetime: Option<Duration> },
-    Replayed { pace: ReplayPace, time: Option<Duration> },
+    Replayed { timing: ReplayTiming, time: Option<Duration> },
 }
 
 /// The random number generator from which a scenario is drawn.
@@ -129,12 +129,12 @@ impl Draw {
     }
 
     fn replayed(&mut self) -> Kind {
-        let pace = if self.happens(0.6) {
-            ReplayPace::Recorded { speed: self.magnitude(0.2, 20.0) }
+        let timing = if self.happens(0.6) {
+            ReplayTiming::Recorded { speed: self.magnitude(0.2, 20.0) }
         } else {
-            ReplayPace::BackToBack
+            ReplayTiming::BackToBack
         };
-        Kind::Replayed { pace, time: self.happens(0.4).then(|| self.millis(1, 1000)) }
+        Kind::Replayed { timing, time: self.happens(0.4).then(|| self.millis(1, 1000)) }
     }
 }
 
@@ -298,9 +298,9 @@ impl Scenario {
                 };
                 Load::new(workload, PooledPlan { pools, options })
             }
-            Kind::Replayed { pace, time } => Load::new(
+            Kind::Replayed { timing, time } => Load::new(
                 workload,
-                ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(ACCOUNTS.map(str::to_owned)) },
+                ReplayPlan { timing: *timing, time: *time, accounts: Arc::from(ACCOUNTS.map(str::to_owned)) },
             ),
         };
         let target = (!self.extras.is_alone).then(|| target(self.connect_timeout));

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::truth::Truth;
 use super::world::world;
-use crate::ledger::Tally;
-use crate::ledger::tasks::PooledTasks;
 use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
+use crate::statistics::LoadStatistics;
+use crate::statistics::tasks::PooledTasks;
 use ground::clock::{Nanos, Phase};
 
 /// The reports of one engine of a simulated run, and what really happened.
@@ -42,7 +42,7 @@ pub struct Watch {
     pub stopped: BTreeSet<usize>,
     /// The number of notes which say that statements may still be running.
     pub left_running: usize,
-    pub ticks: BTreeMap<Phase, Tally>,
+    pub ticks: BTreeMap<Phase, LoadStatistics>,
     /// The number of times that each task ended, which must be 1. A task is identified by its application and its
     /// number.
     pub tasks: BTreeMap<(usize, u32), usize>,
@@ -69,8 +69,8 @@ impl Observer for Watch {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        self.ticks.entry(tick.phase).or_default().merge(&tick.tally);
-        for task in tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
+        self.ticks.entry(tick.phase).or_default().merge(&tick.statistics);
+        for task in tick.statistics.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
             *self.tasks.entry((task.app, task.number)).or_default() += 1;
             self.responses.extend(task.failure.is_none().then(|| task.response()));
         }
@@ -97,8 +97,8 @@ impl Observer for Watch {
     }
 
     fn stuck(&mut self, outcome: &Outcome) -> u8 {
-        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let committed = tallies.iter().map(|tally| tally.counts.transactions()).sum();
+        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let committed = phases.iter().map(|statistics| statistics.counts.transactions()).sum();
         self.stuck = Some((committed, outcome.unfinished));
         GIVEN_UP
     }

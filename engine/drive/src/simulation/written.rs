@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::promises::Judge;
 use super::scenario::Kind;
-use crate::ledger::Tally;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
+use crate::statistics::LoadStatistics;
 
 /// Returns the transaction logs of all threads of a run.
 pub fn logs(plan: &Plan) -> Vec<String> {
@@ -35,7 +35,7 @@ impl Judge<'_> {
     }
 
     fn judge_lines(&mut self, outcome: &Outcome, is_sample: bool) {
-        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let measured = |of: &dyn Fn(&LoadStatistics) -> u64| of(&outcome.measure) + of(&outcome.drain);
         let (mut latencies_us, mut committed, mut skipped, mut failed, mut retries) = (0, 0, 0, 0, 0);
         let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for line in self.engine.logs.iter().flat_map(|log| log.lines()) {
@@ -52,10 +52,10 @@ impl Judge<'_> {
             }
             retries += number(words.len() - 1);
         }
-        let counted = measured(&|tally| tally.counts.transactions());
+        let counted = measured(&|statistics| statistics.counts.transactions());
         let whole: u64 = outcome.scripts.iter().map(|script| script.whole.failures.values().sum::<u64>()).sum();
         let (all_skipped, all_retries) =
-            (measured(&|tally| tally.counts.skipped), measured(&|tally| tally.counts.retries));
+            (measured(&|statistics| statistics.counts.skipped), measured(&|statistics| statistics.counts.retries));
         let is_closed = matches!(self.scenario.kind, Kind::Closed { .. });
         let is_right = if is_sample {
             committed <= counted && skipped <= all_skipped && failed <= whole
@@ -75,7 +75,8 @@ impl Judge<'_> {
         self.promise(!is_closed || retries == all_retries, || {
             format!("the log has {retries} retries, but the engine counted {all_retries}")
         });
-        let of = |tally: &Tally| tally.counts.moments.mean() * tally.counts.transactions() as f64;
+        let of =
+            |statistics: &LoadStatistics| statistics.counts.moments.mean() * statistics.counts.transactions() as f64;
         let sum_us = of(&outcome.measure) + of(&outcome.drain);
         self.promise((latencies_us as f64 - sum_us).abs() <= 1.0 + committed as f64, || {
             format!(
@@ -89,7 +90,7 @@ impl Judge<'_> {
     /// Checks that the intervals of the log follow each other without a gap, and contain only transactions that were
     /// counted.
     fn judge_intervals(&mut self, outcome: &Outcome, length: Duration) {
-        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let measured = |of: &dyn Fn(&LoadStatistics) -> u64| of(&outcome.measure) + of(&outcome.drain);
         let (mut committed, mut skipped) = (0, 0);
         for log in &self.engine.logs {
             let mut next = None;
@@ -107,8 +108,10 @@ impl Judge<'_> {
                 skipped += words[10];
             }
         }
-        let (all, all_skipped) =
-            (measured(&|tally| tally.counts.transactions()), measured(&|tally| tally.counts.skipped));
+        let (all, all_skipped) = (
+            measured(&|statistics| statistics.counts.transactions()),
+            measured(&|statistics| statistics.counts.skipped),
+        );
         self.promise(committed <= all && skipped <= all_skipped, || {
             format!(
                 "the log has {committed} committed and {skipped} skipped transactions, more than the engine counted: \

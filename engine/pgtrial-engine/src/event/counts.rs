@@ -1,6 +1,6 @@
 //! Converts the counters of the event loop to the records that the events contain.
 
-use drive::ledger::{Counts, Failures};
+use drive::statistics::{Counts, Failures};
 use workload::queries::Queries;
 
 /// Converts the numbers of failed transactions, which are grouped by the kind of failure.

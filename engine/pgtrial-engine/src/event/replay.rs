@@ -1,7 +1,7 @@
 //! The records about a replay in the events: the plan of the replay, and how its sessions and statements ended.
 
 use super::counts::failures;
-use drive::ledger::replay::{ReplayAccount, ReplayTotals, SessionCounts};
+use drive::statistics::replay::{ReplayAccount, ReplayTotals, SessionCounts};
 use events::{
     DistributionRecord, OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
 };

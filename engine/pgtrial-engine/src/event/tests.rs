@@ -1,30 +1,30 @@
 //! Tests of the keys of events, and of the values that events report for tasks, CPU time and times.
 
 use super::*;
-use drive::ledger::Pace;
-use drive::ledger::tasks::POOL_TIMEOUT;
+use drive::statistics::ScheduleStatistics;
+use drive::statistics::tasks::POOL_TIMEOUT;
 use serde_json::{Value, json};
 
 fn json_of(event: impl serde::Serialize) -> Value {
     serde_json::to_value(event).unwrap()
 }
 
-fn summary(tally: &Tally, sections: Sections) -> Value {
-    json_of(measurement(tally, None, sections).summary(1.0))
+fn summary(statistics: &LoadStatistics, sections: Sections) -> Value {
+    json_of(measurement(statistics, None, sections).summary(1.0))
 }
 
 #[test]
 fn service_times_and_lags_are_there_with_a_rate_only() {
-    let (unpaced, paced) = (Sections::default(), Sections { pace: true, ..Sections::default() });
-    let mut tally = Tally::default();
-    tally.commit(2_000_000);
-    assert!(summary(&tally, unpaced).get("lag_us").is_none());
-    assert_eq!(summary(&Tally::default(), paced).get("lag_us"), Some(&Value::Null));
-    let mut pace = Pace::default();
-    pace.service.record(1_500_000);
-    pace.lags.record(500_000);
-    tally.pace = Some(Box::new(pace));
-    let times = summary(&tally, paced);
+    let (without_schedule, with_schedule) = (Sections::default(), Sections { schedule: true, ..Sections::default() });
+    let mut statistics = LoadStatistics::default();
+    statistics.commit(2_000_000);
+    assert!(summary(&statistics, without_schedule).get("lag_us").is_none());
+    assert_eq!(summary(&LoadStatistics::default(), with_schedule).get("lag_us"), Some(&Value::Null));
+    let mut schedule = ScheduleStatistics::default();
+    schedule.service.record(1_500_000);
+    schedule.lags.record(500_000);
+    statistics.schedule = Some(Box::new(schedule));
+    let times = summary(&statistics, with_schedule);
     assert_eq!(
         (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
         (&json!(2000.0), &json!(1500.159), &json!(500.223))
@@ -34,12 +34,12 @@ fn service_times_and_lags_are_there_with_a_rate_only() {
 
 #[test]
 fn statements_are_there_where_they_are_counted() {
-    let mut tally = Tally::default();
-    tally.counts.queries.writes = 3;
+    let mut statistics = LoadStatistics::default();
+    statistics.counts.queries.writes = 3;
     let sections = Sections { queries: true, ..Sections::default() };
     let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
-    assert_eq!(summary(&tally, sections)["queries"], queries);
-    assert!(summary(&tally, Sections::default()).get("queries").is_none());
+    assert_eq!(summary(&statistics, sections)["queries"], queries);
+    assert!(summary(&statistics, Sections::default()).get("queries").is_none());
 }
 
 #[test]
@@ -81,5 +81,5 @@ fn a_task_reports_its_wait_and_all_tasks_their_classes() {
     assert_eq!((&tasks["response_us"]["median"], &tasks["classes"]["up_to_1_s"]), (&json!(500_000.0), &json!(1)));
     assert_eq!(tasks["timeout_waited_us"]["min"], json!(200_000.0));
     let pools = Sections { pools: true, ..Sections::default() };
-    assert_eq!(summary(&Tally::default(), pools).get("queue_us"), Some(&Value::Null));
+    assert_eq!(summary(&LoadStatistics::default(), pools).get("queue_us"), Some(&Value::Null));
 }

@@ -43,7 +43,7 @@ impl Elapsed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::Tally;
+    use drive::statistics::LoadStatistics;
     use ground::clock::Phase;
 
     fn ended(round: Option<Nanos>, lengths: &[f64]) -> Vec<Vec<u64>> {
@@ -53,7 +53,7 @@ mod tests {
             second,
             seconds: *length,
             slice: None,
-            tally: Tally::default(),
+            statistics: LoadStatistics::default(),
         });
         ticks.map(|tick| elapsed.add(&tick).collect()).collect()
     }

@@ -43,7 +43,7 @@ pub fn reading_rows(share: f64) -> Option<Warning> {
 }
 
 fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
-    let lag = outcome.measure.pace.as_ref()?.oversleeps.percentiles()?.p99;
+    let lag = outcome.measure.schedule.as_ref()?.oversleeps.percentiles()?.p99;
     let latency = outcome.measure.latencies.percentiles()?.p50;
     let message = format!(
         "1 of 100 transactions began {:.3} ms late or later although a client was free, which is more than {:.0}% of the \
@@ -67,15 +67,15 @@ fn output_slow(held_up_s: f64) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::{Pace, Tally};
+    use drive::statistics::{LoadStatistics, ScheduleStatistics};
 
     fn kinds(busiest_thread: f64, latency_us: u64, lag_us: Option<u64>) -> Vec<String> {
-        let mut measure = Tally::default();
+        let mut measure = LoadStatistics::default();
         measure.commit(latency_us * 1000);
-        measure.pace = lag_us.map(|lag| {
-            let mut pace = Pace::default();
-            pace.oversleeps.record(lag * 1000);
-            Box::new(pace)
+        measure.schedule = lag_us.map(|lag| {
+            let mut schedule = ScheduleStatistics::default();
+            schedule.oversleeps.record(lag * 1000);
+            Box::new(schedule)
         });
         let outcome = Outcome { busiest_thread, measure, ..Outcome::default() };
         warnings(&outcome, "-j").into_iter().map(|warning| warning.kind).collect()

@@ -8,7 +8,7 @@ use events::{
 };
 
 use super::stream::{MachineStream, StreamState};
-use drive::ledger::tasks::POOL_TIMEOUT;
+use drive::statistics::tasks::POOL_TIMEOUT;
 use ground::clock::Phase;
 use latency::{Decoder, Latencies, Moments};
 

@@ -3,8 +3,8 @@
 
 use std::fmt::{Result, Write};
 
-use drive::ledger::{Counts, ScriptAccount, Tally};
 use drive::plan::Plan;
+use drive::statistics::{Counts, LoadStatistics, ScriptAccount};
 use drive::{ClosedPlan, Outcome};
 use ground::words::plural;
 use latency::Latencies;
@@ -71,7 +71,7 @@ impl Results<'_> {
     }
 
     /// Writes the table of response times: a row for each kind of transaction, and a row for all transactions together.
-    fn write_table(&self, out: &mut String, total: &Tally) -> Result {
+    fn write_table(&self, out: &mut String, total: &LoadStatistics) -> Result {
         writeln!(out)?;
         writeln!(
             out,

@@ -4,8 +4,8 @@
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::messages::USER;
-use drive::ledger::Tally;
 use drive::plan::Plan;
+use drive::statistics::LoadStatistics;
 use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use workload::order_entry::TransactionKind;
@@ -18,7 +18,7 @@ pub struct OrderEntryObserver {
     clients: usize,
     elapsed: Elapsed,
     /// The counts since the last progress line.
-    since: Tally,
+    since: LoadStatistics,
     /// The length of the time in which `since` was counted, in seconds.
     since_s: f64,
 }
@@ -28,7 +28,13 @@ impl OrderEntryObserver {
     /// part.
     pub fn new(every: Option<u32>, plan: &Plan) -> Self {
         let elapsed = Elapsed::new(plan);
-        Self { every: every.map(u64::from), clients: plan.clients, elapsed, since: Tally::default(), since_s: 0.0 }
+        Self {
+            every: every.map(u64::from),
+            clients: plan.clients,
+            elapsed,
+            since: LoadStatistics::default(),
+            since_s: 0.0,
+        }
     }
 }
 
@@ -39,14 +45,14 @@ impl Observer for OrderEntryObserver {
 
     fn tick(&mut self, tick: &Tick) {
         let Some(every) = self.every.filter(|_| tick.phase != Phase::Warmup) else { return };
-        self.since.merge(&tick.tally);
+        self.since.merge(&tick.statistics);
         self.since_s += tick.seconds;
         if self.elapsed.add(tick).any(|second| second % every == 0) {
             // If engines take turns in slices of time, rates are computed from the time for which clients took part,
             // without the slices of other engines.
             let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
-            (self.since, self.since_s) = (Tally::default(), 0.0);
+            (self.since, self.since_s) = (LoadStatistics::default(), 0.0);
         }
     }
 
@@ -65,11 +71,11 @@ impl Observer for OrderEntryObserver {
 }
 
 /// Returns a progress line. `time` is the elapsed time of the measured part in seconds, and `seconds` is the time in
-/// which the counts of `tally` were counted.
-fn line(time: f64, seconds: f64, tally: &Tally) -> String {
-    let counts = &tally.counts;
+/// which the counts of `statistics` were counted.
+fn line(time: f64, seconds: f64, statistics: &LoadStatistics) -> String {
+    let counts = &statistics.counts;
     let tps = if seconds > 0.0 { counts.transactions() as f64 / seconds } else { 0.0 };
-    let p90 = tally.latencies.percentile(90.0).unwrap_or_default() / 1000.0;
+    let p90 = statistics.latencies.percentile(90.0).unwrap_or_default() / 1000.0;
     let (mean, failed) = (counts.moments.mean() / 1000.0, counts.failed());
     format!("progress: {time:.1} s, {tps:.1} tps, lat {mean:.3} ms, p90 {p90:.3} ms, {failed} failed")
 }
@@ -80,8 +86,8 @@ mod tests {
 
     #[test]
     fn a_progress_line_has_the_rate_and_the_latency() {
-        let mut tally = Tally::default();
-        (0..10).for_each(|_| tally.commit(2_000_000));
-        assert_eq!(line(5.0, 2.0, &tally), "progress: 5.0 s, 5.0 tps, lat 2.000 ms, p90 2.001 ms, 0 failed");
+        let mut statistics = LoadStatistics::default();
+        (0..10).for_each(|_| statistics.commit(2_000_000));
+        assert_eq!(line(5.0, 2.0, &statistics), "progress: 5.0 s, 5.0 tps, lat 2.000 ms, p90 2.001 ms, 0 failed");
     }
 }

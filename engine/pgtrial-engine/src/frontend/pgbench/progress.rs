@@ -9,8 +9,8 @@ use crate::frontend::common::arguments::OutputOptions;
 use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
-use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
+use drive::statistics::LoadStatistics;
 use drive::{Abortion, Began, Cause, Observer, Tick};
 use ground::clock::{Clock, Phase};
 use wire::error::ConnectionError;
@@ -30,7 +30,7 @@ pub struct PgbenchObserver {
     /// (`--progress-timestamp`).
     timestamps: Option<Duration>,
     /// The counts since the last progress line.
-    since: Tally,
+    since: LoadStatistics,
     /// The length of the time in which `since` was counted, in seconds.
     since_s: f64,
     elapsed: Elapsed,
@@ -58,7 +58,7 @@ impl PgbenchObserver {
             every: options.progress.map(u64::from),
             columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: *tries != Some(1) },
             timestamps: options.progress_timestamp.then_some(origin),
-            since: Tally::default(),
+            since: LoadStatistics::default(),
             since_s: 0.0,
             elapsed: Elapsed::new(plan),
             clients: plan.clients,
@@ -66,7 +66,7 @@ impl PgbenchObserver {
     }
 
     fn forget(&mut self) {
-        self.since = Tally::default();
+        self.since = LoadStatistics::default();
         self.since_s = 0.0;
     }
 }
@@ -86,7 +86,7 @@ impl Observer for PgbenchObserver {
         if tick.phase == Phase::Warmup {
             return;
         }
-        self.since.merge(&tick.tally);
+        self.since.merge(&tick.statistics);
         self.since_s += tick.seconds;
         if self.elapsed.add(tick).any(|second| second % every == 0) {
             let time = match self.timestamps {
@@ -115,15 +115,15 @@ impl Observer for PgbenchObserver {
 }
 
 /// Returns a progress line as pgbench prints it. `time` is the first value on the line, and `since_s` is the length of
-/// the time in which the counts of `tally` were counted, in seconds.
-fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> String {
+/// the time in which the counts of `statistics` were counted, in seconds.
+fn progress_line(time: &str, since_s: f64, statistics: &LoadStatistics, columns: Columns) -> String {
     // The time may be 0: if engines take turns in slices, all clients may still run transactions that they began in an
     // earlier slice.
-    let tps = if since_s > 0.0 { tally.counts.transactions() as f64 / since_s } else { 0.0 };
-    let (latency, stddev) = (tally.counts.moments.mean() / 1000.0, tally.counts.moments.stddev() / 1000.0);
-    let failed = tally.counts.failed();
+    let tps = if since_s > 0.0 { statistics.counts.transactions() as f64 / since_s } else { 0.0 };
+    let (latency, stddev) = (statistics.counts.moments.mean() / 1000.0, statistics.counts.moments.stddev() / 1000.0);
+    let failed = statistics.counts.failed();
     let mut line = format!("progress: {time} s, {tps:.1} tps, lat {latency:.3} ms stddev {stddev:.3}, {failed} failed");
-    let counts = &tally.counts;
+    let counts = &statistics.counts;
     // Writing to a string cannot fail, so the result is ignored.
     if columns.lag {
         let _ = write!(line, ", lag {:.3} ms", counts.lag.mean() / 1000.0);
@@ -208,18 +208,18 @@ mod tests {
 
     #[test]
     fn the_progress_line_is_pgbenchs() {
-        let mut tally = Tally::default();
-        (0..2750).for_each(|_| tally.commit(3_770_000));
-        tally.counts.fail("40001");
-        tally.counts.fail("57P01");
+        let mut statistics = LoadStatistics::default();
+        (0..2750).for_each(|_| statistics.commit(3_770_000));
+        statistics.counts.fail("40001");
+        statistics.counts.fail("57P01");
         let always = "progress: 10.0 s, 275.0 tps, lat 3.770 ms stddev 0.000, 1 failed";
-        assert_eq!(progress_line("10.0", 10.0, &tally, Columns::default()), always);
-        tally.counts.lag.add(2500.0);
-        tally.counts.skipped = 4;
-        tally.counts.retried = 5;
-        tally.counts.retries = 6;
+        assert_eq!(progress_line("10.0", 10.0, &statistics, Columns::default()), always);
+        statistics.counts.lag.add(2500.0);
+        statistics.counts.skipped = 4;
+        statistics.counts.retried = 5;
+        statistics.counts.retries = 6;
         assert_eq!(
-            progress_line("10.0", 10.0, &tally, Columns { lag: true, skipped: true, retries: true }),
+            progress_line("10.0", 10.0, &statistics, Columns { lag: true, skipped: true, retries: true }),
             format!("{always}, lag 2.500 ms, 4 skipped, 5 retried, 6 retries")
         );
     }

@@ -7,10 +7,10 @@ use std::fmt::{Result, Write};
 
 use super::server::Facts;
 use crate::frontend::common::arguments::OutputOptions;
-use drive::ledger::tasks::{PooledTasks, Tasks};
-use drive::ledger::{Account, Counts, Tally};
 use drive::plan::Plan;
 use drive::slices::Slices;
+use drive::statistics::tasks::{PooledTasks, Tasks};
+use drive::statistics::{Account, Counts, LoadStatistics};
 use drive::{ClosedPlan, Outcome, PoolPlan, PooledPlan};
 use ground::clock::seconds;
 use ground::shard::ClientShare;
@@ -36,7 +36,7 @@ struct Report<'a> {
     outcome: &'a Outcome,
     /// The counts of the measured part and of the time after it, in which the transactions that are still running are
     /// finished.
-    total: Tally,
+    total: LoadStatistics,
     scripts: Vec<ScriptInfo>,
 }
 
@@ -206,9 +206,9 @@ impl<'a> Report<'a> {
     fn write_percentiles(&mut self) -> Result {
         let max_us = self.total.counts.moments.max;
         write_percentiles(&mut self.out, "latency", &self.total.latencies, Some(max_us))?;
-        if let Some(pace) = &self.total.pace {
-            write_percentiles(&mut self.out, "service time", &pace.service, None)?;
-            write_percentiles(&mut self.out, "schedule lag", &pace.lags, None)?;
+        if let Some(schedule) = &self.total.schedule {
+            write_percentiles(&mut self.out, "service time", &schedule.service, None)?;
+            write_percentiles(&mut self.out, "schedule lag", &schedule.lags, None)?;
         }
         if let Some(pooled) = self.total.own.get::<PooledTasks>() {
             write_percentiles(&mut self.out, "queue time", &pooled.queue, None)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::options::ReplayOptions;
 use crate::event::{ReplayDescription, TemplateName};
-use drive::ReplayPace;
+use drive::ReplayTiming;
 use workload::replay::Replay;
 
 /// The number of characters after which the text of a template (a statement without its values) is cut off in
@@ -28,9 +28,9 @@ pub fn names(replay: &Replay) -> Arc<[String]> {
 /// Returns the facts about the replay that are known before it begins.
 pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     let survey = replay.survey();
-    let speed = match options.pace() {
-        ReplayPace::Recorded { speed } => Some(speed),
-        ReplayPace::BackToBack => None,
+    let speed = match options.timing() {
+        ReplayTiming::Recorded { speed } => Some(speed),
+        ReplayTiming::BackToBack => None,
     };
     ReplayDescription {
         plan: events::ReplayPlanRecord {

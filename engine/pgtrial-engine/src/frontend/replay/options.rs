@@ -10,7 +10,7 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
 use crate::frontend::common::rows;
 use crate::frontend::common::values::{ValueError, count_to, positive_seconds, seed};
-use drive::ReplayPace;
+use drive::ReplayTiming;
 use drive::start_at::StartAt;
 use ground::getopt::{Getopt, GetoptError};
 use ground::manual::{Manual, entries};
@@ -77,12 +77,12 @@ impl ReplayOptions {
         }
     }
 
-    /// Returns the pace of the replay: at the recorded times, divided by the speed, or as fast as possible.
-    pub fn pace(&self) -> ReplayPace {
+    /// Returns the timing of the replay: at the recorded times, divided by the speed, or as fast as possible.
+    pub fn timing(&self) -> ReplayTiming {
         if self.is_back_to_back {
-            return ReplayPace::BackToBack;
+            return ReplayTiming::BackToBack;
         }
-        ReplayPace::Recorded { speed: self.speed.unwrap_or(1.0) }
+        ReplayTiming::Recorded { speed: self.speed.unwrap_or(1.0) }
     }
 
     /// Returns which sessions are replayed: a share of the recorded sessions that is chosen at random, the seed of this
@@ -265,7 +265,7 @@ mod tests {
     fn a_directory_is_enough() {
         let options = parsed("capture").unwrap();
         assert_eq!((options.directory.to_str(), options.server.dbname.as_deref()), (Some("capture"), None));
-        assert_eq!(options.pace(), ReplayPace::Recorded { speed: 1.0 });
+        assert_eq!(options.timing(), ReplayTiming::Recorded { speed: 1.0 });
         assert_eq!(options.choice(), Choice { share: 1.0, seed: 0, copies: 1 });
         assert_eq!((options.max_connections, options.time, options.jobs), (None, None, 1));
     }
@@ -275,10 +275,10 @@ mod tests {
         let options =
             parsed("--sample 25% -T 1.5 capture -j2 --copies=3 shop --speed 2 --events - --random-seed 7").unwrap();
         assert_eq!(options.choice(), Choice { share: 0.25, seed: 7, copies: 3 });
-        assert_eq!(options.pace(), ReplayPace::Recorded { speed: 2.0 });
+        assert_eq!(options.timing(), ReplayTiming::Recorded { speed: 2.0 });
         assert_eq!((options.time, options.jobs), (Some(Duration::from_millis(1500)), 2));
         assert_eq!((options.server.dbname.as_deref(), options.has_only_events()), (Some("shop"), true));
-        assert_eq!(parsed("c --as-fast").unwrap().pace(), ReplayPace::BackToBack);
+        assert_eq!(parsed("c --as-fast").unwrap().timing(), ReplayTiming::BackToBack);
         assert_eq!(parsed("c --sample 0.5").unwrap().sample, 0.5);
         assert_eq!(Vec::from_iter(parsed("c --examples 7,3").unwrap().examples), [3, 7]);
     }

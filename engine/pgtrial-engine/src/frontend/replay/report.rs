@@ -6,9 +6,9 @@ use std::fmt::{Result, Write};
 use super::description::shortened;
 use crate::event::ReplayDescription;
 use drive::Outcome;
-use drive::ledger::replay::{IN_FAILED_TRANSACTION, ReplayAccount, ReplayTotals, SessionCounts};
-use drive::ledger::{Failures, Tally};
 use drive::plan::Plan;
+use drive::statistics::replay::{IN_FAILED_TRANSACTION, ReplayAccount, ReplayTotals, SessionCounts};
+use drive::statistics::{Failures, LoadStatistics};
 use latency::{Latencies, Moments};
 
 /// The number of characters after which the text of a template (a statement without its values) is cut off in the
@@ -34,7 +34,7 @@ struct Report<'a> {
     outcome: &'a Outcome,
     /// The counts of the measured part and of the time after it, in which the transactions that are still running are
     /// finished.
-    total: Tally,
+    total: LoadStatistics,
     totals: &'a ReplayTotals,
 }
 
@@ -159,9 +159,9 @@ impl Report<'_> {
             return Ok(());
         }
         write_time(out, "response time", &total.latencies, Some(&total.counts.moments))?;
-        if let Some(pace) = &total.pace {
-            write_time(out, "  from sending", &pace.service, None)?;
-            write_time(out, "  schedule lag", &pace.lags, Some(&total.counts.lag))?;
+        if let Some(schedule) = &total.schedule {
+            write_time(out, "  from sending", &schedule.service, None)?;
+            write_time(out, "  schedule lag", &schedule.lags, Some(&total.counts.lag))?;
         }
         Ok(())
     }
@@ -268,9 +268,9 @@ mod tests {
     use super::*;
     use crate::event::TemplateName;
     use crate::frontend::never_run::Nothing;
-    use drive::ledger::Own;
     use drive::plan::Load;
-    use drive::{ReplayPace, ReplayPlan};
+    use drive::statistics::Own;
+    use drive::{ReplayPlan, ReplayTiming};
     use ground::shard::ClientShare;
     use workload::seeds::Seeds;
 
@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn the_templates_that_took_the_most_time_come_first() {
         let part = ClientShare::whole(3);
-        let pace = ReplayPace::Recorded { speed: 2.0 };
-        let load = Load::new(Arc::new(Nothing), ReplayPlan { pace, time: None, accounts: Arc::new([]) });
+        let timing = ReplayTiming::Recorded { speed: 2.0 };
+        let load = Load::new(Arc::new(Nothing), ReplayPlan { timing, time: None, accounts: Arc::new([]) });
         let plan = Plan::new(None, part, Seeds::derive(0, &part, 0, 1, None), load);
         let template = |id, text: &str| TemplateName { id, text: text.to_owned() };
         let described = ReplayDescription {

@@ -146,7 +146,7 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
     let part = ClientShare::whole(clients);
     let jobs = options.jobs.min(clients);
     let seeds = Seeds::derive(options.seed(), &part, 0, jobs, None);
-    let load = ReplayPlan { pace: options.pace(), time: options.time, accounts: names(replay) };
+    let load = ReplayPlan { timing: options.timing(), time: options.time, accounts: names(replay) };
     Plan {
         start: options.start,
         jobs,

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::event::timestamp;
-use drive::ledger::tasks::Task;
+use drive::statistics::tasks::Task;
 use ground::clock::Nanos;
 use ground::output::{CouldNot, OutputFile};
 
@@ -78,7 +78,7 @@ fn csv(task: &Task, ended: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::tasks::POOL_TIMEOUT;
+    use drive::statistics::tasks::POOL_TIMEOUT;
 
     #[test]
     fn a_line_is_the_published_one() {

@@ -13,7 +13,7 @@ use crate::frontend::common::connection::{Purpose, check_limit, session, target}
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::plan::ScriptSources;
 use crate::frontend::common::self_check;
-use drive::ledger::tasks::PooledTasks;
+use drive::statistics::tasks::PooledTasks;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
@@ -166,7 +166,7 @@ impl Observer for TaskWriter {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        if let Some(pooled) = tick.tally.own.get::<PooledTasks>() {
+        if let Some(pooled) = tick.statistics.own.get::<PooledTasks>() {
             self.each_lines(|lines| lines.write(&pooled.tasks));
         }
     }

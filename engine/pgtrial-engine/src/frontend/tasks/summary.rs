@@ -4,7 +4,7 @@
 use std::fmt::{Result, Write};
 
 use drive::Outcome;
-use drive::ledger::tasks::{PooledTasks, Tasks};
+use drive::statistics::tasks::{PooledTasks, Tasks};
 use latency::{Latencies, Moments};
 
 /// The names of the classes of response times, each with what such a response time means for a person who waits.
@@ -90,8 +90,8 @@ fn write_classes(out: &mut String, tasks: &Tasks) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::Own;
-    use drive::ledger::tasks::{POOL_TIMEOUT, Task};
+    use drive::statistics::Own;
+    use drive::statistics::tasks::{POOL_TIMEOUT, Task};
 
     #[test]
     fn the_table_is_the_published_one() {

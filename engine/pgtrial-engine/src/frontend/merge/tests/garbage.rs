@@ -93,11 +93,11 @@ proptest! {
     #[test]
     fn harmed_streams_are_merged_or_refused_in_a_sentence(
         all in transactions(30),
-        paced in any::<bool>(),
+        has_schedule in any::<bool>(),
         harms in prop::collection::vec((0..3usize, any::<usize>(), harm()), 1..6),
         order in prop::collection::vec(any::<usize>(), 1..40),
     ) {
-        let mut streams = vec![engine(&all, 1, 0.5, paced); 3];
+        let mut streams = vec![engine(&all, 1, 0.5, has_schedule); 3];
         harms.iter().for_each(|(machine, at, harm)| apply(&mut streams[*machine], *at, harm));
         let mut order = order.iter().cycle();
         match merged(&streams, |_| *order.next().unwrap()) {

@@ -71,8 +71,8 @@ pub fn hello(plan: Value) -> Vec<u8> {
     line("hello", 0.1, body)
 }
 
-fn measurement(of: &[&MergedTransaction], paced: bool) -> Measurement {
-    let mut sum = Measurement { lags: paced.then(Latencies::default), ..Measurement::default() };
+fn measurement(of: &[&MergedTransaction], has_schedule: bool) -> Measurement {
+    let mut sum = Measurement { lags: has_schedule.then(Latencies::default), ..Measurement::default() };
     sum.service = sum.lags.clone();
     for MergedTransaction { latency_ns, failed, .. } in of {
         if *failed {
@@ -94,8 +94,8 @@ fn measurement(of: &[&MergedTransaction], paced: bool) -> Measurement {
 }
 
 /// Returns the lines of events that an engine writes when it runs these transactions. When the load began, the engine's
-/// clock showed `clock` seconds. If `paced` is true, the load has a rate.
-pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
+/// clock showed `clock` seconds. If `has_schedule` is true, the load has a rate.
+pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, has_schedule: bool) -> Vec<Vec<u8>> {
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
     let mut now = clock;
@@ -110,9 +110,9 @@ pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -
         for number in 0..4 {
             now += 1.0;
             let ended: Vec<_> = own.iter().copied().filter(|transaction| transaction.second == number).collect();
-            lines.push(line("tick", now, measurement(&ended, paced).tick(phase, number, 1.0)));
+            lines.push(line("tick", now, measurement(&ended, has_schedule).tick(phase, number, 1.0)));
         }
-        summaries.push(measurement(&own, paced).summary(4.0));
+        summaries.push(measurement(&own, has_schedule).summary(4.0));
     }
     let drain = &summaries[2].counts;
     let body = json!({

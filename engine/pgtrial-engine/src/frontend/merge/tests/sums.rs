@@ -53,15 +53,16 @@ proptest! {
     fn parts_are_the_whole_however_their_lines_arrive(
         all in transactions(80),
         machines in 1usize..5,
-        paced in any::<bool>(),
+        has_schedule in any::<bool>(),
         order in prop::collection::vec(any::<usize>(), 40),
         machine_of in prop::collection::vec(any::<usize>(), 80),
     ) {
         let mut per_machine = vec![Vec::new(); machines];
         all.iter().zip(&machine_of).for_each(|(transaction, machine)| per_machine[machine % machines].push(*transaction));
+        let parts = per_machine.iter().enumerate();
         let streams: Vec<_> =
-            per_machine.iter().enumerate().map(|(index, part)| engine(part, 2, 0.3 + index as f64, paced)).collect();
-        let whole = engine(&all, 2 * machines as u64, 0.3, paced);
+            parts.map(|(index, part)| engine(part, 2, 0.3 + index as f64, has_schedule)).collect();
+        let whole = engine(&all, 2 * machines as u64, 0.3, has_schedule);
         let mut order = order.iter().cycle();
         let (events, status) = merged(&streams, |_| *order.next().unwrap()).unwrap();
         prop_assert_eq!(status, 0);

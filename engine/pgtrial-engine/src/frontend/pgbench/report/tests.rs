@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use drive::ledger::{Pace, ScriptAccount};
 use drive::plan::{Load, ScriptOptions};
+use drive::statistics::{ScheduleStatistics, ScriptAccount};
 use drive::{ClosedPlan, Limit};
 use ground::random::Random;
 use ground::shard::ClientShare;
@@ -77,7 +77,7 @@ fn outcome(scripts: usize) -> Outcome {
     let mut account = Account { failures: 2, retries: 3, ..Account::default() };
     account.moments.add(1500.0);
     Outcome {
-        measure: Tally { counts: counts(), ..Tally::default() },
+        measure: LoadStatistics { counts: counts(), ..LoadStatistics::default() },
         elapsed_s: 4.0,
         connect_s: 0.005,
         reconnect_s: 0.014,
@@ -183,10 +183,10 @@ fn with_a_rate_percentiles_are_those_of_service_and_lag_too() {
     let output = output(false, true);
     let mut outcome = outcome(1);
     outcome.measure.latencies.record(1_000_000);
-    outcome.measure.pace = Some(Box::new(Pace::default()));
-    if let Some(pace) = &mut outcome.measure.pace {
-        pace.service.record(750_000);
-        pace.lags.record(250_000);
+    outcome.measure.schedule = Some(Box::new(ScheduleStatistics::default()));
+    if let Some(schedule) = &mut outcome.measure.schedule {
+        schedule.service.record(750_000);
+        schedule.lags.record(250_000);
     }
     let text = report_of(&output, &plan(&[("a.sql", 1)]), &outcome);
     for line in [

@@ -16,8 +16,8 @@ use super::{histogram, texts};
 use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::messages::USER;
 use crate::frontend::sysbench::log::{Level, Log};
-use drive::ledger::Tally;
 use drive::plan::Plan;
+use drive::statistics::LoadStatistics;
 use drive::{Abortion, Began, Cause, Observer, Outcome, STUCK, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
@@ -63,7 +63,7 @@ pub struct RunObserver<'a, W: Write> {
 /// The counts since the last report: the last report of `--report-interval`, or the last checkpoint.
 #[derive(Default)]
 struct Period {
-    tally: Tally,
+    measured: LoadStatistics,
     /// The time in the measured part at which the period began, in seconds.
     begin_s: f64,
 }
@@ -71,7 +71,7 @@ struct Period {
 impl Period {
     /// Ends the period at the time `now_s` and returns it. A new period begins at the same time.
     fn end(&mut self, now_s: f64) -> Period {
-        std::mem::replace(self, Period { tally: Tally::default(), begin_s: now_s })
+        std::mem::replace(self, Period { measured: LoadStatistics::default(), begin_s: now_s })
     }
 }
 
@@ -118,7 +118,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         self.run.test.end_reports();
         if self.options.histogram && !self.was_cut_off(outcome) {
             self.run.log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
-            self.run.log.raw(&histogram::lines(&self.since_checkpoint.tally.latencies));
+            self.run.log.raw(&histogram::lines(&self.since_checkpoint.measured.latencies));
             self.run.log.text(Level::Notice, " ");
         }
         let unfinished = if self.was_cut_off(outcome) { outcome.unfinished } else { 0 };
@@ -150,7 +150,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
         let part = ReportedPeriod {
             statistics: &statistics,
-            tally: &period.tally,
+            measured: &period.measured,
             clients: self.run.plan.clients,
             first_client: self.run.plan.part.number(0),
             has_queries: self.run.test.uses_sql(),
@@ -162,7 +162,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
     fn report_interval(&mut self, tick: &Tick, now_s: f64) {
         let period = self.interval.end(now_s);
         let mut statistics = self.statistics(&period, now_s, self.run.plan.clients);
-        if let Some(queue) = tick.tally.pace.as_ref().and_then(|pace| pace.queue) {
+        if let Some(queue) = tick.statistics.schedule.as_ref().and_then(|schedule| schedule.queue) {
             (statistics.queue_length, statistics.concurrency) = (queue.waiting, queue.busy);
         }
         if self.is_reported(|test| test.intermediate(&statistics)) {
@@ -176,8 +176,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
     fn statistics(&self, period: &Period, now_s: f64, threads_running: usize) -> Statistics {
         let percentile = f64::from(self.options.percentile);
-        let seconds = period.tally.turn_s(self.run.plan.clients).unwrap_or(now_s - period.begin_s);
-        statistics(&period.tally, percentile, threads_running, seconds, now_s)
+        let seconds = period.measured.turn_s(self.run.plan.clients).unwrap_or(now_s - period.begin_s);
+        statistics(&period.measured, percentile, threads_running, seconds, now_s)
     }
 
     /// Calls the test's own function for this report, if it has one. Returns true if the test has made the report, and
@@ -249,9 +249,9 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         if tick.phase == Phase::Warmup {
             return;
         }
-        self.since_checkpoint.tally.merge(&tick.tally);
+        self.since_checkpoint.measured.merge(&tick.statistics);
         if self.options.interval.is_some() {
-            self.interval.tally.merge(&tick.tally);
+            self.interval.measured.merge(&tick.statistics);
         }
         let ended = self.elapsed.add(tick);
         if ended.is_empty() {

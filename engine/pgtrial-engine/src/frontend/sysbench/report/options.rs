@@ -17,7 +17,7 @@ pub struct ReportOptions {
     pub histogram: bool,
     pub debug: bool,
     /// True if the load has a rate. Reports then have a line about the queue of waiting events.
-    pub paced: bool,
+    pub has_rate: bool,
     /// The grace period of `--forced-shutdown`: how long clients may go on after the planned end of the run before the
     /// run is stopped by force. `None` without such a limit.
     pub grace: Option<u64>,
@@ -45,7 +45,7 @@ impl ReportOptions {
             percentile: u32::try_from(number("percentile")).unwrap_or(0),
             histogram: settings.is_on("histogram"),
             debug: settings.is_on("debug"),
-            paced: settings.double("rate") > 0.0,
+            has_rate: settings.double("rate") > 0.0,
             grace: grace(settings, number("time")),
             init_timeout: some("thread_init_timeout"),
             uses_additions: events.is_some()

@@ -1,25 +1,31 @@
 //! Computes sysbench's statistics from the counts of a run.
 
-use drive::ledger::{ClientTotals, PerClient, Tally};
+use drive::statistics::{ClientTotals, LoadStatistics, PerClient};
 use latency::Latencies;
 use workload::statistics::Statistics;
 
 /// Returns the statistics of a period of the run. `interval` is the length of this period and `total` the time since
 /// the start of the run, both in seconds. The percentile is wrong by at most a thousandth, and thus more exact than in
 /// sysbench, whose buckets are 1.8% apart.
-pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interval: f64, total: f64) -> Statistics {
-    let moments = &tally.counts.moments;
+pub fn statistics(
+    measured: &LoadStatistics,
+    percentile: f64,
+    threads_running: usize,
+    interval: f64,
+    total: f64,
+) -> Statistics {
+    let moments = &measured.counts.moments;
     Statistics {
         threads_running,
         time_interval: interval,
         time_total: total,
-        latency_pct: percentile_ms(tally, percentile) / 1e3,
+        latency_pct: percentile_ms(measured, percentile) / 1e3,
         latency_min: moments.min / 1e6,
         latency_max: moments.max / 1e6,
         latency_avg: moments.mean() / 1e6,
         latency_sum: moments.sum / 1e6,
-        events: moments.count + tally.counts.more_events,
-        queries: tally.counts.queries,
+        events: moments.count + measured.counts.more_events,
+        queries: measured.counts.queries,
         queue_length: 0,
         concurrency: 0,
     }
@@ -27,21 +33,21 @@ pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interv
 
 /// Returns a percentile of the latency in milliseconds, which is never greater than the longest latency. Returns 0 if
 /// there are no latencies, or for the percentile 0.
-pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
+pub fn percentile_ms(measured: &LoadStatistics, percentile: f64) -> f64 {
     let found = |latencies: &Latencies| latencies.percentile(percentile).unwrap_or_default();
-    if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
+    if percentile > 0.0 { found(&measured.latencies).min(measured.counts.moments.max) / 1e3 } else { 0.0 }
 }
 
 /// Returns the totals of each client, in the order of the clients' numbers.
-pub fn of_clients(tally: &Tally) -> &[ClientTotals] {
-    tally.own.get().map_or(&[], PerClient::totals)
+pub fn of_clients(measured: &LoadStatistics) -> &[ClientTotals] {
+    measured.own.get().map_or(&[], PerClient::totals)
 }
 
 /// Returns the mean and the standard deviation (with the divisor n) of a value over all clients, as sysbench's section
 /// "Threads fairness" shows them.
-pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
+pub fn spread(measured: &LoadStatistics, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
-    let values: Vec<_> = of_clients(tally).iter().map(value).collect();
+    let values: Vec<_> = of_clients(measured).iter().map(value).collect();
     // The sum of an empty iterator would be -0, which the report would show with its sign. This sum begins with 0.
     let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
     // A client without totals has run no transaction. Its value is 0, so its squared distance from the mean is the

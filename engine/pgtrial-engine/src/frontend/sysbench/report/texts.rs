@@ -7,7 +7,7 @@ use std::io::Write;
 use super::options::ReportOptions;
 use super::statistics::{of_clients, percentile_ms, spread};
 use crate::frontend::sysbench::log::{Level, Log};
-use drive::ledger::Tally;
+use drive::statistics::LoadStatistics;
 use ground::shard::ClientShare;
 use workload::settings::Settings;
 use workload::statistics::{Introduction, Statistics};
@@ -37,7 +37,7 @@ pub fn opening<W: Write>(
     if number("warmup_time") > 0 {
         notice(format!("Warmup time: {}s", number("warmup_time")));
     }
-    if options.paced {
+    if options.has_rate {
         notice(format!("Target transaction rate: {}/sec", number("rate")));
     }
     if let Some(interval) = options.interval {
@@ -64,7 +64,7 @@ pub fn opening<W: Write>(
     notice(String::new());
     introduction.details.iter().for_each(|line| log.text(Level::Info, line));
     introduction.parameters.into_iter().for_each(notice);
-    if options.paced {
+    if options.has_rate {
         log.text(Level::Debug, "Event generating thread started");
     }
     log.text(Level::Notice, "Initializing worker threads...\n");
@@ -102,7 +102,7 @@ pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options
     } else {
         log.timed(time_total, format_args!("thds: {threads} eps: {events:.2} lat (ms,{percentile}%): {latency:.2}"));
     }
-    if options.paced {
+    if options.has_rate {
         let comma = if has_queries { "," } else { "" };
         log.timed(time_total, format_args!("queue length: {queue_length}{comma} concurrency: {concurrency}"));
     }
@@ -111,7 +111,7 @@ pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options
 /// The period that a report is about: the whole run, or the time since the last checkpoint.
 pub struct ReportedPeriod<'a> {
     pub statistics: &'a Statistics,
-    pub tally: &'a Tally,
+    pub measured: &'a LoadStatistics,
     pub clients: usize,
     /// The number of the first client in the whole run.
     pub first_client: usize,
@@ -135,8 +135,8 @@ pub fn cumulative<W: Write>(log: &mut Log<W>, part: &ReportedPeriod<'_>, options
     notice(value("    total time:", format_args!("{time_total:.4}s")));
     notice(value("    total number of events:", events));
     latency_lines(part, options).into_iter().for_each(&mut notice);
-    let (events, events_stddev) = spread(part.tally, part.clients, |totals| totals.transactions as f64);
-    let (time, time_stddev) = spread(part.tally, part.clients, |totals| totals.busy_ns as f64 / 1e9);
+    let (events, events_stddev) = spread(part.measured, part.clients, |totals| totals.transactions as f64);
+    let (time, time_stddev) = spread(part.measured, part.clients, |totals| totals.busy_ns as f64 / 1e9);
     notice("\nThreads fairness:".to_owned());
     notice(format!("    events (avg/stddev):           {events:.4}/{events_stddev:.2}"));
     notice(format!("    execution time (avg/stddev):   {time:.4}/{time_stddev:.2}\n"));
@@ -181,15 +181,16 @@ fn latency_lines(part: &ReportedPeriod<'_>, options: &ReportOptions) -> Vec<Stri
     });
     // The texts are known to be numbers, since the option has been checked before.
     let others = options.percentiles.iter();
-    lines
-        .extend(others.map(|number| percentile(number, percentile_ms(part.tally, number.parse().unwrap_or_default()))));
+    lines.extend(
+        others.map(|number| percentile(number, percentile_ms(part.measured, number.parse().unwrap_or_default()))),
+    );
     lines.push(latency("         sum:", latency_sum * 1e3));
     lines
 }
 
 fn client_lines(part: &ReportedPeriod<'_>) -> Vec<String> {
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let of_clients = of_clients(part.tally);
+    let of_clients = of_clients(part.measured);
     let lines = (0..part.clients).flat_map(|client| {
         let totals = of_clients.get(client).copied().unwrap_or_default();
         let (number, busy) = (part.first_client + client, seconds(totals.busy_ns));

@@ -5,7 +5,7 @@ mod watching;
 
 use super::options::ReportOptions;
 use crate::frontend::sysbench::log::Log;
-use drive::ledger::{Own, PerClient, Tally};
+use drive::statistics::{LoadStatistics, Own, PerClient};
 use workload::queries::Queries;
 
 /// Returns the text that a log with this verbosity writes.
@@ -18,15 +18,15 @@ fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
 
 /// Returns the measurements of two clients. The first client ran three transactions of 1, 2 and 3 ms, and the second
 /// client ran one transaction of 10 ms.
-fn tally() -> Tally {
-    let (mut tally, mut clients) = (Tally::default(), PerClient::new(0, 2));
+fn measured() -> LoadStatistics {
+    let (mut measured, mut clients) = (LoadStatistics::default(), PerClient::new(0, 2));
     for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {
-        tally.commit(ms * 1_000_000);
+        measured.commit(ms * 1_000_000);
         clients.add(client, ms * 1_000_000);
     }
-    tally.own = Own::new(clients);
-    tally.counts.queries = Queries { reads: 12, writes: 4, others: 8, errors: 1, reconnects: 2 };
-    tally
+    measured.own = Own::new(clients);
+    measured.counts.queries = Queries { reads: 12, writes: 4, others: 8, errors: 1, reconnects: 2 };
+    measured
 }
 
 fn usual() -> ReportOptions {

@@ -3,14 +3,14 @@
 use super::super::options::ReportOptions;
 use super::super::statistics::statistics;
 use super::super::texts::{ReportedPeriod, cumulative, intermediate};
-use super::{logged, tally, usual};
+use super::{logged, measured, usual};
 
 fn report(options: &ReportOptions, verbosity: i64, unfinished: usize) -> String {
-    let tally = tally();
-    let statistics = statistics(&tally, f64::from(options.percentile), 2, 2.0, 5.0);
+    let measured = measured();
+    let statistics = statistics(&measured, f64::from(options.percentile), 2, 2.0, 5.0);
     let part = ReportedPeriod {
         statistics: &statistics,
-        tally: &tally,
+        measured: &measured,
         clients: 2,
         first_client: 0,
         has_queries: true,
@@ -99,11 +99,11 @@ General statistics:";
 
 #[test]
 fn a_test_without_queries_is_reported_on_without_them() {
-    let tally = tally();
-    let mut statistics = statistics(&tally, 95.0, 2, 2.0, 4.0);
+    let measured = measured();
+    let mut statistics = statistics(&measured, 95.0, 2, 2.0, 4.0);
     let part = ReportedPeriod {
         statistics: &statistics,
-        tally: &tally,
+        measured: &measured,
         clients: 2,
         first_client: 0,
         has_queries: false,
@@ -112,7 +112,7 @@ fn a_test_without_queries_is_reported_on_without_them() {
     let text = logged(3, |log| cumulative(log, &part, &usual()));
     assert!(text.starts_with("\nGeneral statistics:\n"), "{text}");
     (statistics.queue_length, statistics.concurrency) = (7, 2);
-    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { paced: true, ..usual() }, false));
+    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { has_rate: true, ..usual() }, false));
     let expected = "\
 [ 4s ] thds: 2 eps: 2.00 lat (ms,95%): 10.00
 [ 4s ] queue length: 7 concurrency: 2
@@ -122,9 +122,9 @@ fn a_test_without_queries_is_reported_on_without_them() {
 
 #[test]
 fn lines_on_intervals_have_rates_and_with_a_rate_the_queue() {
-    let mut statistics = statistics(&tally(), 95.0, 2, 2.0, 4.0);
+    let mut statistics = statistics(&measured(), 95.0, 2, 2.0, 4.0);
     (statistics.queue_length, statistics.concurrency) = (7, 2);
-    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { paced: true, ..usual() }, true));
+    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { has_rate: true, ..usual() }, true));
     let expected = "\
 [ 4s ] thds: 2 tps: 2.00 qps: 12.00 (r/w/o: 6.00/2.00/4.00) lat (ms,95%): 10.00 err/s: 0.50 reconn/s: 1.00
 [ 4s ] queue length: 7, concurrency: 2

@@ -10,12 +10,12 @@ use super::super::options::ReportOptions;
 use super::super::run::log_limits;
 use super::super::status::OVERDUE;
 use super::super::texts::opening;
-use super::{logged, tally, usual};
+use super::{logged, measured, usual};
 use crate::frontend::never_run::Nothing;
 use crate::frontend::sysbench::log::Level;
-use drive::ledger::{Pace, Queue, Tally, Turn};
 use drive::plan::{Load, Plan};
 use drive::slices::Slices;
+use drive::statistics::{LoadStatistics, Queue, ScheduleStatistics, Turn};
 use drive::{Abortion, Cause, Observer, Outcome, StagedPlan, Tick};
 use ground::clock::{Clock, Phase, SECOND};
 use ground::shard::{ClientShare, Shard};
@@ -69,7 +69,7 @@ fn plan() -> Plan {
 }
 
 fn tick(phase: Phase, second: u32) -> Tick {
-    Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
+    Tick { phase, second, seconds: 1.0, slice: None, statistics: measured() }
 }
 
 /// Runs the observer. Returns true if the observer stopped the run, and the text that it wrote.
@@ -139,12 +139,12 @@ fn intervals_come_before_checkpoints_and_checkpoints_begin_anew() {
 
 #[test]
 fn an_interval_of_several_seconds_is_told_when_it_is_full() {
-    let options = ReportOptions { interval: Some(2), paced: true, ..usual() };
+    let options = ReportOptions { interval: Some(2), has_rate: true, ..usual() };
     let (_, text) = watched(&options, &Nothing, |observer| {
         for second in 0..3 {
             let mut tick = tick(Phase::Measure, second);
             let queue = Some(Queue { waiting: u64::from(second), busy: 2 });
-            tick.tally.pace = Some(Box::new(Pace { queue, ..Pace::default() }));
+            tick.statistics.schedule = Some(Box::new(ScheduleStatistics { queue, ..ScheduleStatistics::default() }));
             observer.tick(&tick);
         }
     });
@@ -165,7 +165,7 @@ fn with_slices_intervals_are_of_the_clock_and_rates_of_the_time_of_the_threads()
             let mut tick =
                 Tick { seconds: 0.75, slice: Some(slices.slice(round.into())), ..tick(Phase::Measure, round) };
             // Two threads took part in the slice, each for half a second.
-            tick.tally.turn = Some(Turn { client_ns: SECOND, span: None });
+            tick.statistics.turn = Some(Turn { client_ns: SECOND, span: None });
             observer.tick(&tick);
         }
     });
@@ -263,7 +263,7 @@ fn the_opening_names_every_option() {
         interval: Some(10),
         checkpoints: vec![20, 40],
         debug: true,
-        paced: true,
+        has_rate: true,
         grace: Some(3),
         ..usual()
     };
@@ -315,7 +315,7 @@ fn a_shard_of_a_run_says_which_it_is() {
 #[test]
 fn clients_say_why_they_ended() {
     let told = |total, done: u64, elapsed_s| {
-        let mut measure = Tally::default();
+        let mut measure = LoadStatistics::default();
         (0..done).for_each(|_| measure.commit(1000));
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
         let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), ..StagedPlan::default() };

@@ -1,6 +1,6 @@
 //! The counters of replays: how many recorded sessions ended in which way, and how the statements of each template
 //! ended. A template stands for statements that differ only in their values. Each thread hands over these totals when
-//! it ends. The counts of each second are not here, but in the measurements of the second (`tally.rs`).
+//! it ends. The counts of each second are not here, but in the statistics of the second (`load.rs`).
 
 use std::borrow::Cow;
 

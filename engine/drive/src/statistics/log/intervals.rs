@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::entry::{Entry, LogPlan, TransactionEnd, microseconds};
 use super::file::LogFile;
-use crate::ledger::counts::Counts;
+use crate::statistics::counts::Counts;
 use ground::clock::SECOND;
 use latency::Moments;
 

@@ -4,8 +4,8 @@
 //! schedule lags nor response times include the slices of other engines.
 
 use crate::client::{Client, ClientState};
-use crate::ledger::{Counting, Queue};
 use crate::shell::Shell;
+use crate::statistics::{Counting, Queue};
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use workload::Actions;
@@ -59,9 +59,9 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.counters.period.slice.is_some() { now.min(self.counters.start_deadline) } else { now };
-        let (Some(pace), Some(throttle)) = (&mut self.counters.tally.pace, &self.throttle) else { return };
+        let (Some(schedule), Some(throttle)) = (&mut self.counters.statistics.schedule, &self.throttle) else { return };
         let busy = self.active.saturating_sub(self.timers.len() + free) as u64;
-        pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
+        schedule.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
 
     /// Estimates how many transactions of this thread were scheduled to start by `now` but have got no client. Used

@@ -3,14 +3,14 @@
 
 mod clients;
 mod counts;
+mod load;
 pub mod log;
 mod own;
 pub mod replay;
-mod tally;
 pub mod tasks;
 
 pub use clients::{ClientTotals, PerClient};
 pub use counts::{Account, Counts, Failures, ScriptAccount};
+pub use load::{LoadStatistics, Queue, ScheduleStatistics, Turn};
 pub(crate) use own::Counting;
 pub use own::{ModeCounts, Own};
-pub use tally::{Pace, Queue, Tally, Turn};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ledger::counts::{DEADLOCK_DETECTED, SERIALIZATION_FAILURE};
+use crate::statistics::counts::{DEADLOCK_DETECTED, SERIALIZATION_FAILURE};
 use ground::clock::Nanos;
 
 /// The options of the transaction log: what is logged, and to which files.

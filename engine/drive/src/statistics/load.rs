@@ -1,5 +1,5 @@
-//! The measurements of one period (one second, or one round of slices): counts, latencies, and the counters that only
-//! one mode of the load has.
+//! The statistics of the load in one period (one second, or one round of slices): counts, latencies, and the counters
+//! that only one mode of the load has.
 
 use ground::clock::{Nanos, seconds};
 use latency::Latencies;
@@ -7,22 +7,22 @@ use latency::Latencies;
 use super::counts::Counts;
 use super::own::{ModeCounts, Own};
 
-/// The measurements of one period: one second, or one round of slices. `T` is the type of the counters that only the
-/// load's mode has.
+/// The statistics of the load in one period: one second, or one round of slices. `T` is the type of the counters that
+/// only the load's mode has.
 #[derive(Debug, Clone, Default)]
-pub struct Tally<T = Own> {
+pub struct LoadStatistics<T = Own> {
     pub counts: Counts,
     /// The response times of committed transactions, measured from their scheduled start.
     pub latencies: Latencies,
-    /// Measurements of how well the load kept to its schedule. Used only with a rate.
-    pub pace: Option<Box<Pace>>,
-    /// Measurements of how long clients took part in this engine's slices. Used only if several engines take turns in
+    /// Statistics of how well the load kept to its schedule. Used only with a rate.
+    pub schedule: Option<Box<ScheduleStatistics>>,
+    /// Statistics of how long clients took part in this engine's slices. Used only if several engines take turns in
     /// slices of time.
     pub turn: Option<Turn>,
     pub own: T,
 }
 
-/// Measurements of how long clients took part in this engine's slices. Times count from the start of the load.
+/// Statistics of how long clients took part in this engine's slices. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The sum over all clients of the time for which each took part, in nanoseconds. With a rate only the time within
@@ -46,9 +46,9 @@ impl Turn {
     }
 }
 
-/// Measurements of how well a load with a rate kept to its schedule.
+/// Statistics of how well a load with a rate kept to its schedule.
 #[derive(Debug, Clone, Default)]
-pub struct Pace {
+pub struct ScheduleStatistics {
     /// The service times of committed transactions, measured from their actual start.
     pub service: Latencies,
     /// The schedule lags of committed transactions: the time from the scheduled to the actual start.
@@ -69,25 +69,25 @@ pub struct Queue {
     pub busy: u64,
 }
 
-impl<T: ModeCounts> Tally<T> {
-    /// Returns empty measurements in which the same optional measurements are present as in these.
+impl<T: ModeCounts> LoadStatistics<T> {
+    /// Returns empty statistics in which the same optional statistics are present as in these.
     pub(crate) fn emptied(&self) -> Self {
         Self {
-            pace: self.pace.as_ref().map(|_| Box::default()),
+            schedule: self.schedule.as_ref().map(|_| Box::default()),
             turn: self.turn.map(|_| Turn::default()),
             own: self.own.emptied(),
             ..Self::default()
         }
     }
 
-    /// Converts the measurements to the form that reports contain: the type of the mode's own counters is erased.
-    pub(crate) fn reported(self) -> Tally {
-        let Self { counts, latencies, pace, turn, own } = self;
-        Tally { counts, latencies, pace, turn, own: Own::new(own) }
+    /// Converts the statistics to the form that reports contain: the type of the mode's own counters is erased.
+    pub(crate) fn reported(self) -> LoadStatistics {
+        let Self { counts, latencies, schedule, turn, own } = self;
+        LoadStatistics { counts, latencies, schedule, turn, own: Own::new(own) }
     }
 }
 
-impl<T> Tally<T> {
+impl<T> LoadStatistics<T> {
     /// Counts one committed transaction.
     #[inline(always)]
     pub fn commit(&mut self, latency_ns: u64) {
@@ -97,19 +97,19 @@ impl<T> Tally<T> {
     }
 }
 
-impl Tally {
+impl LoadStatistics {
     /// Returns for how many seconds each of `clients` clients took part in this engine's slices, on average. `None` if
     /// engines do not take turns in slices.
     pub fn turn_s(&self, clients: usize) -> Option<f64> {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }
 
-    /// Adds the measurements of another period.
-    pub fn merge(&mut self, other: &Tally) {
+    /// Adds the statistics of another period.
+    pub fn merge(&mut self, other: &LoadStatistics) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);
-        if let Some(theirs) = &other.pace {
-            let mine = self.pace.get_or_insert_default();
+        if let Some(theirs) = &other.schedule {
+            let mine = self.schedule.get_or_insert_default();
             mine.service.merge(&theirs.service);
             mine.lags.merge(&theirs.lags);
             mine.oversleeps.merge(&theirs.oversleeps);
@@ -129,11 +129,11 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::counts::Failures;
+    use crate::statistics::counts::Failures;
 
     #[test]
     fn merging_periods_counts_everything_once() {
-        let (mut a, mut b, mut whole): (Tally, Tally, Tally) = Default::default();
+        let (mut a, mut b, mut whole): (LoadStatistics, LoadStatistics, LoadStatistics) = Default::default();
         for latency in 1..=1000u64 {
             (if latency % 3 == 0 { &mut a } else { &mut b }).commit(latency * 7919);
             whole.commit(latency * 7919);
