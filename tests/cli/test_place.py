@@ -101,6 +101,28 @@ def test_a_study_names_the_earlier_ones_of_its_question_beside_it(tmp_path):
     )
 
 
+def test_an_edited_script_of_an_arm_makes_another_question(tmp_path):
+    def asked(new, name="jit"):
+        (tmp_path / "old.sql").write_text("SELECT 1;\n")
+        (tmp_path / "new.sql").write_text(new)
+        arms = {arm: {"workload": f"{arm}.sql"} for arm in ("old", "new")}
+        study = {"name": name, "question": "Is the new form faster?"}
+        return build_study({"study": study, "arms": arms, "verdict": {"blocks": 1}}, "test", tmp_path)
+
+    first = asked("SELECT 2;\n")
+    assert place.asks_the_same(first, asked("SELECT 2;\n", name="again"))
+    assert not place.asks_the_same(first, asked("SELECT 3;\n"))
+
+
+def test_another_commit_makes_another_question():
+    def asked(commit):
+        arms = {"base": {"postgres": f"git:/pg@{'a' * 40}"}, "head": {"postgres": f"git:/pg@{commit * 40}"}}
+        return build_study({"study": {"question": "base or head?"}, "arms": arms}, "test")
+
+    assert place.asks_the_same(asked("b"), asked("b"))
+    assert not place.asks_the_same(asked("b"), asked("c"))
+
+
 def test_a_new_one_is_started_on_request():
     first, _ = place.find_or_create(spec(), None, anew=False)
     other, there = place.find_or_create(spec(), None, anew=True)

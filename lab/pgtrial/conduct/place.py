@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.lengths import expected_lengths
@@ -22,6 +22,9 @@ from pgtrial.model.errors import BudgetError, StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
+from pgtrial.model.study.jobs import file_of
+from pgtrial.model.study.servers import Made
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory
@@ -108,11 +111,23 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
 
 
 def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
-    """True if two studies have the same question, as the user has written it, or the same arms and the same load."""
+    """True if two studies have the same question, as the user has written it, or the same arms and the same load.
+
+    A study that compares other code is another one, even if its question is the same: the texts of the arms' own
+    scripts, and the commits that are built, must be the same in both.
+    """
     default = StudySection().question
     if one.study.question == other.study.question != default:
-        return True
+        return all(_code(one, arm) == _code(other, arm) for arm in one.arms.keys() & other.arms.keys())
     return _subject(one) == _subject(other)
+
+
+def _code(spec: StudySpec, arm: str) -> tuple[str | None, list[str]]:
+    """Returns what an arm compares by content: the text of its own script or job, and the sources that are built."""
+    keys, server = spec.arms[arm], spec.resolved(arm)
+    sources = [server.postgres, *(server.extensions or ())] if isinstance(server, Made) else []
+    script = PurePosixPath(file_of(keys.workload or "")).name
+    return spec.scripts.get(script), list(filter(is_source, sources))
 
 
 def _subject(spec: StudySpec) -> tuple[object, ...]:
