@@ -90,13 +90,13 @@ def main() -> None:
         arm = make_arms(Design(spec), workspace)["server"]
         stack.callback(arm.close)
         arm.check(Needs.of(Design(spec)))
-        arm.prepare(PgbenchTables(SCALE), say)
+        arm.prepare(PgbenchTables(SCALE), report)
         target = stack.enter_context(arm.serve(PgbenchTables(SCALE), scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE, given.before)
         conditions = Conditions(machine, given.rounds, given.seconds)
         for described, measures in PAGES:
-            bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
+            bench = Bench(programs, target, scratch, given.rounds, given.seconds, report, arm.data_directory)
             taken = {name: measure for name, measure in measures.items() if name in wanted}
             if figures := dict(_figures(bench, taken)):
                 written = (given.directory or DOCS) / f"{described.name}.md"
@@ -104,19 +104,19 @@ def main() -> None:
                 record.write(
                     (given.directory or FIGURES) / f"{described.name}.json", conditions, figures, bench.skipped
                 )
-                say(f"wrote {written}")
+                report(f"wrote {written}")
 
 
 def _figures(bench: Bench, measures: Mapping[str, Measure]) -> Iterator[tuple[str, list[Figure]]]:
     for name, measure in measures.items():
-        say(f"{name}:")
+        report(f"{name}:")
         try:
             yield name, list(measure(bench))
         except Failed as failure:
-            say(f"  not measured: {failure}")
+            report(f"  not measured: {failure}")
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     """Prints a line about the progress to the standard error, so that the figures can be redirected."""
     print(line, file=sys.stderr, flush=True)
 

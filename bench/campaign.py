@@ -188,9 +188,11 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
         logs = [value for each in kind for value in each.log_ratios]
         seconds = [value for each in kind for value in each.seconds]
         decided = [run for run in studies if run.verdict in ("better", "worse")]
-        told = as_difference(p8.interval(logs, 0.05))
+        difference = as_difference(p8.interval(logs, 0.05))
         bounds = (
-            f" ({percent(told.low, sign=True)} to {percent(told.high, sign=True)})" if told.low and told.high else ""
+            f" ({percent(difference.low, sign=True)} to {percent(difference.high, sign=True)})"
+            if difference.low and difference.high
+            else ""
         )
         cells = [
             f"{workload}, {format_duration(duration_s)} {'in turns' if slice_s else 'one after the other'}",
@@ -198,7 +200,7 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
             str(len(logs)),
             f"{np.mean(seconds):.1f} s",
             percent(spread(logs)),
-            f"{percent(told.value, sign=True)}{bounds}",
+            f"{percent(difference.value, sign=True)}{bounds}",
             f"{len(studies)}, {cut_off} cut off" if cut_off else str(len(studies)),
             f"{len(decided)} {'found' if slower_by else 'false'}",
             format_duration(median(run.seconds for run in decided)) if decided else "-",

@@ -38,7 +38,7 @@ def fleet(bench: Bench) -> Iterator[Figure]:
         try:
             for name, more in {"one": {}, "shared": {"fleet": _FLEET}}.items():
                 spec = StudySpec.model_validate({"arms": _ARMS, **more})
-                makers[name] = stack.enter_context(load_maker(spec, bench.say))
+                makers[name] = stack.enter_context(load_maker(spec, bench.report))
         except PgtrialError as error:
             raise Failed(str(error)) from None
         contestants = {name: lambda maker=maker: _run(bench, maker) for name, maker in makers.items()}
@@ -59,7 +59,7 @@ def _run(bench: Bench, maker: LoadMaker) -> _Ran:
             "pgbench", lambda each: _options(bench.seconds, each), bench.target, Path(folder) / "events", CLIENTS
         )
         done: Event = {}
-        maker.ready(bench.say)
+        maker.ready(bench.report)
         with maker.started(order) as run:
             for event in run.events(time.monotonic() + bench.seconds + _GRACE_S):
                 done = event

@@ -65,10 +65,10 @@ def kept(blocks: int, origin: Origin, studies: int, seed: int = _SEED) -> Kept:
     draw, looks = np.random.default_rng(seed), planned(blocks, 1)
     found = established = 0
     for record, noise in _drawn(recorded_noise(), blocks, origin, studies, draw):
-        told = precision(looks, 1, spread(list(record)))
-        assert told is not None
-        found += _word(looks, math.log1p(told.difference) + noise, 0.0) == "better"
-        established += _word(looks, noise, told.margin) == "equivalent"
+        forecast = precision(looks, 1, spread(list(record)))
+        assert forecast is not None
+        found += _word(looks, math.log1p(forecast.difference) + noise, 0.0) == "better"
+        established += _word(looks, noise, forecast.margin) == "equivalent"
     return Kept(origin=origin, blocks=blocks, studies=studies, found=found, established=established)
 
 

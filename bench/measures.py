@@ -48,7 +48,7 @@ class Bench:
     scratch: Path
     rounds: int
     seconds: int
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     data_directory: Path | None = None
     skipped: list[str] = field(default_factory=list)
 
@@ -69,14 +69,14 @@ class Bench:
                         raise
                     del results[name]
                     self.skip(f"{what}, {name}", failure)
-            self.say(f"  {what}: round {number + 1} of {rounds}")
+            self.report(f"  {what}: round {number + 1} of {rounds}")
         return results
 
     def skip(self, what: str, failure: object) -> None:
         """Note that something could not be measured."""
         reason = str(failure).strip().splitlines()[-1]
         self.skipped.append(f"{what}: {reason}")
-        self.say(f"  left out: {what}: {reason}")
+        self.report(f"  left out: {what}: {reason}")
 
 
 Measure = Callable[[Bench], Iterator[Figure]]

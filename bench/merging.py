@@ -28,7 +28,7 @@ def merging(bench: Bench) -> Iterator[Figure]:
     command = [str(engine_path()), "merge", *map(str, files)]
     runs = bench.interleave("merging", {OURS: lambda: execute(OURS, command, bench.target)})
     size = sum(path.stat().st_size for path in files) / 1e6
-    bench.say(f"  {MACHINES} files, {size:,.0f} MB together")
+    bench.report(f"  {MACHINES} files, {size:,.0f} MB together")
     shown = f"pgtrial-engine merge FILE... ({MACHINES} files)"
     what = f"merging {MACHINES} x {SECONDS} s of histograms"
     yield Figure(what, "s", {OURS: [run.cpu_s for run in runs[OURS]]}, shown, places=2, goal=at_most(2))
@@ -86,14 +86,14 @@ def _write_machine(path: Path, seconds: list[dict[str, Any]]) -> Path:
         "client": client,
     }
     with path.open("w") as file:
-        _say(file, "hello", 0.0, hello | {"plan": plan})
-        _say(file, "connected", 0.1, {"clients": 64, "connect_s": 0.1})
-        _say(file, "phase", 0.1, {"phase": "measure", "at": 1_795_270_323.0})
+        _write_event(file, "hello", 0.0, hello | {"plan": plan})
+        _write_event(file, "connected", 0.1, {"clients": 64, "connect_s": 0.1})
+        _write_event(file, "phase", 0.1, {"phase": "measure", "at": 1_795_270_323.0})
         for number, second in enumerate(seconds):
-            _say(file, "tick", 1.1 + number, {"phase": "measure", "second": number, "seconds": 1.0} | second)
-        _say(file, "done", 0.1 + SECONDS, done)
+            _write_event(file, "tick", 1.1 + number, {"phase": "measure", "second": number, "seconds": 1.0} | second)
+        _write_event(file, "done", 0.1 + SECONDS, done)
     return path
 
 
-def _say(file: IO[str], event: str, t: float, body: dict[str, Any]) -> None:
+def _write_event(file: IO[str], event: str, t: float, body: dict[str, Any]) -> None:
     file.write(json.dumps({"event": event, "t": t} | body, separators=(",", ":")) + "\n")

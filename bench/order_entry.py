@@ -178,7 +178,7 @@ def _load(bench: Bench, name: str, contestant: Contestant, target: Target) -> fl
         connection.execute("CHECKPOINT")
     ran = execute(name, contestant.load(target, CONNECTIONS), target)
     seconds = ran.elapsed_s - contestant.idle_s
-    bench.say(f"  {name}: {WAREHOUSES} warehouses loaded in {seconds:.1f} s")
+    bench.report(f"  {name}: {WAREHOUSES} warehouses loaded in {seconds:.1f} s")
     with target.connect_as_user() as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")

@@ -133,8 +133,8 @@ def execute(name: str, command: Sequence[str], target: Target, *, check: bool = 
     elapsed = time.monotonic() - began
     if check and process.returncode != 0:
         lines = (stderr[0] or stdout).splitlines()
-        said = [line for line in lines if line and not line.startswith("==")]
-        raise Failed(f"{name} ended with status {process.returncode}: {' '.join(said[-2:])}")
+        printed = [line for line in lines if line and not line.startswith("==")]
+        raise Failed(f"{name} ended with status {process.returncode}: {' '.join(printed[-2:])}")
     return Ran(stdout, stderr[0], elapsed, usage.ru_utime + usage.ru_stime, peak.kib)
 
 

@@ -62,7 +62,7 @@ def instructions(bench: Bench) -> Iterator[Figure]:
                 values[name] = [count_instructions(bench, program, options)]
             except Failed as failure:
                 bench.skip(f"instructions of {load}, {name}", failure)
-            bench.say(f"  {load}, {name}")
+            bench.report(f"  {load}, {name}")
         if OURS in values:
             arguments = " ".join(options or pgbench_options("select-only", 1)).replace(f"{bench.scratch}/", "")
             command = f"valgrind --tool=callgrind pgtrial-engine pgbench {arguments} -t {MANY}, less that of -t {FEW}"
@@ -138,7 +138,7 @@ def prepare_sysbench(bench: Bench) -> bool:
     with bench.target.connect_as_user() as connection:
         if connection.execute("SELECT to_regclass('sbtest1')").fetchone() != (None,):
             return True
-    bench.say(f"  sysbench: making a table of {SYSBENCH_ROWS} rows")
+    bench.report(f"  sysbench: making a table of {SYSBENCH_ROWS} rows")
     ran = program.run(bench.target, ["prepare"])
     if re.search("FATAL", ran.stdout + ran.stderr):
         raise Failed(ran.stderr)

@@ -61,7 +61,7 @@ def _errors(bench: Bench, mix_of: tuple[dict[str, int], int, int], rounds: int, 
                 found = percentiles(bench, args, "--delay", f"mix:{mix}", "--seed", str(number))
                 for name, delay in zip(SHARES, delays.values(), strict=True):
                     values[name][program].append(found[name] - way - delay)
-            bench.say(f"  {mix}: round {number + 1} of {rounds}")
+            bench.report(f"  {mix}: round {number + 1} of {rounds}")
     for name, (written, delay) in zip(SHARES, delays.items(), strict=True):
         goal = _within(max(5.0, 0.01 * delay)) if awake else None
         where = "" if awake else ", processors asleep"

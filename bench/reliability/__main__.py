@@ -71,11 +71,11 @@ def main() -> int:
     is_complete = True
     with _campaign(given) as campaign:
         total = sum(kind.seconds(campaign) for kind in wanted)
-        say(f"seed {given.seed}; {', '.join(kind.name for kind in wanted)}: about {format_duration(total)}")
+        report(f"seed {given.seed}; {', '.join(kind.name for kind in wanted)}: about {format_duration(total)}")
         began = time.monotonic()
         for number, kind in enumerate(wanted):
             left = sum(each.seconds(campaign) for each in wanted[number:])
-            say(f"{kind.name}: about {format_duration(kind.seconds(campaign))} of {format_duration(left)} left")
+            report(f"{kind.name}: about {format_duration(kind.seconds(campaign))} of {format_duration(left)} left")
             figures = [figure for figure in figures if figure.kind != kind.name]
             try:
                 for figure in kind.run(campaign):
@@ -83,10 +83,10 @@ def main() -> int:
                     if not given.no_figures:
                         write(given.figures, figures, given.page)
             except Missing as missing:
-                say(f"  left out: {missing}")
+                report(f"  left out: {missing}")
                 is_complete = not given.only
         wrote = "no figures written" if given.no_figures else f"wrote {given.figures} and {given.page}"
-        say(f"{format_duration(time.monotonic() - began)}; {wrote}")
+        report(f"{format_duration(time.monotonic() - began)}; {wrote}")
     names = {kind.name for kind in wanted}
     return 1 if not is_complete or any(figure.defects for figure in figures if figure.kind in names) else 0
 
@@ -138,15 +138,15 @@ def _campaign(given: argparse.Namespace) -> Iterator[Campaign]:
             load_s=60 * (given.minutes or LOAD_MINUTES),
             orders_s=60 * (given.minutes or ORDERS_MINUTES),
             chance=random.Random(given.seed),
-            say=say,
+            report=report,
         )
     finally:
         for notice in clean(state):
-            say(f"  {notice}")
+            report(f"  {notice}")
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
     """Prints a line about the progress to the standard error."""
     print(line, file=sys.stderr, flush=True)
 

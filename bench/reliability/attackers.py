@@ -87,7 +87,7 @@ def _group(campaign: Campaign, source: str) -> Figure:
                 ground.spring(trap, attack)
     finally:
         for notice in clean(state):
-            campaign.say(f"  {notice}")
+            campaign.report(f"  {notice}")
         shutil.rmtree(root, ignore_errors=True)
     return attack.figure("; ".join(trap.what for trap in traps))
 

@@ -38,13 +38,13 @@ def _writers(campaign: Campaign) -> Figure:
         run, events = _load(campaign, attack, target, ["-N", "-M", "prepared", "-c", str(WRITERS)])
         after = _books(target)
     attack.done()
-    told = _processed(run)
+    reported = _processed(run)
     rows, delta, balance = (new - old for new, old in zip(after, before, strict=True))
-    if rows != told:
-        attack.defect(f"{told} transactions were reported and {rows} rows written")
+    if rows != reported:
+        attack.defect(f"{reported} transactions were reported and {rows} rows written")
     if delta != balance:
         attack.defect(f"the history adds up to {delta} and the balances to {balance}")
-    return attack.figure(f"{told:,} transactions, each one in the tables; {_memory_of(run)}{_lost(events)}")
+    return attack.figure(f"{reported:,} transactions, each one in the tables; {_memory_of(run)}{_lost(events)}")
 
 
 def _idlers(campaign: Campaign) -> Figure:
@@ -81,9 +81,11 @@ def _check_sums(attack: Attack, events: list[dict[str, Any]]) -> None:
         return
     for phase in ("measure", "drain"):
         transactions, failures = summed(of_kind(events, "tick", phase=phase))
-        told = (end[phase]["transactions"], end[phase]["failures"]) if end[phase] else (0, {})
-        if (transactions, dict(failures)) != told:
-            attack.defect(f"the seconds of {phase} add up to {transactions}, {dict(failures)}, and the end says {told}")
+        reported = (end[phase]["transactions"], end[phase]["failures"]) if end[phase] else (0, {})
+        if (transactions, dict(failures)) != reported:
+            attack.defect(
+                f"the seconds of {phase} add up to {transactions}, {dict(failures)}, and the end says {reported}"
+            )
 
 
 def _books(target: Target) -> tuple[int, int, int]:

@@ -205,11 +205,11 @@ class _Others:
     def whole_study(self, database: _Database, load: str) -> float:
         """Runs a study to its end without killing the lab, and cleans up; returns the seconds that the study took."""
         began = time.monotonic()
-        status, said = self._lab(database, load, None, 0)
+        status, output = self._lab(database, load, None, 0)
         length_s = time.monotonic() - began
         refused = (database.name, load) in _REFUSED
         if refused != (status != 0):
-            self._attack.defect(f"{load} in the database {database.name} ended with {status}: {said}")
+            self._attack.defect(f"{load} in the database {database.name} ended with {status}: {output}")
         self._clean_up(database, f"a whole study of {load} in the database {database.name}")
         self._attack.done()
         return length_s
@@ -231,18 +231,18 @@ class _Others:
         (self._folder / "own.sql").write_text(_OWN_SCRIPT)
         with start_lab(self._folder, _STUDY.format(load=_LOADS[load], dsn=database.dsn)) as lab:
             try:
-                _, said = lab.communicate(timeout=PATIENCE_S if number is None else moment_s)
+                _, output = lab.communicate(timeout=PATIENCE_S if number is None else moment_s)
             except subprocess.TimeoutExpired:
                 lab.send_signal(number or signal.SIGKILL)
                 try:
-                    _, said = lab.communicate(timeout=PATIENCE_S)
+                    _, output = lab.communicate(timeout=PATIENCE_S)
                 except subprocess.TimeoutExpired:
                     self._attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s after {number}")
                     lab.kill()
-                    _, said = lab.communicate()
-        if "Traceback" in said:
-            self._attack.defect(f"a lab ended with a traceback: {said}")
-        return lab.returncode, (said.strip().splitlines() or [""])[-1]
+                    _, output = lab.communicate()
+        if "Traceback" in output:
+            self._attack.defect(f"a lab ended with a traceback: {output}")
+        return lab.returncode, (output.strip().splitlines() or [""])[-1]
 
     def _clean_up(self, database: _Database, after: str) -> None:
         """Runs `pgtrial cleanup` and checks that the user's data is unchanged and the lab's objects are gone."""

@@ -81,10 +81,10 @@ def _results(campaign: Campaign, what: str, study: str, free_kib: tuple[int, ...
         with machine_unchanged(attack), _small_disk(campaign.scratch / "small", kib) as disk:
             folder = disk / "study"
             folder.mkdir()
-            status, said = _lab(folder, study)
+            status, output = _lab(folder, study)
             if status != 0:
                 stopped += 1
-                _check_sentence(attack, said, f"with {kib} KiB for the results")
+                _check_sentence(attack, output, f"with {kib} KiB for the results")
                 _grow(disk)
                 _go_on(attack, folder, study)
         attack.done()
@@ -93,9 +93,9 @@ def _results(campaign: Campaign, what: str, study: str, free_kib: tuple[int, ...
 
 def _go_on(attack: Attack, folder: Path, study: str) -> None:
     """Checks that the same command in the same folder completes the study."""
-    status, said = _lab(folder, study)
-    if status != 0 or "Traceback" in said:
-        attack.defect(f"with room again a lab ended with status {status}: {_last(said)}")
+    status, output = _lab(folder, study)
+    if status != 0 or "Traceback" in output:
+        attack.defect(f"with room again a lab ended with status {status}: {_last(output)}")
     stored = list(folder.glob("results/*/trials/[0-9]*/trial.json"))
     if len(stored) != 2:
         attack.defect(f"with room again {len(stored)} of 2 trials are stored")
@@ -113,14 +113,14 @@ def _servers(campaign: Campaign) -> Figure:
         (folder / "filler.sql").write_text(FILLER)
         text = _TIGHT.replace("SIZE", str(size)).replace("BALLAST", str(BALLAST))
         with machine_unchanged(attack):
-            status, said = _lab(folder, text)
-        if "Traceback" in said:
-            attack.defect(f"a volume of {size} MB: {_last(said)}")
+            status, output = _lab(folder, text)
+        if "Traceback" in output:
+            attack.defect(f"a volume of {size} MB: {_last(output)}")
         if status == 0:
-            told = "No space left on device" in next(folder.glob("results/*/report.md")).read_text()
-            ends["with a failed trial and the server's words" if told else "without being full"] += 1
+            is_full = "No space left on device" in next(folder.glob("results/*/report.md")).read_text()
+            ends["with a failed trial and the server's words" if is_full else "without being full"] += 1
         else:
-            _check_sentence(attack, said, f"a volume of {size} MB")
+            _check_sentence(attack, output, f"a volume of {size} MB")
             ends["with one sentence before the trials"] += 1
         forget(folder)
         attack.done()
@@ -138,36 +138,36 @@ def _engines(campaign: Campaign) -> Figure:
                     (disk / "filler").write_bytes(bytes(1024 * (kib - 4)))
                     more = ["-l", f"--log-prefix={disk}/log"] if option == "-l" else [f"--events={disk}/events"]
                     run = run_engine(target, ["pgbench", "-n", "-S", "-T", "2", "-c", "2", *more])
-                told = run.stderr.strip().splitlines()
+                lines = run.stderr.strip().splitlines()
                 if run.status == 0 or "No space left on device" not in run.stderr or "panicked" in run.stderr:
-                    attack.defect(f"a full disk for {name}: status {run.status}, {told[-1:]}")
-                if len(told) > 2:
-                    attack.defect(f"a full disk for {name} is told in {len(told)} lines")
+                    attack.defect(f"a full disk for {name}: status {run.status}, {lines[-1:]}")
+                if len(lines) > 2:
+                    attack.defect(f"a full disk for {name} is reported in {len(lines)} lines")
                 attack.done()
-    return attack.figure("each told in one sentence")
+    return attack.figure("each reported in one sentence")
 
 
 def _lab(folder: Path, study: str) -> tuple[int, str]:
     """Runs a lab to its end; returns its status, and what it wrote to standard error."""
     lab = start_lab(folder, study)
     try:
-        _, said = lab.communicate(timeout=PATIENCE_S)
+        _, output = lab.communicate(timeout=PATIENCE_S)
     finally:
         if lab.poll() is None:
             lab.terminate()
             lab.communicate()
-    return lab.returncode, said
+    return lab.returncode, output
 
 
-def _check_sentence(attack: Attack, said: str, where: str) -> None:
-    if "Traceback" in said:
-        attack.defect(f"{where}: a traceback, {_last(said)}")
-    elif not any(words in said for words in ("No space left", "disk", "space", "does not hold")):
-        attack.defect(f"{where}: the lab does not say that the disk is full: {_last(said)}")
+def _check_sentence(attack: Attack, output: str, where: str) -> None:
+    if "Traceback" in output:
+        attack.defect(f"{where}: a traceback, {_last(output)}")
+    elif not any(words in output for words in ("No space left", "disk", "space", "does not hold")):
+        attack.defect(f"{where}: the lab does not say that the disk is full: {_last(output)}")
 
 
-def _last(said: str) -> str:
-    return (said.strip().splitlines() or ["nothing"])[-1]
+def _last(output: str) -> str:
+    return (output.strip().splitlines() or ["nothing"])[-1]
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def _build(campaign: Campaign) -> Path:
     verbose = subprocess.check_output(["rustc", "-vV"], text=True)
     host = next(line.removeprefix("host: ") for line in verbose.splitlines() if line.startswith("host: "))
     target = Path(os.environ.get("CARGO_TARGET_DIR", _FOLDER / "target"))
-    campaign.say(f"  building {', '.join(_TARGETS)}")
+    campaign.report(f"  building {', '.join(_TARGETS)}")
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--target", host, "--bins"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": " ".join(_COVERAGE)}
     done = subprocess.run(command, cwd=_FOLDER, env=environment, capture_output=True, text=True, check=False)
@@ -66,9 +66,9 @@ def _fuzz(campaign: Campaign, name: str, program: Path) -> Figure:
         reader.start()
         _watch(campaign, name, fuzz)
         reader.join()
-    said = "\n".join(lines)
-    runs, peak = (int(found[-1]) if (found := pattern.findall(said)) else 0 for pattern in (_RUNS, _PEAK))
-    covered = _COVERED.findall(said)
+    printed = "\n".join(lines)
+    runs, peak = (int(found[-1]) if (found := pattern.findall(printed)) else 0 for pattern in (_RUNS, _PEAK))
+    covered = _COVERED.findall(printed)
     if fuzz.returncode != 0:
         why = next((line for line in lines if "panicked" in line or "ERROR: libFuzzer" in line), "it died")
         attack.defect(f"{name}: {why.strip()}; the input is in {kept}")
@@ -91,7 +91,7 @@ def _watch(campaign: Campaign, name: str, fuzz: subprocess.Popen[bytes]) -> None
                 return
             except subprocess.TimeoutExpired:
                 left = max(0, campaign.fuzz_s - (time.monotonic() - began))
-                campaign.say(f"  {name}: {left / 60:.0f} min left")
+                campaign.report(f"  {name}: {left / 60:.0f} min left")
     finally:
         fuzz.kill()
 

@@ -133,19 +133,19 @@ class _Given:
         for _ in range(2):
             self.draw_settings()
             began = time.monotonic()
-            status, said = self._lab(self._study, None)
+            status, output = self._lab(self._study, None)
             length_s = time.monotonic() - began
             if status != 0:
-                self._attack.defect(f"a study that nobody killed ended with {status}: {said}")
+                self._attack.defect(f"a study that nobody killed ended with {status}: {output}")
             self._check("a whole study")
         return length_s
 
     def refused_study(self) -> float:
         """Runs a study that is refused because of one arm; returns the seconds that this took."""
         began = time.monotonic()
-        status, said = self._lab(self._study + _RESTART, None)
-        if status == 0 or "takes effect at a restart only" not in said:
-            self._attack.defect(f"a setting that takes a restart was not refused: {status}, {said}")
+        status, output = self._lab(self._study + _RESTART, None)
+        if status == 0 or "takes effect at a restart only" not in output:
+            self._attack.defect(f"a setting that takes a restart was not refused: {status}, {output}")
         self._check("a study that was refused")
         return time.monotonic() - began
 
@@ -165,13 +165,13 @@ class _Given:
         self._folder.mkdir()
         with start_lab(self._folder, study) as lab:
             try:
-                _, said = lab.communicate(timeout=PATIENCE_S if killed_after_s is None else killed_after_s)
+                _, output = lab.communicate(timeout=PATIENCE_S if killed_after_s is None else killed_after_s)
             except subprocess.TimeoutExpired:
                 lab.kill()
-                _, said = lab.communicate()
-        if "Traceback" in said:
-            self._attack.defect(f"a lab ended with a traceback: {said}")
-        return lab.returncode, (said.strip().splitlines() or [""])[-1]
+                _, output = lab.communicate()
+        if "Traceback" in output:
+            self._attack.defect(f"a lab ended with a traceback: {output}")
+        return lab.returncode, (output.strip().splitlines() or [""])[-1]
 
     def _check(self, after: str) -> None:
         """Checks that the file is as it was, and that new sessions start."""

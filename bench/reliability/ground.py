@@ -40,7 +40,7 @@ class Ended:
     """The exit status of a command and all that it printed."""
 
     status: int
-    said: str
+    output: str
 
 
 @dataclass(frozen=True)
@@ -143,13 +143,13 @@ class Ground:
         if ended.status == -9:
             yield f"the command did not end within {_PATIENCE_S:.0f} s"
         for word in ("Traceback", "fault of pgtrial"):
-            if word in ended.said:
-                yield f"the command ended with a traceback: {ended.said[-400:]}"
-        if _WRONG.search(ended.said):
-            yield f"the command is wrong by itself, so that this attack shows nothing: {ended.said[-200:]}"
-        if SECRET in ended.said:
+            if word in ended.output:
+                yield f"the command ended with a traceback: {ended.output[-400:]}"
+        if _WRONG.search(ended.output):
+            yield f"the command is wrong by itself, so that this attack shows nothing: {ended.output[-200:]}"
+        if SECRET in ended.output:
             yield "the command printed the secret"
-        if "\x1b" in ended.said:
+        if "\x1b" in ended.output:
             yield "the command sent the terminal a sequence of the attacker's"
 
     def state(self) -> Mapping[str, object]:

@@ -47,7 +47,7 @@ class Ended:
     """A run of the engine: its status (negative: killed), its messages, the peak of its memory."""
 
     status: int
-    said: str
+    output: str
     peak_kib: int
 
 
@@ -66,7 +66,7 @@ def _attack(campaign: Campaign, name: str, args: tuple[str, ...], target: Target
         messages = min(honest.messages, _MOST_MESSAGES)
     attack = Attack(campaign, "hostile", f"a lie at each message of the server, {name}", messages * len(FAULTS))
     if first.status != 0:
-        attack.defect(f"without a lie the run ended with status {first.status}: {first.said}")
+        attack.defect(f"without a lie the run ended with status {first.status}: {first.output}")
     ends: Counter[str] = Counter()
 
     def lie(at: int, fault: Fault, seed: int) -> Ended:
@@ -98,11 +98,11 @@ def _how(status: int) -> str:
 def _troubles(ended: Ended) -> Iterator[str]:
     """Yields the failures of a run that are defects whatever its server does."""
     if ended.status not in _STATUSES:
-        yield f"status {ended.status}: {ended.said[-200:]}"
-    elif ended.status in (1, 2) and not ended.said.strip():
+        yield f"status {ended.status}: {ended.output[-200:]}"
+    elif ended.status in (1, 2) and not ended.output.strip():
         yield f"status {ended.status} without a word"
-    if "panicked" in ended.said:
-        yield ended.said[-200:]
+    if "panicked" in ended.output:
+        yield ended.output[-200:]
     if ended.peak_kib > _MOST_KIB:
         yield f"{ended.peak_kib} KiB of memory"
 
@@ -131,8 +131,8 @@ def _engine(args: tuple[str, ...], target: Target, port: int, patience_s: float)
             if elapsed > patience_s + _TO_END_S:
                 process.kill()
             time.sleep(_POLL_S)
-        said = process.stdout.read() if process.stdout else ""
-    return Ended(process.returncode, said, peak)
+        output = process.stdout.read() if process.stdout else ""
+    return Ended(process.returncode, output, peak)
 
 
 def _prepare_sysbench(target: Target) -> None:

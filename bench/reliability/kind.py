@@ -49,7 +49,7 @@ class Campaign:
     load_s: float
     orders_s: float
     chance: Random
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
     def part(self, share: float) -> int:
         """Returns the number of attacks of a kind that makes this share of the campaign's kills."""
@@ -78,23 +78,23 @@ class Attack:
     count: int = 0
     defects: list[str] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
-    _said: float = field(default_factory=time.monotonic)
+    _reported_at: float = field(default_factory=time.monotonic)
 
     def done(self, note: str = "") -> None:
         """Counts one more attack; `note` is printed with it."""
         self.count += 1
         now = time.monotonic()
-        if note or now - self._said >= 10 or self.count == self.planned:
-            self._said = now
+        if note or now - self._reported_at >= 10 or self.count == self.planned:
+            self._reported_at = now
             left = (now - self._began) / self.count * (self.planned - self.count)
             rest = f", about {format_duration(left)} left" if left >= 1 else ""
             what = f": {note}" if note else ""
-            self.campaign.say(f"  {self.what}: {self.count} of {self.planned}{rest}{what}")
+            self.campaign.report(f"  {self.what}: {self.count} of {self.planned}{rest}{what}")
 
     def defect(self, sentence: str) -> None:
         """Records a defect: a promise was not kept."""
         self.defects.append(sentence)
-        self.campaign.say(f"  DEFECT: {sentence}")
+        self.campaign.report(f"  DEFECT: {sentence}")
 
     def figure(self, found: str) -> Figure:
         """Returns the result of the attacks."""

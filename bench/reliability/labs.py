@@ -75,12 +75,12 @@ def run_to_its_end(attack: Attack, folder: Path, study: str, attacker: Attacker)
             while wanted and lab.runs:
                 wanted = attacker(lab)
             try:
-                _, said = lab.process.communicate(timeout=PATIENCE_S)
+                _, output = lab.process.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s")
                 return None
-        if "Traceback" in said:
-            attack.defect(f"a lab ended with a traceback: {_last_place(said)}")
+        if "Traceback" in output:
+            attack.defect(f"a lab ended with a traceback: {_last_place(output)}")
         _check_kept(attack, stored, folder)
         # a lab that was killed after its report had nothing left to do, and the same command would begin a new study
         if lab.process.returncode == 0 or any(folder.glob("results/*/report.html")):
@@ -88,7 +88,7 @@ def run_to_its_end(attack: Attack, folder: Path, study: str, attacker: Attacker)
         silent = 0 if lab.was_attacked else silent + 1
         if silent == _SILENT_AT_MOST:
             break
-    last = said.strip().splitlines() or ["nothing"]
+    last = output.strip().splitlines() or ["nothing"]
     attack.defect(f"a study did not go on; the lab said last: {last[-1]}")
     return None
 
@@ -167,9 +167,9 @@ def forget(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _last_place(said: str) -> str:
+def _last_place(output: str) -> str:
     """Returns the last place in this project that a traceback names, and the lines after it."""
-    lines = said.strip().splitlines()
+    lines = output.strip().splitlines()
     places = [number for number, line in enumerate(lines) if "/pgtrial/" in line and line.lstrip().startswith("File ")]
     return " ".join(line.strip() for line in lines[places[-1] :]) if places else lines[-1]
 

@@ -131,7 +131,7 @@ class Liar:
                 while len(pending) >= _HEAD and len(pending) > (size := int.from_bytes(pending[1:_HEAD], "big")):
                     message, pending = pending[: size + 1], pending[size + 1 :]
                     try:
-                        out += self._said(message)
+                        out += self._passed_on(message)
                     except Closed as closed:
                         client.sendall(out + closed.rest)
                         return _end(server, client)
@@ -142,7 +142,7 @@ class Liar:
                 client.sendall(out)
         return _end(server, client)
 
-    def _said(self, message: bytes) -> bytes:
+    def _passed_on(self, message: bytes) -> bytes:
         with self._counting:
             number = self.messages
             self.messages += 1

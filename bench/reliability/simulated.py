@@ -20,7 +20,7 @@ _BROKEN = re.compile(r"^seed (\d+):\n((?:  \S.*\n)+)", re.MULTILINE)
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
     test = ["cargo", "test", "--quiet", "--release", "--locked", "-p", "drive", "simulat"]
-    campaign.say("  building the simulation")
+    campaign.report("  building the simulation")
     if (
         built := subprocess.run([*test, "--no-run"], cwd=_ENGINE, capture_output=True, text=True, check=False)
     ).returncode:
@@ -36,7 +36,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
         if done.returncode and not attack.defects:
             attack.defect(f"seeds {seeds}: the simulation ended with status {done.returncode}")
         attack.count += _AT_ONCE
-        campaign.say(f"  {attack.count} runs, {max(0.0, ends - time.monotonic()) / 60:.0f} min left")
+        campaign.report(f"  {attack.count} runs, {max(0.0, ends - time.monotonic()) / 60:.0f} min left")
     yield attack.figure(f"seeds {first} to {first + attack.count - 1}")
 
 

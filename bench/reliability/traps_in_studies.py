@@ -94,8 +94,8 @@ def _untrusted(ground: Ground, one: Study) -> Iterator[str]:
     archive = stranger(ground, one)
     ended = ground.pgtrial("rerun", archive, "--trust", "--budget", "20s")
     yield from ground.failures(ended)
-    if f"unless you allow it: {one.kind}" not in ended.said:
-        yield f"it was not refused for what it does: status {ended.status}, {ended.said[-300:]}"
+    if f"unless you allow it: {one.kind}" not in ended.output:
+        yield f"it was not refused for what it does: status {ended.status}, {ended.output[-300:]}"
 
 
 def _unpacked(ground: Ground) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _marked(ground: Ground) -> Iterator[str]:
 def _unasked(ground: Ground) -> Iterator[str]:
     ended = ground.pgtrial("rerun", stranger(ground, Study("", "sql", scripts={"a.sql": "SELECT 1;\n"})))
     yield from ground.failures(ended)
-    if "there is no terminal to ask at" not in ended.said:
-        yield f"it was not asked for: status {ended.status}, {ended.said[-300:]}"
+    if "there is no terminal to ask at" not in ended.output:
+        yield f"it was not asked for: status {ended.status}, {ended.output[-300:]}"
 
 
 def stranger(ground: Ground, one: Study, **more: str) -> Path:
@@ -300,5 +300,5 @@ def _confirmed(ground: Ground, kind: str, setup: Mapping[str, object]) -> Iterat
     HistoryDirectory(ground.work / "history").add("s", entries)
     ended = ground.pgtrial("history", "confirm", "--study", "s.toml", "--trust", "--budget", "20s")
     yield from ground.failures(ended)
-    if f"unless you allow it: {kind}" not in ended.said:
-        yield f"it was not refused for what it does: status {ended.status}, {ended.said[-300:]}"
+    if f"unless you allow it: {kind}" not in ended.output:
+        yield f"it was not refused for what it does: status {ended.status}, {ended.output[-300:]}"

@@ -197,7 +197,7 @@ def _overloaded(ground: Ground, major: int, path: str) -> Iterator[str]:
             ended = ground.pgtrial(*words)
             yield from ground.failures(ended)
         if round_ == "without" and ended.status != 0:
-            yield f"cleanup ended with {ended.status}: {ended.said[-200:]}"
+            yield f"cleanup ended with {ended.status}: {ended.output[-200:]}"
         with closing(_superuser(trap)) as session:
             session.execute(_DROP_OPERATORS)
     ran = hostile.fired(cluster)[len(before) :]

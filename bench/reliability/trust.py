@@ -99,10 +99,10 @@ class _Enemy:
         first."""
         began = time.monotonic()
         with self._lab() as lab, _MadeByRoot(self._place.below, self._account) as made:
-            said = self._rest_of(lab)
+            printed = self._rest_of(lab)
             length_s = time.monotonic() - began
             if lab.returncode != 0:
-                self._attack.defect(f"a study that nobody attacked ended with {lab.returncode}: {said}")
+                self._attack.defect(f"a study that nobody attacked ended with {lab.returncode}: {printed}")
         for path in sorted(made.found):
             self._attack.defect(f"root made {path}, which the servers' account could have exchanged")
         self._check_left("a study that nobody attacked")
@@ -130,14 +130,14 @@ class _Enemy:
                 lab.wait()
                 self._killed += 1
             self._exchange(kind, target, after)
-            said = self._rest_of(lab)
+            printed = self._rest_of(lab)
             self._check_left(after)
             now = target.state()
             for name in sorted(now.keys() | before.keys()):
                 if now.get(name) != before.get(name):
                     self._attack.defect(f"{name} was {before.get(name)} and is {now.get(name)} after {after}")
         shown = [str(path) for top in (self._folder, self._campaign.state) for path in top.rglob("*") if _shows(path)]
-        if shown or SECRET in said:
+        if shown or SECRET in printed:
             self._attack.defect(f"{', '.join(shown) or 'the lab'} shows what root alone may read, after {after}")
 
     def _exchange(self, kind: str, target: Victim, after: str) -> None:
@@ -155,14 +155,14 @@ class _Enemy:
     def _rest_of(self, lab: subprocess.Popen[str]) -> str:
         """Waits for a lab to end and returns the rest of its output."""
         try:
-            output, said = lab.communicate(timeout=PATIENCE_S)
+            output, printed = lab.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s")
             lab.kill()
-            output, said = lab.communicate()
-        if "Traceback" in said:
-            self._attack.defect(f"a lab ended with a traceback: {said}")
-        return output + said
+            output, printed = lab.communicate()
+        if "Traceback" in printed:
+            self._attack.defect(f"a lab ended with a traceback: {printed}")
+        return output + printed
 
     def _check_left(self, after: str) -> None:
         other = self._place.host

@@ -91,8 +91,8 @@ def test_a_bundle_is_read_as_its_directory_is(pgtrial, study, tmp_path):
     for command in (["verdict"], ["verdict", "--json"], ["facts"], ["facts", "--json"]):
         done, same = (pgtrial(*command, path, cwd=tmp_path) for path in (BUNDLE, study))
         # what goes on with a study is its directory
-        told = same.stdout.replace(f"run {study} ", "run DIRECTORY ")
-        assert (done.returncode, done.stdout.split(), done.stderr) == (same.returncode, told.split(), "")
+        message = same.stdout.replace(f"run {study} ", "run DIRECTORY ")
+        assert (done.returncode, done.stdout.split(), done.stderr) == (same.returncode, message.split(), "")
         assert done.stdout
     assert json.loads(done.stdout)["facts"].keys() == {"4kB", "2MB", "1GB"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s"], "reading writes nothing"
@@ -120,8 +120,8 @@ def test_several_verdicts_are_printed_with_the_worst_status(pgtrial, study, exam
 
 
 def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
-    said = refusal(pgtrial("report", "s", "-o", "out.pdf", cwd=tmp_path))
-    assert "out.pdf is neither HTML nor Markdown; end the name in .html or .md" in said
+    reason = refusal(pgtrial("report", "s", "-o", "out.pdf", cwd=tmp_path))
+    assert "out.pdf is neither HTML nor Markdown; end the name in .html or .md" in reason
     short = pgtrial("report", "s", "--short", cwd=tmp_path).stdout
     whole = (study / "report.md").read_text()
     assert short.splitlines()[0] == whole.splitlines()[0]
@@ -137,41 +137,41 @@ def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
 def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
     (tmp_path / "mine").write_text("precious")
     for command in (["bundle", "s"], ["report", BUNDLE]):
-        said = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path))
-        assert "mine exists with different content; remove it, or name another file with -o" in said
+        reason = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path))
+        assert "mine exists with different content; remove it, or name another file with -o" in reason
     assert (tmp_path / "mine").read_text() == "precious"
-    said = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path))
-    assert "cannot write absent/b: No such file or directory; name another file with -o" in said
+    reason = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path))
+    assert "cannot write absent/b: No such file or directory; name another file with -o" in reason
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0, "the same bytes are no other file"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "s", "s.tar.xz"]
 
 
 def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
-    def said(name):
+    def reason(name):
         return refusal(pgtrial("verify", name, cwd=tmp_path))
 
     whole = BUNDLE.read_bytes()
     (tmp_path / "cut").write_bytes(whole[:20_000])
-    assert "cut is truncated, at part" in said("cut")
+    assert "cut is truncated, at part" in reason("cut")
     (tmp_path / "bent").write_bytes(whole[:20_000] + b"!!!" + whole[20_003:])
-    assert "bent is damaged, at part" in said("bent")
+    assert "bent is damaged, at part" in reason("bent")
     (tmp_path / "text").write_text("no bundle")
-    assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes a bundle of a study" in said("text")
-    assert "absent does not exist; name the directory of a study, or its bundle" in said("absent")
+    assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes a bundle of a study" in reason("text")
+    assert "absent does not exist; name the directory of a study, or its bundle" in reason("absent")
     refusal(pgtrial("verdict", "cut", cwd=tmp_path))
 
 
 def test_a_verdict_that_does_not_follow_is_said_with_the_difference(pgtrial, study, tmp_path):
     assert pgtrial("verify", "s", cwd=tmp_path).stdout == "s: the verdict follows from the 12 trials\n"
     changed(study / "verdict.json", "trials_stored", 13)
-    told = "trials_stored is 13 in verdict.json and 12 by the trials"
-    assert f"the verdict of s does not follow from its trials: {told}\n" in refusal(
+    message = "trials_stored is 13 in verdict.json and 12 by the trials"
+    assert f"the verdict of s does not follow from its trials: {message}\n" in refusal(
         pgtrial("verify", "s", cwd=tmp_path)
     )
-    assert f"{told}; `pgtrial report s` computes the verdict again" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
+    assert f"{message}; `pgtrial report s` computes the verdict again" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
     changed(study / "verdict.json", "invented", {"a": [1]})
-    assert f"{told} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path))
+    assert f"{message} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path))
     (study / "verdict.json").write_text("[" * 100_000)
     assert "verdict.json is damaged; `pgtrial report" in refusal(pgtrial("verify", "s", cwd=tmp_path))
     (study / "verdict.json").unlink()

@@ -179,10 +179,10 @@ def test_no_finding_that_compare_shows_names_a_section():
 
 def test_steps_and_the_verdict_in_short_are_reworded_too():
     heard: list[ProgressEvent] = []
-    hear = reworded(heard.append, REWORD)
+    on_event = reworded(heard.append, REWORD)
     ends = BlockEnds(0, look=False, decided=False, running={}, intervals={}, precision=None)
-    hear(Preparing(f"raise {marks.key('load', 'threads')}", stays=True))
-    hear(ends)
+    on_event(Preparing(f"raise {marks.key('load', 'threads')}", stays=True))
+    on_event(ends)
     assert heard == [Preparing("raise --threads", stays=True), ends]
     headline = Headline("withheld", "off against on", [Line("because", "raise [load] threads")])
     short = Brief([headline], "goodput", "none", None, None, [], "more ([load] rate)")

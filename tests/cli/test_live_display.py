@@ -127,7 +127,7 @@ def test_the_live_display_draws_every_event_in_any_order(trials, data, width):
     faults: list[Exception] = []
     display = LiveDisplay(terminal.print_line, faults.append)
     for event in data.draw(st.lists(events(trials), max_size=12)):
-        display.hear(event)
+        display.on_event(event)
         terminal.print(display)
         assert faults == []
 

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgtrial.cli import main
-from pgtrial.cli.output import json_text, line, say
+from pgtrial.cli.output import json_text, line, print_message
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.plan import make_plan
@@ -63,7 +63,7 @@ def test_json_means_the_same(text):
 
 def test_lines_messages_and_json(capsys):
     line(EVIL)
-    say(EVIL)
+    print_message(EVIL)
     json_text(json.dumps(EVIL, ensure_ascii=False))
     captured = capsys.readouterr()
     assert obeyed(captured.out) == obeyed(captured.err) == []

@@ -33,21 +33,21 @@ def refusal():
 
     with forked_commands(plain) as commands:
 
-        def said(*arguments, cwd):
+        def outcome(*arguments, cwd):
             done = commands.run(list(arguments), cwd, dict(os.environ))
             assert done.returncode == 3, done.stdout + done.stderr
             assert done.stderr.startswith("pgtrial: error: ")
             assert done.stderr.count("\n") == 1
             return done.stderr
 
-        yield said
+        yield outcome
 
 
 @pytest.mark.parametrize("part", ["trials", "facts", "facts/audit.json", "study.toml", "plan.json"])
 def test_a_part_that_may_not_be_read_is_named_and_nothing_is_taken_for_absent(study, tmp_path, part, refusal):
     (study / part).chmod(0)
-    said = refusal("verdict", "s", cwd=tmp_path)
-    assert f"s/{part} cannot be read by this account; run pgtrial as its owner" in said
+    outcome = refusal("verdict", "s", cwd=tmp_path)
+    assert f"s/{part} cannot be read by this account; run pgtrial as its owner" in outcome
 
 
 def test_a_folder_whose_files_may_not_be_opened_is_named(study, tmp_path, refusal):
@@ -58,9 +58,9 @@ def test_a_folder_whose_files_may_not_be_opened_is_named(study, tmp_path, refusa
 def test_a_trial_that_may_not_be_read_is_not_to_be_deleted(study, tmp_path, refusal):
     trial = sorted((study / "trials").iterdir())[0]
     (trial / "trial.json").chmod(0)
-    said = refusal("verdict", "s", cwd=tmp_path)
-    assert f"s/trials/{trial.name}/trial.json cannot be read by this account" in said
-    assert "delete" not in said
+    outcome = refusal("verdict", "s", cwd=tmp_path)
+    assert f"s/trials/{trial.name}/trial.json cannot be read by this account" in outcome
+    assert "delete" not in outcome
 
 
 def test_pages_of_a_results_folder_that_may_not_be_read_are_refused(study, tmp_path, refusal):

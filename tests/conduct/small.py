@@ -98,12 +98,12 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
     """Returns a listener that calls `act` once, on the first event for which `wanted` is true."""
     done: list[ProgressEvent] = []
 
-    def hear(event: ProgressEvent) -> None:
+    def on_event(event: ProgressEvent) -> None:
         if not done and wanted(event):
             done.append(event)
             act()
 
-    return hear
+    return on_event
 
 
 def measuring(event: ProgressEvent) -> bool:

@@ -47,14 +47,14 @@ def in_turn(*acts):
     the second trial, and so on.
     """
     listeners = iter([once(measuring, act) for act in acts])
-    hear = None
+    on_event = None
 
     def listen(event):
-        nonlocal hear
+        nonlocal on_event
         if isinstance(event, TrialBegins):
-            hear = next(listeners, None)
-        elif hear is not None:
-            hear(event)
+            on_event = next(listeners, None)
+        elif on_event is not None:
+            on_event(event)
 
     return listen
 
@@ -77,8 +77,8 @@ def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_co
         # the lab's own sessions were there before those of the load
         max(serving, key=lambda each: each.pid).kill()
 
-    hear = in_turn(kill_engine, kill_server, kill_a_client_process)
-    run_study(study, hear)
+    on_event = in_turn(kill_engine, kill_server, kill_a_client_process)
+    run_study(study, on_event)
     assert each_once(study)
     without_engine, without_server, without_backend, last = study.trials()
     assert [trial.status for trial in study.trials()] == ["failed"] * 3 + ["completed"]

@@ -27,7 +27,7 @@ def study(*metrics, arms=SERVERS, load=None, **verdict):
     return build_study({"arms": arms, "load": given, "verdict": {"metrics": list(metrics), **verdict}}, "test")
 
 
-def said(spec):
+def warnings_in_words(spec):
     return in_toml(" ".join(warnings(Design(spec), make_plan(spec, 7, NOW))))
 
 
@@ -49,18 +49,19 @@ def test_a_single_metric_may_stand_for_a_list_and_is_kept_in_the_frozen_study():
 def test_the_plan_says_how_long_trials_have_to_be_for_a_percentile():
     spec = study("response", "p99", "p99.9", load={"rate": 500})
     needed_s = math.ceil((100_000 + 3 * math.sqrt(100_000)) / 500)
-    assert f"p99.9 takes 100,000 transactions in each trial, {needed_s // 60}min {needed_s % 60}s at 500/s" in said(
-        spec
+    assert (
+        f"p99.9 takes 100,000 transactions in each trial, {needed_s // 60}min {needed_s % 60}s at 500/s"
+        in warnings_in_words(spec)
     )
-    assert "p99 takes" not in said(study("p99", load={"rate": 500}))
-    assert "21s at 500/s, and trials have 20s" in said(study("p99", load={"rate": 500, "duration": "20s"}))
+    assert "p99 takes" not in warnings_in_words(study("p99", load={"rate": 500}))
+    assert "21s at 500/s, and trials have 20s" in warnings_in_words(study("p99", load={"rate": 500, "duration": "20s"}))
 
 
 def test_where_pgtrial_chooses_the_length_the_budget_is_what_to_raise():
     load = {"workload": "select-only", "rate": 100}
     spec = build_study({"arms": SERVERS, "load": load, "verdict": {"budget": "10min", "metrics": "p99"}}, "test")
-    assert "raise [verdict] budget, which sets their length, or the rate" in said(spec)
-    assert "raise [load] duration, or the rate" in said(study("p99", load={"rate": 100}))
+    assert "raise [verdict] budget, which sets their length, or the rate" in warnings_in_words(spec)
+    assert "raise [load] duration, or the rate" in warnings_in_words(study("p99", load={"rate": 100}))
 
 
 @pytest.mark.parametrize(
@@ -79,19 +80,19 @@ def test_the_plan_lists_the_metrics_and_when_they_can_be_decided(names, words):
 
 
 def test_of_several_rates_the_lowest_says_how_long():
-    assert "at 100/s" in said(study("p99", load={"rate": [1000, 100]}))
+    assert "at 100/s" in warnings_in_words(study("p99", load={"rate": [1000, 100]}))
 
 
 def test_at_a_closed_loop_percentiles_are_said_to_repeat_the_throughput():
-    assert "a closed loop makes p99 follow from the throughput" in said(study("tps", "p99"))
-    assert "closed loop" not in said(study("tps", "wal per transaction"))
-    assert "closed loop" not in said(study("p50", load={"rate": 500}))
+    assert "a closed loop makes p99 follow from the throughput" in warnings_in_words(study("tps", "p99"))
+    assert "closed loop" not in warnings_in_words(study("tps", "wal per transaction"))
+    assert "closed loop" not in warnings_in_words(study("p50", load={"rate": 500}))
 
 
 def test_costs_of_arms_that_share_a_server_are_said_to_be_unknown():
-    assert "share_server = false" in said(study("tps", "wal per transaction", arms=SESSIONS))
-    assert "share_server" not in said(study("tps", "wal per transaction", arms=SERVERS))
-    assert "share_server" not in said(study("response", "p99", arms=SESSIONS, load={"rate": 100}))
+    assert "share_server = false" in warnings_in_words(study("tps", "wal per transaction", arms=SESSIONS))
+    assert "share_server" not in warnings_in_words(study("tps", "wal per transaction", arms=SERVERS))
+    assert "share_server" not in warnings_in_words(study("response", "p99", arms=SESSIONS, load={"rate": 100}))
 
 
 @pytest.mark.parametrize("percentile", ["p50", "p99"])
@@ -106,7 +107,7 @@ def test_chosen_lengths_hold_the_transactions_that_a_percentile_takes(percentile
         expected_lengths(interleaved(Design(spec))).duration_s,
     )
     assert chosen == (shortest if percentile == "p50" else pytest.approx(26))
-    assert percentile not in said(spec)
+    assert percentile not in warnings_in_words(spec)
 
 
 def test_the_first_look_can_decide_the_claims_that_share_an_error():
@@ -148,8 +149,8 @@ def test_a_price_is_shared_by_the_arms_and_is_no_difference_of_servers():
 def test_at_a_rate_prices_are_said_to_be_unused():
     spec = study(arms=PRICED, load={"rate": 100})
     assert make_plan(spec, 7, NOW).metrics == []
-    assert "prices are not used" in said(spec)
-    assert "prices" not in said(study(arms=PRICED))
+    assert "prices are not used" in warnings_in_words(spec)
+    assert "prices" not in warnings_in_words(study(arms=PRICED))
 
 
 def test_a_price_stands_in_a_set_up_of_the_command_line():

@@ -32,18 +32,18 @@ def state(fresh_state, monkeypatch):
     return fresh_state
 
 
-def told(found: Outlook | None) -> Outlook:
+def present(found: Outlook | None) -> Outlook:
     assert found is not None
     return found
 
 
 def test_a_study_tells_the_next_one_like_it_what_it_can_find(state, tmp_path):
     first = small_study(tmp_path / "first", blocks=12)
-    assert "not known" in in_one_line(told(outlook(first.design, first.plan)), first.plan)
+    assert "not known" in in_one_line(present(outlook(first.design, first.plan)), first.plan)
     trials = run(first.plan, noisy({}, sd=0.03))
     keep(first.design, Grid(first.plan, trials))
     next_one = small_study(tmp_path / "next", blocks=18, seed=5)
-    found = told(outlook(next_one.design, next_one.plan))
+    found = present(outlook(next_one.design, next_one.plan))
     assert found.noise is not None
     assert found.noise.blocks == 12
     line = in_one_line(found, next_one.plan)
@@ -66,7 +66,7 @@ def test_three_blocks_are_too_few_to_be_kept_or_told(state, tmp_path):
 def test_a_margin_out_of_reach_is_told_with_its_blocks_and_the_feasible_one(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=12)
     keep(study.design, Grid(study.plan, run(study.plan, noisy({}, sd=0.05))))
-    found = told(outlook(study.design, study.plan))
+    found = present(outlook(study.design, study.plan))
     (caution,) = cautions(found, study.plan)
     assert caution.startswith(
         "the 12 planned blocks can find a difference, but are too few to establish that there is none "
@@ -86,13 +86,13 @@ def test_a_study_in_turns_tells_one_with_shorter_trials_what_it_can_find(state, 
     keep(first.design, Grid(first.plan, trials), slices)
     next_one = small_study(tmp_path / "next", blocks=12, load=in_turns)
     shorter = small_study(tmp_path / "shorter", blocks=12, load={**in_turns, "duration": "2s"})
-    found, by_shorter = (told(outlook(study.design, study.plan)) for study in (next_one, shorter))
+    found, by_shorter = (present(outlook(study.design, study.plan)) for study in (next_one, shorter))
     assert found.precision is not None
     assert by_shorter.precision is not None
     assert 1.0 < by_shorter.precision.difference / found.precision.difference < 1.2
     # Without stored slices, as while a study still runs, the parts of the study's noise cannot be computed.
     keep(first.design, Grid(first.plan, trials))
-    assert told(outlook(shorter.design, shorter.plan)).precision is None
+    assert present(outlook(shorter.design, shorter.plan)).precision is None
 
 
 def test_where_no_look_can_decide_nothing_is_told(state, tmp_path):
@@ -104,7 +104,7 @@ def test_where_no_look_can_decide_nothing_is_told(state, tmp_path):
 def test_a_damaged_record_is_a_note_and_no_obstacle(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=12)
     (state / "noise.json").write_text("{")
-    found = told(outlook(study.design, study.plan))
+    found = present(outlook(study.design, study.plan))
     (note,) = cautions(found, study.plan)
     assert "is damaged" in note
     assert in_one_line(found, study.plan).startswith("not known")

@@ -45,7 +45,7 @@ def auto(path, blocks=2, **sections: Any) -> StudyDirectory:
     return small_study(path, blocks=blocks, load=load, verdict=verdict, **sections)
 
 
-def told(events: list[ProgressEvent]) -> list[str]:
+def texts(events: list[ProgressEvent]) -> list[str]:
     return [in_toml(event.text) for event in events if isinstance(event, Preparing)]
 
 
@@ -74,7 +74,7 @@ def test_a_preliminary_block_finds_the_lengths_and_does_not_count(tmp_path):
         slices = study.slices(trial)
         assert len(slices.filter(phase="warmup")) == plan.warmup_s / slice_s
         assert len(slices.filter(phase="measure")) == 1 / slice_s
-    sentences = told(events)
+    sentences = texts(events)
     assert "a preliminary block, which does not count, finds the lengths of trials" in sentences
     (chosen,) = [text for text in sentences if text.startswith("lengths: ") and "measured:" in text]
     assert "and 1s measured: the speed" in chosen
@@ -102,7 +102,7 @@ def test_after_a_crash_the_study_goes_on_with_the_lengths_that_were_found(tmp_pa
     assert there.trials() == []
     events: list[ProgressEvent] = []
     run_study(there, events.append)
-    assert not [text for text in told(events) if "preliminary" in text]
+    assert not [text for text in texts(events) if "preliminary" in text]
     assert there.plan == StudyDirectory.open(study.path).plan
     assert each_once(there)
 

@@ -19,13 +19,13 @@ def test_a_study_stops_after_the_block_under_way_and_goes_on_later(tmp_path):
     looks: list[tuple[Second, Look]] = []
     ask = once(lambda event: isinstance(event, TrialBegins), lambda: ask_to_stop(study.path))
 
-    def hear(event: ProgressEvent) -> None:
+    def on_event(event: ProgressEvent) -> None:
         heard.append(event)
         ask(event)
         if isinstance(event, Second):
             looks.append((event, live.look()))
 
-    run_study(study, hear)
+    run_study(study, on_event)
     assert [trial.block for trial in study.trials()] == [0, 0]
     assert heard[-1] == StudyEnds("stopped on request after 1 block; run it again to go on", blocks=1)
     assert not is_running(study.path)

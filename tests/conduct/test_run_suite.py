@@ -67,12 +67,12 @@ def start(sections: dict[str, Any], blocks: int | None = None) -> tuple[StudyDir
     study, _ = find_or_create(spec, None, anew=True)
     events: list[Any] = []
 
-    def hear(event: Any) -> None:
+    def on_event(event: Any) -> None:
         events.append(event)
         if blocks == 1 and isinstance(event, TrialBegins):
             ask_to_stop(study.path)
 
-    run_study(study, hear, spec=spec)
+    run_study(study, on_event, spec=spec)
     return study, events
 
 

@@ -36,7 +36,7 @@ def state(fresh_state, state_root, monkeypatch):
     return fresh_state
 
 
-def _run(path, hear=None, **sections):
+def _run(path, on_event=None, **sections):
     """Runs a study of one block. Returns its messages, except those about checking the set-ups, and the status of each
     trial.
     """
@@ -46,8 +46,8 @@ def _run(path, hear=None, **sections):
     def listen(event):
         if isinstance(event, Preparing) and "checking the set-up" not in event.text:
             said.append(event.text)
-        if hear is not None:
-            hear(event)
+        if on_event is not None:
+            on_event(event)
 
     run_study(study, listen)
     assert {trial.status for trial in study.trials()} == {"completed"}

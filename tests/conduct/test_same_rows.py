@@ -51,14 +51,14 @@ def run(arms, spec_load):
     study = small_study(Path("results"), blocks=1, load=load, arms=arms, server=server)
     before, later = [], []
 
-    def hear(event):
+    def on_event(event):
         if isinstance(event, StudyBegins):
             before.extend(later)
             later.clear()
         elif isinstance(event, Preparing):
             later.append(in_toml(event.text))
 
-    run_study(study, hear)
+    run_study(study, on_event)
     assert each_once(study)
     return study, before, later
 

@@ -152,13 +152,13 @@ def test_a_throttled_server_is_told_as_two_levels_and_never_as_their_average(tmp
     first, second = study.plan.trials
     with one_arm(study) as arm, throttle(arm) as (begin, end):
 
-        def hear(event: ProgressEvent) -> None:
+        def on_event(event: ProgressEvent) -> None:
             if isinstance(event, Second) and event.second == throttled_from - 1:
                 begin.set()
             if isinstance(event, Second) and event.second == seconds - 1:
                 end.set()
 
-        trial = run_one(study, first, arm, hear)
+        trial = run_one(study, first, arm, on_event)
     assert trial.status == "completed", trial.reason
     regime = detect(committed_per_second(study.timeline(trial)))
     assert regime is not None
@@ -222,7 +222,7 @@ def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_sto
 
 
 def kill_the_wal_writer(arm: Arm) -> None:
-    """The server restarts. Clients hear of it from the server alone, and so once: one whose own process is killed may
+    """The server restarts. Clients learn of it from the server alone, and so once: one whose own process is killed may
     connect anew before the server has noticed, and be cut off a second time."""
     writers: list[psutil.Process] = []
 

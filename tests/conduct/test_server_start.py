@@ -42,7 +42,7 @@ class Intruder:
         self._port, self._block, self._once = port, block, once
         self._socket: socket.socket | None = None
 
-    def hear(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """A listener of the study."""
         match event:
             case TrialBegins() if event.trial.block != self._block:
@@ -67,7 +67,7 @@ def test_the_second_attempt_is_recorded_and_shown_and_its_trial_counts(
     tmp_path: Path, port: int, load: dict[str, object]
 ) -> None:
     study = small_study(tmp_path / "s", load=load, arms={"here": {}, "there": by_tcp(port)})
-    run_study(study, Intruder(port, 1, once=True).hear)
+    run_study(study, Intruder(port, 1, once=True).on_event)
     assert each_once(study)
     assert {trial.status for trial in study.trials()} == {"completed"}
     (again,) = [trial for trial in study.trials() if trial.start_failures]
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_start_twice_fails_its_own_trial_alone(
     tmp_path: Path, port: int, load: dict[str, object]
 ) -> None:
     study = small_study(tmp_path / "s", blocks=3, load=load, arms={"here": {}, "there": by_tcp(port)})
-    run_study(study, Intruder(port, 1).hear)
+    run_study(study, Intruder(port, 1).on_event)
     assert each_once(study)
     (failed,) = [trial for trial in study.trials() if trial.status == "failed"]
     assert (failed.arm, failed.block) == ("there", 1)
@@ -103,7 +103,7 @@ def test_sessions_of_a_server_that_does_not_start_fail_together_and_say_nothing_
     assert study.plan.shares_server
     intruder = Intruder(port, 1)
     with pytest.raises(ArmError, match="the server of no arm starts any more"):
-        run_study(study, intruder.hear)
+        run_study(study, intruder.on_event)
     intruder.leave()
     assert [trial.status for trial in study.trials()] == ["completed"] * 2 + ["failed"] * 2
     run_study(study, lambda event: None)
@@ -115,7 +115,7 @@ def test_where_no_server_starts_the_study_stops_and_goes_on(tmp_path: Path, port
     study = small_study(tmp_path / "s", arms={"one": by_tcp(port), "two": by_tcp(port)})
     intruder = Intruder(port, 0)
     with pytest.raises(ArmError, match="the server of no arm starts any more"):
-        run_study(study, intruder.hear)
+        run_study(study, intruder.on_event)
     intruder.leave()
     assert len(StudyDirectory.open(study.path).trials()) == 2
     run_study(study, lambda event: None)

@@ -17,7 +17,7 @@ from tests.conftest import StartCluster, require_engine
 from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind, wait_for
 from tests.engine.programs import Ended, Program, ended, original
 from tests.engine.sessions import wait_until_left
-from tests.engine.written_captures import Recorded, Said, write_capture
+from tests.engine.written_captures import Recorded, Sent, write_capture
 
 TABLES = {
     "pgbench_accounts": "aid, bid, abalance",
@@ -121,18 +121,18 @@ def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_
         [
             Recorded(
                 [
-                    Said(0.0, insert, ["1"]),
-                    Said(0.1, insert, ["1"], sqlstate="23505"),
-                    Said(0.2, insert, ["2"], sqlstate="23505"),
-                    Said(0.3, "select 1/0"),
-                    Said(0.4, "select * from missing where id = $1", ["7"], "extended"),
-                    Said(0.5, "begin"),
-                    Said(0.6, insert, ["3"]),
-                    Said(0.7, insert, ["3"], sqlstate="23505"),
-                    Said(0.8, "select 2", sqlstate="25P02"),
-                    Said(0.9, "rollback"),
-                    Said(1.0, "select id from t", rows=2),
-                    Said(1.1, "select id from t", rows=5),
+                    Sent(0.0, insert, ["1"]),
+                    Sent(0.1, insert, ["1"], sqlstate="23505"),
+                    Sent(0.2, insert, ["2"], sqlstate="23505"),
+                    Sent(0.3, "select 1/0"),
+                    Sent(0.4, "select * from missing where id = $1", ["7"], "extended"),
+                    Sent(0.5, "begin"),
+                    Sent(0.6, insert, ["3"]),
+                    Sent(0.7, insert, ["3"], sqlstate="23505"),
+                    Sent(0.8, "select 2", sqlstate="25P02"),
+                    Sent(0.9, "rollback"),
+                    Sent(1.0, "select id from t", rows=2),
+                    Sent(1.1, "select id from t", rows=5),
                 ]
             )
         ],
@@ -169,16 +169,16 @@ def test_what_follows_from_an_error_in_its_transaction_is_counted_with_it(
         [
             Recorded(
                 [
-                    Said(0.0, "begin"),
-                    Said(0.1, missing),
-                    Said(0.2, insert, ["1"]),
-                    Said(0.3, insert, ["2"]),
-                    Said(0.4, "rollback"),
-                    Said(0.5, "begin"),
-                    Said(0.6, insert, ["1"], sqlstate="23505"),
-                    Said(0.7, "select 1", sqlstate="25P02"),
-                    Said(0.8, "rollback"),
-                    Said(0.9, "select 1"),
+                    Sent(0.0, "begin"),
+                    Sent(0.1, missing),
+                    Sent(0.2, insert, ["1"]),
+                    Sent(0.3, insert, ["2"]),
+                    Sent(0.4, "rollback"),
+                    Sent(0.5, "begin"),
+                    Sent(0.6, insert, ["1"], sqlstate="23505"),
+                    Sent(0.7, "select 1", sqlstate="25P02"),
+                    Sent(0.8, "rollback"),
+                    Sent(0.9, "select 1"),
                 ]
             )
         ],
@@ -195,7 +195,7 @@ def test_what_follows_from_an_error_in_its_transaction_is_counted_with_it(
 @pytest.mark.server
 def test_hashes_of_rows_tell_other_contents_from_another_order(replay: Program, fresh, tmp_path: Path) -> None:
     ordered, listed, changed = "select a from t order by b", "select a, b from t where b < $1", "update t set b = b"
-    session = Recorded([Said(0.0, ordered), Said(0.1, listed, ["9"], "extended"), Said(0.2, changed)], times=2)
+    session = Recorded([Sent(0.0, ordered), Sent(0.1, listed, ["9"], "extended"), Sent(0.2, changed)], times=2)
     capture = write_capture(tmp_path / "capture", [session])
     hashes = []
     for values in ("('x', 1), ('y', 2)", "('y', 2), ('x', 1)", "('x', 2), ('y', 1)", "('x', 1), ('z', 2)"):
@@ -218,8 +218,8 @@ def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
     target = fresh(18, empty=True)
-    rest = [Said(0.1, "select 1"), Said(0.2, "select 1")]
-    broken = [Said(0.0, "select pg_terminate_backend(pg_backend_pid())"), *rest]
+    rest = [Sent(0.1, "select 1"), Sent(0.2, "select 1")]
+    broken = [Sent(0.0, "select pg_terminate_backend(pg_backend_pid())"), *rest]
     capture = write_capture(tmp_path / "capture", [Recorded(broken), Recorded(rest, times=3)])
     done, said = replayed(replay, target, capture, FAST)
     assert said["unexpected_failures"] == {"57P01": 1}
@@ -240,8 +240,8 @@ def test_a_session_that_waits_notices_that_its_connection_is_gone(replay: Progra
             " RETURN pg_terminate_backend(other); END $$"
         )
     # the next statement of the session that is lost comes after the time of the replay, enough for a busy machine
-    waiting = Recorded([Said(0.0, "select 1"), Said(3000.0, "select 1")])
-    ending = Recorded([Said(0.1, "select end_the_other()", rows=1)])
+    waiting = Recorded([Sent(0.0, "select 1"), Sent(3000.0, "select 1")])
+    ending = Recorded([Sent(0.1, "select end_the_other()", rows=1)])
     capture = write_capture(tmp_path / "capture", [waiting, ending])
     _, said = replayed(replay, target, capture, "-T", "6")
     assert (said["other_rows"], said["sessions"]["lost"], said["statements"]) == (0, 1, 2)
@@ -254,7 +254,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
     target = fresh(18, empty=True)
     with target.connect_as_user() as connection:
         connection.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 3")
-    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(0.2, "select 1")], times=5)])
+    capture = write_capture(tmp_path / "capture", [Recorded([Sent(0.0, "select 1"), Sent(0.2, "select 1")], times=5)])
     few = replace(target, user="few")
     try:
         refused = replay.run(few, str(capture))
@@ -278,7 +278,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
 
 @pytest.mark.server
 def test_response_times_count_from_the_recorded_times(replay: Program, fresh, tmp_path: Path) -> None:
-    said = [Said(number / 1000, "select pg_sleep(0.2)", protocol="extended") for number in range(5)]
+    said = [Sent(number / 1000, "select pg_sleep(0.2)", protocol="extended") for number in range(5)]
     capture = write_capture(tmp_path / "capture", [Recorded(said)])
     path = tmp_path / "events"
     done = replay.run(fresh(18, empty=True), "--events", str(path), str(capture))
@@ -298,13 +298,13 @@ def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tm
         connection.execute("CREATE TABLE t (id int)")
     insert = "insert into t values ($1)"
     said = [
-        Said(0.0, "begin"),
-        Said(0.2, insert, ["1"]),
-        Said(3000.0, insert, ["2"]),
-        Said(6000.0, "commit"),
-        Said(6000.0, insert, ["3"]),
+        Sent(0.0, "begin"),
+        Sent(0.2, insert, ["1"]),
+        Sent(3000.0, insert, ["2"]),
+        Sent(6000.0, "commit"),
+        Sent(6000.0, insert, ["3"]),
     ]
-    capture = write_capture(tmp_path / "capture", [Recorded(said), Recorded([Said(4000.0, insert, ["4"])])])
+    capture = write_capture(tmp_path / "capture", [Recorded(said), Recorded([Sent(4000.0, insert, ["4"])])])
     # so long that a busy machine begins the transaction before the time is over
     done, told = replayed(replay, target, capture, "-T", "4", "-j", "2")
     assert rows(target, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
@@ -319,7 +319,7 @@ def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fre
         connection.execute("CREATE TABLE t (session int)")
     insert = "insert into t values ($1)"
     capture = write_capture(
-        tmp_path / "capture", [Recorded([Said(0.0, insert, [str(number)])] * 3) for number in range(40)]
+        tmp_path / "capture", [Recorded([Sent(0.0, insert, [str(number)])] * 3) for number in range(40)]
     )
     _, said = replayed(replay, target, capture, FAST, "--sample", "50%", "--copies", "2", "--max-connections", "8")
     counted = rows(target, "SELECT session, count(*) FROM t GROUP BY session")
@@ -330,7 +330,7 @@ def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fre
 
 @pytest.mark.server
 def test_the_least_sample_is_one_session(replay: Program, fresh, tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")])] * 6)
+    capture = write_capture(tmp_path / "capture", [Recorded([Sent(0.0, "select 1")])] * 6)
     for seed in range(5):
         _, said = replayed(replay, fresh(18, empty=True), capture, FAST, "--sample=0.0001%", f"--random-seed={seed}")
         assert said["sessions"]["finished"] == 1
@@ -338,7 +338,7 @@ def test_the_least_sample_is_one_session(replay: Program, fresh, tmp_path: Path)
 
 @pytest.mark.server
 def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path) -> None:
-    cut = [Said(0.0, "select 1"), Said(0.1, "commit"), Said(0.2, "begin"), Said(0.3, "select 1")]
+    cut = [Sent(0.0, "select 1"), Sent(0.1, "commit"), Sent(0.2, "begin"), Sent(0.3, "select 1")]
     capture = write_capture(tmp_path / "capture", [Recorded(cut, database="a"), Recorded(cut[:1], database="b")])
     target = fresh(18, empty=True)
     done, said = replayed(replay, target, capture, FAST)
@@ -354,9 +354,9 @@ def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path)
 def test_a_session_parses_a_prepared_statement_once_and_anew_after_it_was_dropped(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
-    one = Said(0.0, "select $1::int", ["1"], "prepared")
+    one = Sent(0.0, "select $1::int", ["1"], "prepared")
     names = "select name from pg_prepared_statements"
-    said = [one, one, Said(0.0, names, rows=1), Said(0.0, "discard all"), one, Said(0.0, names, rows=1)]
+    said = [one, one, Sent(0.0, names, rows=1), Sent(0.0, "discard all"), one, Sent(0.0, names, rows=1)]
     capture = write_capture(tmp_path / "capture", [Recorded(said)])
     _, told = replayed(replay, fresh(18, empty=True), capture, FAST)
     assert (told["statements"], told["unexpected_failures"], told["other_rows"]) == (6, {}, 0)
@@ -368,8 +368,8 @@ def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh
     with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (id int, text text)")
     texts: list[str | None] = [None, "", "it's", "Größe\n\\", "x" * 5000]
-    said = [Said(0.0, "insert into t values ($1, $2)", [str(i), text], "extended") for i, text in enumerate(texts)]
-    said.append(Said(0.0, "insert into t values ($1, $2)", ["5", "E'\\\\x''' "]))
+    said = [Sent(0.0, "insert into t values ($1, $2)", [str(i), text], "extended") for i, text in enumerate(texts)]
+    said.append(Sent(0.0, "insert into t values ($1, $2)", ["5", "E'\\\\x''' "]))
     capture = write_capture(tmp_path / "capture", [Recorded(said)])
     replayed(replay, target, capture, FAST)
     expected = [*enumerate(texts), (5, "\\x'")]
@@ -385,7 +385,7 @@ def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, 
         with target.connect_as_user() as connection:
             connection.execute("CREATE TABLE t (text text)")
         insert = "insert into t values ($1)"
-        said = [Said(0.0, insert, ["'Größe'"]), Said(0.0, insert, ["Größe"], "prepared")]
+        said = [Sent(0.0, insert, ["'Größe'"]), Sent(0.0, insert, ["Größe"], "prepared")]
         replayed(replay, target, write_capture(tmp_path / "capture", [Recorded(said)]), FAST)
         assert rows(target, "SELECT text = U&'Gr\\00f6\\00dfe', length(text) FROM t") == [(True, 5)] * 2
     finally:
@@ -396,7 +396,7 @@ def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, 
 
 @pytest.mark.server
 def test_an_interrupt_ends_a_replay_with_what_was_done_so_far(replay: Program, fresh, tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(3000.0, "select 1")])])
+    capture = write_capture(tmp_path / "capture", [Recorded([Sent(0.0, "select 1"), Sent(3000.0, "select 1")])])
     path = tmp_path / "events"
     with replay.start(fresh(18, empty=True), ["--events", str(path), str(capture)]) as process:
         wait_for(path, lambda events: any(tick["queries"]["reads"] for tick in of_kind(events, "tick")))

@@ -11,7 +11,7 @@ import pytest
 from pgtrial.loads.target import Target
 from tests.engine.events import done_of, events_of, of_kind
 from tests.engine.programs import Program, ended
-from tests.engine.written_captures import Recorded, Said, write_capture
+from tests.engine.written_captures import Recorded, Sent, write_capture
 from tests.processes import Peak
 
 FAST = "--as-fast-as-possible"
@@ -23,7 +23,7 @@ MOST_PER_SESSION_KIB = 4.0
 
 
 def test_ten_thousand_sessions_at_the_same_time_are_small(replay: Program, null_server: Target, tmp_path: Path) -> None:
-    said = [Said(3 + number / 10, "update t set a = $1", [f"'{'x' * 150}'"]) for number in range(13)]
+    said = [Sent(3 + number / 10, "update t set a = $1", [f"'{'x' * 150}'"]) for number in range(13)]
     peaks = []
     for sessions in (1, MANY):
         capture = write_capture(tmp_path / f"of-{sessions}", [Recorded(said, times=sessions, start=0.0)])
@@ -63,7 +63,7 @@ def test_ten_thousand_sessions_at_the_same_time_are_small(replay: Program, null_
 def test_what_cannot_be_replayed_is_refused_in_a_sentence(
     replay: Program, null_server: Target, tmp_path: Path, options: Sequence[str], message: str
 ) -> None:
-    good = [Recorded([Said(0.0, "select 1")])]
+    good = [Recorded([Sent(0.0, "select 1")])]
     write_capture(tmp_path / "good", good)
     write_capture(tmp_path / "newer", good, format=9)
     write_capture(tmp_path / "empty", [])
@@ -77,10 +77,10 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence(
 
 def test_examples_are_the_first_statements_that_did_not_fail_as_they_were_sent(replay: Program, tmp_path: Path) -> None:
     said = [
-        Said(0.0, "select $1", ["'it''s'"], sqlstate="22012"),
-        Said(1.0, "select $1", ["42"]),
-        Said(2.0, "select $1::int, $2", ["7", None], protocol="prepared"),
-        Said(3.0, "select 3"),
+        Sent(0.0, "select $1", ["'it''s'"], sqlstate="22012"),
+        Sent(1.0, "select $1", ["42"]),
+        Sent(2.0, "select $1::int, $2", ["7", None], protocol="prepared"),
+        Sent(3.0, "select 3"),
     ]
     capture = write_capture(tmp_path / "capture", [Recorded(said)])
     # without a server
@@ -93,7 +93,7 @@ def test_examples_are_the_first_statements_that_did_not_fail_as_they_were_sent(r
 
 
 def test_a_capture_that_is_damaged_inside_ends_the_replay(replay: Program, null_server: Target, tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")] * 3)])
+    capture = write_capture(tmp_path / "capture", [Recorded([Sent(0.0, "select 1")] * 3)])
     path = capture / "sessions.bin"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -104,14 +104,14 @@ def test_a_capture_that_is_damaged_inside_ends_the_replay(replay: Program, null_
 
 
 def test_a_server_that_is_not_there_is_told_before_anything_begins(replay: Program, tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")])])
+    capture = write_capture(tmp_path / "capture", [Recorded([Sent(0.0, "select 1")])])
     done = replay.run(Target(str(tmp_path), 5432, "somebody", "anything"), str(capture))
     assert done.status == 3
     assert done.stderr.startswith("pgtrial-engine replay: error: connection to server on socket ")
 
 
 def test_the_plan_is_in_the_first_event(replay: Program, null_server: Target, tmp_path: Path) -> None:
-    said = [Said(0.0, "select 1"), Said(4.0, "select 1")]
+    said = [Sent(0.0, "select 1"), Sent(4.0, "select 1")]
     capture = write_capture(tmp_path / "capture", [Recorded(said, times=2)])
     done = replay.run(null_server, "--events", "-", "--speed=100", "--copies=2", str(capture))
     events = events_of(done.stdout)

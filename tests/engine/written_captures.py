@@ -19,7 +19,7 @@ _DURATION, _CODE, _FAILED, _ROWS, _PARAMETERS = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
-class Said:
+class Sent:
     """A statement: when it started, in seconds since the capture's begin, and its text, with `$1` for its values.
 
     Those of a simple statement are literals as they are written.
@@ -37,7 +37,7 @@ class Said:
 class Recorded:
     """A session; `times` how often it was there, each at the same time."""
 
-    statements: Sequence[Said]
+    statements: Sequence[Sent]
     times: int = 1
     start: float | None = None
     database: str | None = None
@@ -107,7 +107,7 @@ def _write_session(files: _Files, session: Recorded) -> int:
     return end
 
 
-def _chunks(statements: Sequence[tuple[Said, int]]) -> list[bytes]:
+def _chunks(statements: Sequence[tuple[Sent, int]]) -> list[bytes]:
     chunks: list[bytearray] = []
     before = 0
     for said, template in statements:
@@ -119,7 +119,7 @@ def _chunks(statements: Sequence[tuple[Said, int]]) -> list[bytes]:
     return [bytes(chunk) for chunk in chunks]
 
 
-def _statement(said: Said, template: int, before: int) -> bytes:
+def _statement(said: Sent, template: int, before: int) -> bytes:
     flags = (_CODE | _FAILED) * (said.sqlstate is not None) | _ROWS * (said.rows is not None)
     after = _us(said.at) - before
     out = bytes([flags | _PARAMETERS * bool(said.values)]) + _varint(template) + _varint(after << 1 ^ after >> 63)
@@ -133,7 +133,7 @@ def _statement(said: Said, template: int, before: int) -> bytes:
     return out
 
 
-def _template(files: _Files, said: Said) -> int:
+def _template(files: _Files, said: Sent) -> int:
     key = (said.protocol, said.text, len(said.values))
     if key not in files.templates:
         number = files.templates[key] = len(files.lines)

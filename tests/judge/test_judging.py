@@ -12,7 +12,7 @@ from pgtrial.judge.blocks import MOST_BLOCKS
 from pgtrial.judge.comparing import Asked, claims_of, runs_of
 from pgtrial.judge.draw import draw
 from pgtrial.judge.numbers import Numbers
-from pgtrial.judge.words import told
+from pgtrial.judge.words import in_words
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Spending
 from pgtrial.statistics import p9
@@ -27,7 +27,7 @@ BLOCKS = "block,arm,value"
 
 def line_of(judgement, label):
     """Returns the text of the first line with a label."""
-    words = told(judgement)
+    words = in_words(judgement)
     lines = [*(line for headline in words.headlines for line in headline.lines), *words.lines]
     return next(line.text for line in lines if line.label == label)
 
@@ -117,8 +117,8 @@ def test_less_may_be_better(tmp_path):
     (claim,) = judgement.primary
     assert (claim.verdict, judgement.exit_status) == ("worse", 1)
     assert claim.difference.low < 0.1 < claim.difference.high
-    assert told(judgement).headlines[0].text.startswith("the latency of new is ")
-    assert told(judgement).headlines[0].text.endswith("% higher than that of old")
+    assert in_words(judgement).headlines[0].text.startswith("the latency of new is ")
+    assert in_words(judgement).headlines[0].text.endswith("% higher than that of old")
 
 
 def test_equal_arms_are_equivalent_within_a_wide_margin(tmp_path):
@@ -201,7 +201,7 @@ def test_six_numbers_of_one_arm_show_their_spread_and_what_they_could_tell(tmp_p
     (level,) = judgement.levels
     assert (level.median, level.low, level.high, judgement.exit_status) == (155_000, 123_000, 206_000, 0)
     assert judgement.scatter == pytest.approx(np.std(np.log(ONE_SETUP), ddof=1))
-    assert told(judgement).headlines[0].text == "a alone: 6 runs, which compare nothing"
+    assert in_words(judgement).headlines[0].text == "a alone: 6 runs, which compare nothing"
     assert "6 blocks in a drawn order find a difference of 75%" in line_of(judgement, "noise")
     assert "these runs have no constant level" in line_of(judgement, "drift")
     assert judged(tmp_path, text_of(("a", value) for value in ONE_SETUP[:5])).exit_status == 2
@@ -212,7 +212,7 @@ def test_single_runs_say_nothing_of_the_noise(tmp_path):
     assert (judgement.primary[0].verdict, judgement.scatter) == ("withheld", None)
     assert "a single run of an arm does not show its noise" in line_of(judgement, "interval")
     alone = judged(tmp_path, text_of([("a", 1)]))
-    assert (alone.exit_status, told(alone).headlines[0].text) == (2, "a alone: 1 run, which compare nothing")
+    assert (alone.exit_status, in_words(alone).headlines[0].text) == (2, "a alone: 1 run, which compare nothing")
 
 
 @pytest.mark.parametrize("values", [[5] * 12, [5, 5, 7] * 4, [1e-90, 1e90] * 6])
@@ -220,7 +220,7 @@ def test_single_runs_say_nothing_of_the_noise(tmp_path):
 def test_constant_and_extreme_values_are_judged(tmp_path, values, drawn):
     arms = "abbaabababba"
     judgement = judged(tmp_path, text_of(zip(arms, values, strict=True)), drawn=drawn)
-    assert told(judgement).sentences
+    assert in_words(judgement).sentences
     assert judgement.model_dump_json()
 
 

@@ -55,7 +55,7 @@ def test_each_system_tells_its_start_by_what_changes_least(system, tmp_path):
         assert start.age_s == (HOUR if system == "FreeBSD 12" else None)
 
 
-def told(boot: int, now: int) -> str:
+def boot_text(boot: int, now: int) -> str:
     """Returns the boot time in the form of FreeBSD 12 and DragonFly."""
     return f"{{ sec = {boot}, usec = 929665 }} Wed May 13 02:14:59 2026 now {now}\n"
 
@@ -66,23 +66,25 @@ def told(boot: int, now: int) -> str:
 def test_a_clock_that_is_stepped_is_no_other_start_and_a_start_is_one_whatever_the_clock(up_s, step_s, passed_s):
     boot, seen = 1778631299, 5000.0
     now = boot + up_s
-    before = parse_start(told(boot, now), seen)
+    before = parse_start(boot_text(boot, now), seen)
     assert before is not None
     # a second more or less is cut off where each is told
     for cut in (-1, 0, 1):
-        later = parse_start(told(boot + step_s, now + step_s + passed_s + cut), seen + passed_s)
+        later = parse_start(boot_text(boot + step_s, now + step_s + passed_s + cut), seen + passed_s)
         assert before.is_same(later)
     for down_s in {0, passed_s // 2, passed_s}:
-        anew = parse_start(told(now + down_s + step_s, now + passed_s + step_s), seen + passed_s)
+        anew = parse_start(boot_text(now + down_s + step_s, now + passed_s + step_s), seen + passed_s)
         assert not before.is_same(anew)
 
 
 def test_a_name_is_another_one_after_each_start():
-    one, same, other = (parse_start(told, seen) for told, seen in (("a-1\n", 0.0), ("a-1\n", 9.0), ("a-2\n", 9.0)))
+    one, same, other = (
+        parse_start(boot_text, seen) for boot_text, seen in (("a-1\n", 0.0), ("a-1\n", 9.0), ("a-2\n", 9.0))
+    )
     assert one.is_same(same)
     assert not one.is_same(other)
 
 
 def test_where_a_name_is_told_at_last_the_system_is_another_one():
-    by_age, by_name = parse_start(told(1778631299, 1778634899), 0.0), parse_start("a-1\n", 1.0)
+    by_age, by_name = parse_start(boot_text(1778631299, 1778634899), 0.0), parse_start("a-1\n", 1.0)
     assert not by_age.is_same(by_name)

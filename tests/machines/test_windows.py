@@ -102,4 +102,4 @@ def test_a_script_is_one_word_of_ascii_behind_the_options():
 
 def test_a_script_tells_its_parts_as_one_object():
     script = reply_script({"a": "@{n='x'}", "b": quoted("it's")}, "$c = 1")
-    assert "$c = 1\n$told = @{\na = @{n='x'}\nb = 'it''s'\n} | ConvertTo-Json -Depth 4 -Compress" in script
+    assert "$c = 1\n$reply = @{\na = @{n='x'}\nb = 'it''s'\n} | ConvertTo-Json -Depth 4 -Compress" in script

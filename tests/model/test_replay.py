@@ -18,7 +18,7 @@ from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.report.kinds import words_of
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.study_file import build_study
-from tests.engine.written_captures import Recorded, Said, write_capture
+from tests.engine.written_captures import Recorded, Sent, write_capture
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
     write_capture(
         tmp_path / "monday",
         [
-            Recorded([Said(0.0, "SELECT 1"), Said(3.0, "SELECT $1", ["7"])]),
-            Recorded([Said(8.0, "SELECT 1")]),
+            Recorded([Sent(0.0, "SELECT 1"), Sent(3.0, "SELECT $1", ["7"])]),
+            Recorded([Sent(8.0, "SELECT 1")]),
         ],
     )
     (tmp_path / "shop.sql").write_text("CREATE TABLE item (id integer PRIMARY KEY);\n")
@@ -67,7 +67,7 @@ def test_what_a_capture_left_out_is_in_the_plan(folder):
         "count": 1234,
         "first": {"source": "a", "line": 1},
     }
-    write_capture(folder / "tuesday", [Recorded([Said(0.0, "SELECT 1")])], left_out=[entry])
+    write_capture(folder / "tuesday", [Recorded([Sent(0.0, "SELECT 1")])], left_out=[entry])
     study = spec(folder, workload="replay:tuesday")
     assert words_of(make_plan(study, 1, "now")).doubts(study) == ["1,234 statements in doubt"]
     assert thaw(freeze(study)).load.replay == study.load.replay

@@ -23,9 +23,9 @@ def short(plan, trials, *findings) -> Brief:
     return brief(result, plan, Path("results/wal-2026-11-20-1412"))
 
 
-def printed(told: Brief) -> str:
+def printed(summary: Brief) -> str:
     console = Console(width=80, file=io.StringIO(), no_color=True)
-    console.print(in_short(told))
+    console.print(in_short(summary))
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
 
@@ -65,17 +65,17 @@ def test_a_study_of_two_arms_takes_at_most_eight_lines_of_80_columns(name):
 
 def test_each_comparison_has_its_headline_and_says_how_the_load_points_differ():
     plan = make_plan(("15", "16", "17"), points=POINTS[:2], blocks=12)
-    told = short(plan, run(plan, noisy({"16": 1.2, "17": 1.0}, sd=0.02)))
-    assert told.headlines[0].text.startswith("16 is ")
-    assert [line.label for line in told.headlines[0].lines] == ["interval", "by load"]
-    assert told.headlines[0].lines[1].text == "better at 2"
+    summary = short(plan, run(plan, noisy({"16": 1.2, "17": 1.0}, sd=0.02)))
+    assert summary.headlines[0].text.startswith("16 is ")
+    assert [line.label for line in summary.headlines[0].lines] == ["interval", "by load"]
+    assert summary.headlines[0].lines[1].text == "better at 2"
 
 
 def test_a_study_that_was_interrupted_names_the_command_that_goes_on():
     plan = make_plan()
-    told = short(plan, run(plan, noisy({"off": 1.4}), upto=5))
-    assert told.then is not None
-    assert told.then.startswith(
+    summary = short(plan, run(plan, noisy({"off": 1.4}), upto=5))
+    assert summary.then is not None
+    assert summary.then.startswith(
         "pgtrial run results/wal-2026-11-20-1412 goes on: 2 of 8 blocks are complete, and a verdict takes 8 "
         "(6 more blocks, about "
     )
@@ -92,17 +92,17 @@ def test_blocks_that_wait_for_a_look_are_named():
 
 
 def test_the_report_names_everything_to_watch_out_for_and_the_terminal_the_first_two():
-    told = STUDIES["worse"]()
-    assert told.watched == ["locales differ", "other work used the host", "trials began with dead rows"]
-    (line,) = (line.text for line in told.lines(2) if line.label == "watch out")
+    summary = STUDIES["worse"]()
+    assert summary.watched == ["locales differ", "other work used the host", "trials began with dead rows"]
+    (line,) = (line.text for line in summary.lines(2) if line.label == "watch out")
     assert line == "locales differ; other work used the host; 1 more: pgtrial verdict --all"
-    (line,) = (line.text for line in told.lines() if line.label == "watch out")
+    (line,) = (line.text for line in summary.lines() if line.label == "watch out")
     assert line.endswith("trials began with dead rows")
 
 
 def test_a_rule_that_is_no_more_is_named_by_its_name():
-    told = of(finding("a_rule_of_before", "on", "off"), off=1.4)
-    assert told.watched == ["a rule of before"]
+    summary = of(finding("a_rule_of_before", "on", "off"), off=1.4)
+    assert summary.watched == ["a rule of before"]
 
 
 def test_warnings_and_the_next_step_name_the_comparisons_of_a_study_with_several_arms():
@@ -138,8 +138,8 @@ def test_two_next_steps_are_joined_like_the_parts_of_one_sentence(monkeypatch):
 
 def test_an_a_a_study_says_that_it_is_one():
     plan = make_plan().model_copy(update={"declared": {}})
-    told = short(plan, run(plan, noisy({})))
-    assert told.watched[0] == "no difference is declared: this is a check of the method"
+    summary = short(plan, run(plan, noisy({})))
+    assert summary.watched[0] == "no difference is declared: this is a check of the method"
 
 
 def test_the_headline_says_when_all_arms_failed():
@@ -176,9 +176,9 @@ def test_more_blocks_that_would_hardly_decide_are_not_proposed():
 
     assert "--more 12" in (brief(with_chance(0.3), plan).then or "")
     hopeless = with_chance(0.004)
-    told = brief(hopeless, plan).then or ""
-    assert told.startswith("longer trials, less noise on the machine, or a wider margin")
-    assert "0%" not in told
+    summary = brief(hopeless, plan).then or ""
+    assert summary.startswith("longer trials, less noise on the machine, or a wider margin")
+    assert "0%" not in summary
     assert "12 more blocks would hardly decide; longer trials" in outlook(hopeless.primary[0], plan)
 
 
@@ -186,10 +186,10 @@ def test_failed_trials_are_named_as_the_reason_of_a_wide_interval_with_their_err
     plan = make_plan()
     tps = noisy({"off": 1.3}, sd=0.01)
     trials = run(plan, lambda planned: None if planned.arm == "off" and planned.block in (2, 5) else tps(planned))
-    told = brief(verdict_of(plan, trials), plan, Path("s"), trials)
-    assert told.headlines[0].verdict == "undecided"
-    assert told.failures == "off: 2 of 8 trials (the server closed the connection), the other arms none"
-    assert told.then == (
+    summary = brief(verdict_of(plan, trials), plan, Path("s"), trials)
+    assert summary.headlines[0].verdict == "undecided"
+    assert summary.failures == "off: 2 of 8 trials (the server closed the connection), the other arms none"
+    assert summary.then == (
         "mend what made 2 of 8 trials of off fail, then run the study again: a failed trial counts as the worst "
         "result, and that makes the interval wide"
     )
@@ -205,7 +205,7 @@ def test_failed_trials_are_named_as_the_reason_of_a_wide_interval_with_their_err
     ],
 )
 def test_from_twice_on_a_ratio_is_told_in_times(ratio, headline, interval):
-    told = of(off=ratio, sd=0.01)
-    assert re.fullmatch(headline, told.headlines[0].text)
-    (line,) = (line.text for line in told.headlines[0].lines if line.label == "interval")
+    summary = of(off=ratio, sd=0.01)
+    assert re.fullmatch(headline, summary.headlines[0].text)
+    (line,) = (line.text for line in summary.headlines[0].lines if line.label == "interval")
     assert re.fullmatch(rf"{interval} \(95% sequential interval\), margin 1%", line)

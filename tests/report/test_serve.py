@@ -177,7 +177,7 @@ class TestList:
         (disk_path / "hidden").chmod(0o700)
         try:
             os.seteuid(65534)
-            found = {study.name: study.says for study in Catalogue([disk_path]).studies()}
+            found = {study.name: study.sentences for study in Catalogue([disk_path]).studies()}
         finally:
             os.seteuid(0)
         (said,) = found["hidden"]

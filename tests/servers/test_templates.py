@@ -86,7 +86,7 @@ def test_a_failed_making_leaves_nothing(store, tmp_path):
 def test_of_two_labs_that_want_the_same_one_makes_it_and_the_other_waits(store, tmp_path):
     waits, said = threading.Event(), []
 
-    def hear(sentence):
+    def on_event(sentence):
         said.append(sentence)
         waits.set()
 
@@ -96,7 +96,7 @@ def test_of_two_labs_that_want_the_same_one_makes_it_and_the_other_waits(store, 
         _build(data)
 
     other = threading.Thread(
-        target=lambda: _another(store).ensure(_order(_never), tmp_path / "other", hear, []), daemon=True
+        target=lambda: _another(store).ensure(_order(_never), tmp_path / "other", on_event, []), daemon=True
     )
     made = store.ensure(_order(build), tmp_path / "mine", _unheard, [])
     other.join(60)

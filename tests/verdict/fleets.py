@@ -12,14 +12,14 @@ LOST = None
 """The speed of a machine that was lost."""
 
 
-def by_fleet(trial: Trial, speeds: Mapping[str, float | None], **told: Any) -> Trial:
+def by_fleet(trial: Trial, speeds: Mapping[str, float | None], **values: Any) -> Trial:
     """Returns the trial as if machines of a fleet had made its load. `speeds` has the transactions per second of one
     client on each machine; each machine has four clients.
     """
-    return trial.model_copy(update={"machines": [share(name, speed, **told) for name, speed in speeds.items()]})
+    return trial.model_copy(update={"machines": [share(name, speed, **values) for name, speed in speeds.items()]})
 
 
-def share(machine: str, speed: float | None, **told: Any) -> MachineShare:
+def share(machine: str, speed: float | None, **values: Any) -> MachineShare:
     lived = (
         {"transactions": 50, "tps": 5.0}
         if speed is LOST
@@ -33,4 +33,4 @@ def share(machine: str, speed: float | None, **told: Any) -> MachineShare:
         }
     )
     clock = {"clock_offset_us": 0.0, "offset_error_us": 20.0}
-    return MachineShare(machine=machine, **{"address": "", "clients": 4, **clock, **lived, **told})
+    return MachineShare(machine=machine, **{"address": "", "clients": 4, **clock, **lived, **values})

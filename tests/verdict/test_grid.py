@@ -11,7 +11,7 @@ from tests.verdict.studies import make_plan, noisy, run
 POINTS = [LoadPoint(workload="tpcb-like", scale=1, clients=clients, protocol="prepared") for clients in (1, 4)]
 
 
-def _said(grid):
+def _content(grid):
     over = [[0], [1], [0, 1]]
     return (
         [trial.index for trial in grid.trials],
@@ -36,7 +36,7 @@ def test_trials_that_are_added_say_what_all_at_once_say(study, step):
     grown = Grid(plan, [])
     for end in range(0, len(trials), step):
         grown.add(trials[end : end + step])
-        assert _said(grown) == _said(Grid(plan, trials[: end + step]))
+        assert _content(grown) == _content(Grid(plan, trials[: end + step]))
 
 
 def test_a_gap_that_is_filled_later_counts_from_then_on(study):
@@ -46,7 +46,7 @@ def test_a_gap_that_is_filled_later_counts_from_then_on(study):
     assert grown.counted == [0, 1]
     assert not grown.ratios("B", [0, 1])[3].counted
     grown.add([gap])
-    assert _said(grown) == _said(Grid(plan, trials))
+    assert _content(grown) == _content(Grid(plan, trials))
 
 
 def test_batches_of_client_programs_are_divided_by_their_time():

@@ -49,7 +49,7 @@ def test_a_plan_for_all_values_is_not_the_plan_for_the_values_of_each_execution(
     assert PlanPair(statement(SCAN, "unknown"), statement(SCAN)).is_same
 
 
-def told(plans, chosen=("custom", "custom"), speed=1.4, texts=(ONE,), planning_ms=None):
+def results_with(plans, chosen=("custom", "custom"), speed=1.4, texts=(ONE,), planning_ms=None):
     """Returns the result of a study whose arms have these plans, and the short form of the result."""
     plan = make_plan()
     trials = [
@@ -73,25 +73,25 @@ def told(plans, chosen=("custom", "custom"), speed=1.4, texts=(ONE,), planning_m
 
 
 def test_the_changed_plan_is_named_beside_the_verdict():
-    _, lines = told((SCAN, BY_INDEX))
+    _, lines = results_with((SCAN, BY_INDEX))
     assert lines["plans"] == f"the plan of {ONE} differs: Seq Scan on t in on, Index Scan using t_b on t in off"
-    assert "plans" not in told((SCAN, SCAN))[1]
+    assert "plans" not in results_with((SCAN, SCAN))[1]
 
 
 def test_at_most_three_changed_plans_are_named():
-    _, lines = told((SCAN, BY_INDEX), texts=[f"SELECT {number}" for number in "abcde"])
+    _, lines = results_with((SCAN, BY_INDEX), texts=[f"SELECT {number}" for number in "abcde"])
     assert lines["plans"].count("differs: ") == 3
     assert lines["plans"].endswith("; 2 more")
 
 
 def test_trials_that_are_older_than_plans_for_known_values_name_no_plan():
-    result, lines = told((SCAN, BY_INDEX), (None, None))
+    result, lines = results_with((SCAN, BY_INDEX), (None, None))
     assert result.plans == []
     assert "plans" not in lines
 
 
 def planning(**study):
-    result, _ = told((SCAN, SCAN), ("generic", "custom"), **study)
+    result, _ = results_with((SCAN, SCAN), ("generic", "custom"), **study)
     return [finding for finding in result.findings if finding.rule == "planned_each_time"]
 
 
@@ -104,13 +104,13 @@ def test_an_arm_that_plans_each_execution_is_named_with_what_planning_weighs():
     )
     (finding,) = planning(planning_ms=1000.0)
     assert finding.message.endswith("planning is where the time of off goes.")
-    result, _ = told((SCAN, SCAN))
+    result, _ = results_with((SCAN, SCAN))
     assert "planned_each_time" not in [one.rule for one in result.findings]
 
 
 def drawn(plan_of):
-    """Returns the result of a study, like `told`, in which a plan depends on the sample of ANALYZE. `plan_of` returns
-    the plan of an arm in a block.
+    """Returns the result of a study, like `results_with`, in which a plan depends on the sample of ANALYZE. `plan_of`
+    returns the plan of an arm in a block.
     """
     plan = make_plan()
     trials = []

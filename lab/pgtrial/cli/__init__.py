@@ -21,7 +21,7 @@ from pgtrial import __version__
 from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
-from pgtrial.cli.output import discard, line, print_notes, say, warn
+from pgtrial.cli.output import discard, line, print_message, print_notes, warn
 from pgtrial.files.trust import without_weak_folders
 from pgtrial.model.errors import ERROR_STATUS, FULL, PgtrialError, StudyError
 
@@ -178,16 +178,16 @@ def _status_of(arguments: list[str]) -> int:
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
         show_traceback(error)
-        say(f"error: {error}")
+        print_message(f"error: {error}")
         print_notes(error)
         return ERROR_STATUS
     except typer.TyperException as error:
         command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
         words = " ".join(error.format_message().split()).replace(": Value error, ", ": ").rstrip(".")
-        say(f"error: {words} (see `{command_name} --help`)")
+        print_message(f"error: {words} (see `{command_name} --help`)")
         return ERROR_STATUS
     except typer.Abort:  # the user ended the input at a prompt
-        say("interrupted")
+        print_message("interrupted")
         return 130
     except BrokenPipeError:
         # the program that reads our output, e.g. `head`, has ended: this is not an error
@@ -196,16 +196,18 @@ def _status_of(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - every other error is a fault of pgtrial
         show_traceback(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            say(f"error: the path {str(error.filename)[:_PATH_SHOWN]}... is too long for this system; correct it")
+            print_message(
+                f"error: the path {str(error.filename)[:_PATH_SHOWN]}... is too long for this system; correct it"
+            )
         elif isinstance(error, OSError) and error.errno in FULL and error.filename is None:
             # an error without a file name comes from the standard output: code that writes files raises its own errors
-            say(
+            print_message(
                 f"error: the output of this command cannot be written ({error.strerror}); free some space on the disk "
                 "to which it is written"
             )
             discard(sys.stdout)
         else:
-            say(f"error: {described(error)}; {how_to_report('the same command')}")
+            print_message(f"error: {described(error)}; {how_to_report('the same command')}")
         print_notes(error)
         return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0

@@ -11,7 +11,7 @@ import typer
 
 from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.invocation import same_command
-from pgtrial.cli.output import json_line, line, say
+from pgtrial.cli.output import json_line, line, print_message
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
@@ -103,14 +103,14 @@ def bisect_command(
     if budget is not None:
         verdict = spec.verdict.model_copy(update={"budget": parsed("--budget", parse_duration, budget), "blocks": None})
         spec = spec.model_copy(update={"verdict": verdict})
-    question = ask(spec, good, bad, first_parent=first_parent, say=say)
+    question = ask(spec, good, bad, first_parent=first_parent, report=print_message)
     shell = _Shell(question, results or directory_of(question, RESULTS))
     known = shell.begin()
     runner = BisectionRunner(question.search, known, shell.judge, shell.keep)
     try:
         answer = runner.run()
     except _Stopped as stopped:
-        say("run the same command again to continue the bisection")
+        print_message("run the same command again to continue the bisection")
         return stopped.status
     shell.conclude(answer, as_json=json)
     return answer.exit_status
@@ -135,13 +135,13 @@ class _Shell:
             raise StoreError(f"{self.directory} belongs to another bisection; choose another directory with --results")
         number = plural(beginning.commits, "commit")
         budget = format_duration(beginning.studies * self.question.spec.verdict.budget)
-        say(
+        print_message(
             f"{self.directory}: {number} between GOOD and BAD; at most "
             f"{plural(beginning.studies, 'study')}, at most about {budget} of load"
         )
         if kept is not None:
             for step in kept.steps:
-                self._tell(step)
+                self._report(step)
             return kept
         make_folder(self.directory, mode=0o700)
         self._write(beginning)
@@ -163,7 +163,7 @@ class _Shell:
             return Conclusion(result, in_short(brief(data.result, data.plan, study.path, data.trials)))
 
         once_more = " once more" if order.attempt > 1 else ""
-        say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}{once_more}")
+        print_message(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}{once_more}")
         try:
             status = start(
                 spec,
@@ -182,7 +182,7 @@ class _Shell:
     def keep(self, known: Bisection) -> None:
         """Stores the state of the bisection in its directory, and prints the latest step."""
         self._write(known)
-        self._tell(known.steps[-1])
+        self._report(known.steps[-1])
 
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
         """Prints the answer of the bisection: the commit, the size of its effect on the speed, and the costs per
@@ -216,6 +216,6 @@ class _Shell:
         write_atomically(self.directory / _RECORD, known.model_dump_json(indent=1) + "\n")
         write_atomically(self.directory / _LOG, log_of(known))
 
-    def _tell(self, step: BisectionStep) -> None:
+    def _report(self, step: BisectionStep) -> None:
         interval = f", {step.difference.text()}" if step.difference is not None else ""
-        say(f"{step.mark}: {step.commit[:10]} ({step.subject}): {step.verdict}{interval}")
+        print_message(f"{step.mark}: {step.commit[:10]} ({step.subject}): {step.verdict}{interval}")

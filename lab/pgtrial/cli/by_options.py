@@ -129,8 +129,8 @@ class _Options(Words):
         return named or super().key(mention)
 
     def set_key(self, mention: Mention) -> str:
-        told = self.key(mention)
-        return f"{'add' if told.startswith(f'{SET} ') else 'set'} {told}"
+        named = self.key(mention)
+        return f"{'add' if named.startswith(f'{SET} ') else 'set'} {named}"
 
     def short_key(self, mention: Mention) -> str:
         return self.of(mention.path, mention.value or None) or super().short_key(mention)

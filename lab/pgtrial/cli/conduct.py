@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from pgtrial.cli.by_options import Reword
-from pgtrial.cli.output import say, stopped, warn
+from pgtrial.cli.output import print_message, stopped, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
@@ -84,7 +84,7 @@ def start(
     check_configured(Design(filled(spec, os.environ)))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:
-        say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
+        print_message(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
     if has_secrets(spec):
         warn(
             f"{study.path} does not contain the passwords of the connection strings; to go on later, set PGPASSWORD or "
@@ -146,7 +146,7 @@ def conduct(
         with interruptible():
             with shown(console, as_json=as_json, reword=reword) as listener:
                 run_study(study, _cautioning(listener, study, spec) if cautious else listener, spec=spec, more=more)
-            for sentence in import_metrics(study, say):
+            for sentence in import_metrics(study, print_message):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
             conclusion = (conclude or report)(study)
     except Interrupted as interrupted:
@@ -171,7 +171,7 @@ def conduct(
         console.print(conclusion.shown)
         console.print_line(f"report: {study.path / 'report.html'}")
     elif missing is not None:
-        say(missing)
+        print_message(missing)
     if fail_on_regression and conclusion.result.exit_status == _REGRESSION:
         return _REGRESSION
     return 0 if missing is None else _SOMETHING_IS_MISSING
@@ -186,10 +186,10 @@ def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> L
     trials known.
     """
 
-    def hear(event: ProgressEvent) -> None:
+    def on_event(event: ProgressEvent) -> None:
         if isinstance(event, StudyBegins) and not event.stored:
             for sentence in cautions(outlook(Design.planned(spec, study.plan), study.plan), study.plan):
                 listener(Preparing(f"warning: {sentence}", stays=True))
         listener(event)
 
-    return hear
+    return on_event

@@ -23,7 +23,7 @@ from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.earlier_gates import OUTCOME, bundled_gate, earlier_gates
 from pgtrial.cli.invocation import same_command
-from pgtrial.cli.output import json_line, say, warn
+from pgtrial.cli.output import json_line, print_message, warn
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
@@ -174,7 +174,7 @@ def gate_command(
             if head is None:
                 found = compared(base, os.environ)
                 base, head = found.base, found.head
-                say(found.why)
+                print_message(found.why)
             change = with_arms([base, head], again=base_twice)
             spec = study_of(study, change, budget, profile=profile, seed=seed)
             if fail_on == "worse" and not base_twice:
@@ -212,7 +212,7 @@ def run_gate(
     except BudgetError as error:
         of_gate = Outcome(2, _too_short(error, spec))
         files.write_without_study(of_gate)
-        say(of_gate.sentence)
+        print_message(of_gate.sentence)
         return of_gate.status
     except PgtrialError as error:
         files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
@@ -299,8 +299,8 @@ class _Gate:
         self.files.write(study, data, of_gate, self.tries, monotonic() - self.began)
         run, gate = f"pgtrial run {shlex.quote(str(study.path))} goes on", f"{same_command(study.path)} goes on"
         short = in_short(brief(data.result, data.plan, study.path, data.trials), lambda text: text.replace(run, gate))
-        told = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
-        return Conclusion(result, Group(short, Text(f"gate: {of_gate.sentence}", "bold"), *told))
+        of_tries = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
+        return Conclusion(result, Group(short, Text(f"gate: {of_gate.sentence}", "bold"), *of_tries))
 
     def _status(self) -> int:
         assert self.ended is not None
@@ -382,8 +382,8 @@ class Files:
                 write_bundle(study, new.file, everything=False)
             warn_of_cut_values(study.spec)
         text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None, tries)
-        told = [] if tries.sentence is None else [tries.sentence]
-        details = "\n".join([of_gate.sentence, *told, *data.result.sentences])
+        of_tries = [] if tries.sentence is None else [tries.sentence]
+        details = "\n".join([of_gate.sentence, *of_tries, *data.result.sentences])
         self._write(text, of_gate, seconds=seconds, created=data.plan.created, details=details, tries=tries)
 
     def write_without_study(self, of_gate: Outcome) -> None:

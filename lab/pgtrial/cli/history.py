@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from pgtrial.cli.gate import run_gate, study_of
-from pgtrial.cli.output import json_line, line, say
+from pgtrial.cli.output import json_line, line, print_message
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.model.errors import StoreError, StudyError
@@ -227,10 +227,10 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
         what += [f"{plural(result.replaced, 'commit')} measured further"] if result.replaced else []
         line(f"{place.file(name)}: {', '.join(what)}")
         for sentence in _begun(bundle, place, name, entries, result):
-            say(sentence)
+            print_message(sentence)
         for series in series_of(result.entries):
             if any(entry in entries for entry in series.entries):
-                for text in _told(series):
+                for text in _changes_in_words(series):
                     line(text)
 
 
@@ -278,11 +278,11 @@ def _show(known: dict[str, list[Series]]) -> None:
             last = of_machine.entries[-1]
             console.print_line(f"{name}: {last.measure}, {last.load}, against {last.reference}; {of_machine.machine}")
             console.print(for_terminal(entry_table(of_machine.entries, of_machine.changes)))
-            for text in _told(of_machine):
+            for text in _changes_in_words(of_machine):
                 console.print_line(text)
 
 
-def _told(series: Series) -> Iterator[str]:
+def _changes_in_words(series: Series) -> Iterator[str]:
     """Yields a line for each change of speed in a series of commits. If there is a change, a further line says how
     often a change is found by chance and how the user can confirm it."""
     for change in series.changes:

@@ -15,7 +15,7 @@ from pgtrial.judge.comparing import Asked
 from pgtrial.judge.draw import draw
 from pgtrial.judge.judging import judge
 from pgtrial.judge.numbers import read_numbers
-from pgtrial.judge.words import told
+from pgtrial.judge.words import in_words
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import parse_share
 from pgtrial.statistics import p9
@@ -107,7 +107,7 @@ def judge_command(
         raise StudyError("--seed applies only to the order that --draw prints; leave --seed out")
     asked = Asked(drawn=order == "drawn", better=better, margin=_share(margin), baseline=baseline, planned=blocks)
     judgement = judge(read_numbers(file, value), asked)
-    words = told(judgement)
+    words = in_words(judgement)
     if json:
         json_text(judgement.model_copy(update={"sentences": words.sentences}).model_dump_json(indent=1))
     else:

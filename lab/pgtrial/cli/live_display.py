@@ -52,13 +52,13 @@ class LiveDisplay:
     """A display that `rich.live.Live` draws several times a second, in its own thread, while events of the study
     arrive."""
 
-    def __init__(self, say: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
-        """`say` prints a line above the display, which stays there when the display is gone. `failed` is called with
-        the error if drawing fails."""
-        self._say = say
+    def __init__(self, print_line: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
+        """`print_line` prints a line above the display, which stays there when the display is gone. `failed` is
+        called with the error if drawing fails."""
+        self._print_line = print_line
         self._failed = failed
         self._lock = threading.Lock()
-        """Held while the fields below are changed or drawn. It is not held while a line is printed by `say`, since rich
+        """Held while the fields below are changed or drawn. It is not held while `print_line` prints a line, since rich
         draws the display then."""
         self._begun: TrialBegins | None = None
         self._now: Preparing | Second | JobProgress | QueryEnds | None = None
@@ -69,12 +69,12 @@ class LiveDisplay:
         self._block: BlockEnds | None = None
         self._since = time.monotonic()
 
-    def hear(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """Takes an event of the study. The display shows the event when it is drawn the next time."""
         with self._lock:
             line = self._taken(event)
         if line is not None:
-            self._say(line)
+            self._print_line(line)
 
     def _taken(self, event: ProgressEvent) -> str | None:
         """Updates the fields that are drawn. Returns the line that must stay in the terminal, or None if the event has

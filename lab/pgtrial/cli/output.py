@@ -35,7 +35,7 @@ def _on_stdout(text: str) -> None:
         sys.stdout.flush()
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Prints a line of progress on the standard error."""
     _on_stderr(f"pgtrial: {printable(text)}\n")
 
@@ -61,7 +61,7 @@ def discard(stream: TextIO) -> None:
 
 def warn(text: str) -> None:
     """Prints a warning, which is one sentence, on the standard error. The word `warning:` is put before it."""
-    say(f"warning: {text}")
+    print_message(f"warning: {text}")
 
 
 def print_notes(error: BaseException) -> None:
@@ -72,7 +72,7 @@ def print_notes(error: BaseException) -> None:
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:
     """Prints which signal ended the command and what was left behind. Returns the exit status."""
-    say(f"stopped by {interrupted}{then}")
+    print_message(f"stopped by {interrupted}{then}")
     print_notes(interrupted)
     return interrupted.exit_status
 

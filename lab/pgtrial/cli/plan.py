@@ -222,8 +222,8 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
         yield "interleaved", f"no: {why_not(design)}"
     for number, text in enumerate(_made_on_given(design)):
         yield "will make" if number == 0 else "", text
-    told = {arm: hosts for arm, hosts in plan.hosts.items() if any(map(_is_named, hosts))}
-    for number, (arm, hosts) in enumerate(told.items()):
+    named = {arm: hosts for arm, hosts in plan.hosts.items() if any(map(_is_named, hosts))}
+    for number, (arm, hosts) in enumerate(named.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
     for number, text in enumerate(_given_servers(design, ask=ask)):
         yield "servers" if number == 0 else "", text

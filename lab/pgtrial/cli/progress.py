@@ -38,13 +38,13 @@ def shown(console: Terminal, *, as_json: bool, reword: Reword = in_toml) -> Iter
     the study goes on, its further events are shown line by line, and the fault of the display is reported at the end.
     """
     lines = _Lines(console.print_line)
-    guard = _Guard(reworded(_print_json if as_json else lines.say, reword))
+    guard = _Guard(reworded(_print_json if as_json else lines.on_event, reword))
     if console.is_terminal and not as_json:
         display = LiveDisplay(lambda text: _print_above(live, text), guard.note)
         live = Live(display, console=console, refresh_per_second=8, transient=True)
-        guard.try_first(live, reworded(display.hear, reword), lines.line_of)
+        guard.try_first(live, reworded(display.on_event, reword), lines.line_of)
     try:
-        yield guard.hear
+        yield guard.on_event
     finally:
         guard.close()
 
@@ -83,17 +83,17 @@ class _Guard:
         """Keeps an error of the display. Any thread may call this method; the display is stopped at the next event."""
         self._fault = self._fault or fault
 
-    def hear(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """Shows an event on the live display, or as a line if there is none or if it fails at this event."""
-        if self._live is not None and self._fault is None and self._is_heard(event, self._to_live):
+        if self._live is not None and self._fault is None and self._is_shown(event, self._to_live):
             return
         self._stop()
-        self._is_heard(event, [self._simple])
+        self._is_shown(event, [self._simple])
 
-    def _is_heard(self, event: ProgressEvent, listeners: Sequence[Callable[[ProgressEvent], object]]) -> bool:
+    def _is_shown(self, event: ProgressEvent, listeners: Sequence[Callable[[ProgressEvent], object]]) -> bool:
         try:
-            for hear in listeners:
-                hear(event)
+            for listener in listeners:
+                listener(event)
         except BrokenPipeError:
             raise  # the program that reads the output, such as `head`, has ended
         except Exception as error:  # noqa: BLE001
@@ -137,7 +137,7 @@ class _Lines:
         them."""
         self._blocks = 0
 
-    def say(self, event: ProgressEvent) -> None:
+    def on_event(self, event: ProgressEvent) -> None:
         """Prints the line for an event. Some events have no line."""
         if (line := self.line_of(event)) is not None:
             self._print_line(line)

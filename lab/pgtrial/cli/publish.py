@@ -81,7 +81,7 @@ def _published(
                 check_replaceable(output / addresses[study.key], "-o", PAGE)
                 write_atomically(output / addresses[study.key], page, "-o")
         if shown.words == [UNREADABLE]:
-            warn(shown.says[0])
+            warn(shown.sentences[0])
         published.append(shown)
     return published, addresses
 

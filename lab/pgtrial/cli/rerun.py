@@ -14,7 +14,7 @@ from rich.text import Text
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.invocation import same_command
-from pgtrial.cli.output import json_text, say
+from pgtrial.cli.output import json_text, print_message
 from pgtrial.cli.study_options import Seed, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
@@ -90,7 +90,7 @@ def rerun_command(
     needed = blocks_to_disagree(then)
     again = _again(spec, then, budget, seed, needed)
     for sentence in _too_short(again, then, needed):
-        say(sentence)
+        print_message(sentence)
     if not opened.made_here:
         check_trust(str(bundle), effects_of(again), trust=trust, allow=allow)
     ended: list[Rerun] = []
@@ -110,7 +110,7 @@ def rerun_command(
         )
     except BudgetError as error:
         enough = as_option(error.needed_s)
-        say(
+        print_message(
             "the budget is too short for a verdict, so the rerun could not agree with the first result; use "
             f"--budget {enough} or more"
         )

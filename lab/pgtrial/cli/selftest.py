@@ -15,7 +15,7 @@ from rich.text import Text
 from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import Conclusion, conduct
-from pgtrial.cli.output import json_text, say, warn
+from pgtrial.cli.output import json_text, print_message, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal
@@ -165,7 +165,7 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
     builds into an arm. Repeats the measurement with more or less work until the cost is known precisely enough."""
     work, attempt = FIRST_WORK, 1
     while True:
-        say(f"calibrating: measuring what it costs the server to count {work:,} rows in each transaction")
+        print_message(f"calibrating: measuring what it costs the server to count {work:,} rows in each transaction")
         with temporary_folder() as folder:
             spec = calibration_of(wanted, work)
             study = StudyDirectory.create(folder / "study", spec, plan_now(spec))
@@ -174,7 +174,7 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
             lost = lost_share(study)
         other = next_work(work, lost.estimate, attempt)
         if other is None:
-            say(f"this extra work costs {percent(lost.estimate)} of the throughput")
+            print_message(f"this extra work costs {percent(lost.estimate)} of the throughput")
             return selftest_of(wanted, work, lost)
         work, attempt = other, attempt + 1
 

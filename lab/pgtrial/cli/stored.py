@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.output import json_line, json_text, line, say, warn
+from pgtrial.cli.output import json_line, json_text, line, print_message, warn
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust, warn_of_cut_values
 from pgtrial.cli.verdict import in_full, in_short
@@ -167,7 +167,7 @@ def bundle_command(
                     f"{directory} has changed while it was bundled, or holds links to folders; wait until its run has "
                     "ended, replace such links by the folders themselves, and bundle it again"
                 )
-    say(_kept(study, manifest, target))
+    print_message(_kept(study, manifest, target))
     warn_of_cut_values(study.spec)
     line(target)
     return 0
@@ -232,7 +232,7 @@ def metrics_command(
     if not study.made_here:
         asked = [effect for effect in effects_of(study.spec) if effect.kind == "servers"]
         check_trust(str(directory), asked, trust=trust, allow=allow)
-    missing = import_metrics(study, say)
+    missing = import_metrics(study, print_message)
     for sentence in missing:
         warn(sentence)
     build_report(study)
@@ -274,7 +274,7 @@ def serve_command(
     try:
         with interruptible(), serving(served, port) as server:
             line(server.address)
-            say("press Ctrl-C to stop the web server")
+            print_message("press Ctrl-C to stop the web server")
             with _shown(server.address, wanted=not no_browser):
                 server.thread.join()
     except Interrupted:

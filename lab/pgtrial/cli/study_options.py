@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.output import say
+from pgtrial.cli.output import print_message
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build
@@ -81,7 +81,7 @@ def read(study: str, profile: str | None, seed: int | None = None, change: Chang
     if profile is None and names:
         profile = names[0]
         others = " or ".join(f"--profile {name}" for name in names[1:]) or "there is no other profile"
-        say(f"profile {profile} of {study}; {others}")
+        print_message(f"profile {profile} of {study}; {others}")
     spec = read_study(study, profile, builds_here, change)
     return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.output import say, warn
+from pgtrial.cli.output import print_message, warn
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.cut_values import cut, kept
 from pgtrial.model.study.effects import KINDS, SQL, Effect
@@ -50,14 +50,14 @@ def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str
     `allow`.
     """
     allowed = _kinds(allow)
-    say(f"{what} {why}; this is what it does:")
+    print_message(f"{what} {why}; this is what it does:")
     if not effects:
-        say("  a load that comes with pgtrial, on servers that pgtrial makes")
+        print_message("  a load that comes with pgtrial, on servers that pgtrial makes")
     for kind, of_kind in groupby(effects, key=lambda effect: effect.kind):
-        say(f"  {kind}: {KINDS[kind]}:")
+        print_message(f"  {kind}: {KINDS[kind]}:")
         for effect in of_kind:
             for text in _cut(effect.text):
-                say(f"    {text}")
+                print_message(f"    {text}")
     refused = [kind for kind in KINDS if kind not in (SQL, *allowed) and any(one.kind == kind for one in effects)]
     if refused:
         raise StudyError(

@@ -10,7 +10,7 @@ import psycopg
 
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.same_answers import findings_on_answers
-from pgtrial.conduct.same_rows import ArmRows, as_facts, as_told, findings_on_rows, rows_of_arms
+from pgtrial.conduct.same_rows import ArmRows, as_facts, as_warning, findings_on_rows, rows_of_arms
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
@@ -23,7 +23,7 @@ from pgtrial.model.tokens import without_tokens
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.builds.of_study import facts_of_build
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.machine_key import not_told
+from pgtrial.store.machine_key import not_shown
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import changes
 
@@ -49,8 +49,8 @@ class ArmFacts:
         self._known: dict[_Key, Facts] = {(facts.arm, facts.deployment): facts for facts in stored}
         self._collected: set[_Key] = set()
         self._is_audited = False
-        self._told: set[str] = set()
-        """The sentences that the user has been told in this run."""
+        self._reported: set[str] = set()
+        """The sentences that were reported to the user in this run."""
         self._rows: ArmRows = {}
         self._answers: Mapping[str, ArmAnswers] = {}
 
@@ -66,7 +66,7 @@ class ArmFacts:
         `collect` adds the answers to the facts of each arm.
         """
         self._answers = answers
-        self._tell(Audit(findings=findings_on_answers(self._study.plan, answers)))
+        self._report(Audit(findings=findings_on_answers(self._study.plan, answers)))
 
     def compare_rows(self, arms: Mapping[str, Arm]) -> None:
         """Reads the rows of the user's data on all arms, and tells the user at once if they are not the same.
@@ -77,16 +77,16 @@ class ArmFacts:
         if self.are_known:
             return
         self._rows = rows_of_arms(self._design, arms, plan.seed, self._listener)
-        self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
+        self._report(Audit(findings=findings_on_rows(plan, self._rows)))
 
-    def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
+    def collect(self, block: int, arm: Arm, target: Target, deployment: int | None, program: str | None = None) -> None:
         """Collects and stores the facts of an arm while its server runs. Does so once for each arm, or each deployment
         of an arm, in each run of the study.
 
         `program` is the name and version that the arm's client program reports about itself. If facts of the arm are
         stored already, they are kept, and the differences are added to them as changes.
         """
-        key = arm.name, place if self._study.plan.deployments > 1 else None
+        key = arm.name, deployment if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
         if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
             return
@@ -130,15 +130,15 @@ class ArmFacts:
             found = audit(plan, self._study.facts(), self._design, self._study.deployment_facts())
             self._study.write_audit(found)
             self._is_audited = True
-            self._tell(found)
+            self._report(found)
 
-    def _tell(self, found: Audit) -> None:
-        """Tells the user at once which findings of the audit will withhold the verdict, so that the user can correct
-        their causes before the study ends."""
+    def _report(self, found: Audit) -> None:
+        """Reports to the user at once which findings of the audit will withhold the verdict, so that the user can
+        correct their causes before the study ends."""
         for finding in found.findings:
-            sentence = as_told(finding)
-            if finding.severity == "withhold" and sentence not in self._told:
-                self._told.add(sentence)
+            sentence = as_warning(finding)
+            if finding.severity == "withhold" and sentence not in self._reported:
+                self._reported.add(sentence)
                 self._listener(Preparing(sentence, stays=True))
 
     def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
@@ -169,12 +169,12 @@ def facts_of_keys(server: Server) -> dict[str, Any]:
 
     A text that may hold a password or a token is replaced by a digest.
     """
-    initdb = {"initdb": list(map(_told, server.initdb))} if isinstance(server, Made) else {}
-    return {"setup_sql": list(map(_told, server.setup_sql)), **initdb, "reset": server.reset}
+    initdb = {"initdb": list(map(_shown, server.initdb))} if isinstance(server, Made) else {}
+    return {"setup_sql": list(map(_shown, server.setup_sql)), **initdb, "reset": server.reset}
 
 
-def _told(text: str) -> str:
-    return text if without_tokens(text) == text else not_told("setup", text)
+def _shown(text: str) -> str:
+    return text if without_tokens(text) == text else not_shown("setup", text)
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:

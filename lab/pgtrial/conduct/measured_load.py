@@ -123,7 +123,7 @@ class MeasuredLoad:
             self._trial.lose(error)
             return {}
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Adds an event of the load to the outcome of the trial. If the event marks the begin of a phase, does what the
         lab has to do then, such as a checkpoint or reading counters."""
         trial = self._trial
@@ -142,7 +142,7 @@ class MeasuredLoad:
                 self._checkpoint.close()
                 self._session.close()
                 self.watch.restart(self._run)
-            case _ if self.watch.hear(event):
+            case _ if self.watch.on_event(event):
                 return
         if event["event"] == "tick" and event["phase"] in PHASES:
             trial.listener(Second(trial.planned.arm, event["phase"], event["second"], trial.outcome.tps_of(event)))

@@ -38,7 +38,7 @@ _REASONS = ("ERROR: ", " aborted in command ")
 """The words by which the lab finds the line with the reason in the engine's output. The last line of that output says
 only that the run was aborted."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def study_of(workloads: list[str], scale: int | None) -> StudySpec:
@@ -49,9 +49,9 @@ def study_of(workloads: list[str], scale: int | None) -> StudySpec:
     return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check")
 
 
-def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
+def try_out(spec: StudySpec, postgres: str, report: Report) -> None:
     """Does everything with the packs of a study that running it would do, but with a few transactions of each script
-    only. `postgres` names the server, and `say` reports each step.
+    only. `postgres` names the server, and `report` reports each step.
 
     Raises StudyError for the first step that fails.
     """
@@ -66,20 +66,20 @@ def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
         try:
             with cluster.running(logs / "log", immediate=True):
                 target = cluster.served
-                say(f"PostgreSQL {server.version}, {data.label}")
+                report(f"PostgreSQL {server.version}, {data.label}")
                 with target.connect() as session:
                     if (objection := data.objection(session)) is not None:
                         raise StudyError(objection)
                 data.make(target, lambda line: None)
                 for point in points:
-                    _try_mix(spec, point, target, say)
+                    _try_mix(spec, point, target, report)
         except (ArmError, TrialError) as error:
             raise StudyError(str(error)) from None
         finally:
             workspace.machine.remove_tree(directory)
 
 
-def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> None:
+def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, report: Report) -> None:
     files, load = sql_files(spec, point), point.pack
     if files is None or load is None:
         raise RuntimeError(f"{point.workload} is no pack")
@@ -90,14 +90,14 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
         if load.hold is not None:
             with target.connect_as_load() as session:
                 files.run(session, HOLD)
-            say(f"{HOLD}: runs")
+            report(f"{HOLD}: runs")
         for script in load.scripts:
             _run_script(load, script, folder, point, target)
-            say(f"{point.workload}: {script}: {plural(_CLIENTS * _TRANSACTIONS, 'transaction')}")
+            report(f"{point.workload}: {script}: {plural(_CLIENTS * _TRANSACTIONS, 'transaction')}")
     check(files, target, "after the load")
     value = measure(files, target)
     if value is not None and load.quality is not None:
-        say(f"{point.workload}: {load.quality.text(value)}")
+        report(f"{point.workload}: {load.quality.text(value)}")
 
 
 def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, target: Target) -> None:
@@ -149,7 +149,7 @@ def measure(files: SqlFiles, target: Target) -> float | None:
         return float(number)
     raise StudyError(
         f"the pack {files.pack}: {MEASURE} has to return one row with one number, but it returns "
-        f"{_told(rows)}; correct its last SELECT"
+        f"{_rows_in_words(rows)}; correct its last SELECT"
     )
 
 
@@ -161,7 +161,7 @@ def _rows(files: SqlFiles, file: str, target: Target) -> list[tuple[object, ...]
         return files.rows(session, file)
 
 
-def _told(rows: list[tuple[object, ...]]) -> str:
+def _rows_in_words(rows: list[tuple[object, ...]]) -> str:
     if len(rows) != 1:
         return plural(len(rows), "row")
     return ", ".join("NULL" if column is None else str(column) for column in rows[0])

@@ -142,7 +142,7 @@ Listener = Callable[[ProgressEvent], None]
 def reworded(listener: Listener, reword: Callable[[str], str]) -> Listener:
     """Returns a listener that gets the same events, but with the texts of Preparing changed by `reword`."""
 
-    def hear(event: ProgressEvent) -> None:
+    def on_event(event: ProgressEvent) -> None:
         listener(replace(event, text=reword(event.text)) if isinstance(event, Preparing) else event)
 
-    return hear
+    return on_event

@@ -22,7 +22,7 @@ from pgtrial.conduct.own_scripts import written_scripts
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure, RehearsalFailures
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.same_answers import SameAnswers
-from pgtrial.conduct.stage import Say, Stage
+from pgtrial.conduct.stage import Report, Stage
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.load_point import LoadPoint
@@ -36,7 +36,7 @@ def rehearse(
     arms: Mapping[str, Arm],
     seed: int,
     values_folder: Path,
-    say: Say,
+    report: Report,
     *,
     plans: RehearsedPlans | None = None,
     answers: SameAnswers | None = None,
@@ -65,12 +65,12 @@ def rehearse(
         with written_scripts(spec) as folder, ExitStack() as of_all:
             stages: list[tuple[Stage, RehearsalFailure | None]] = []
             for arm in arms.values():
-                say(f"{arm.name}: rehearsing the load")
+                report(f"{arm.name}: rehearsing the load")
                 with ExitStack() as of_arm, as_study_error(arm.name):
                     own = data_of(spec, own_points[0], arm.name)
                     target = (of_all if shared else of_arm).enter_context(arm.rehearsal(own, folder / "log"))
                     values.draw_or_check(arm, own, target)
-                    stage = Stage(spec, arm, target, own, folder, seed, values.files[arm.name], say, passes_s)
+                    stage = Stage(spec, arm, target, own, folder, seed, values.files[arm.name], report, passes_s)
                     stage.set_up()
                     refused = stage.answer(own_points[0], answers) if answers is not None else None
                     stages.append((stage, refused))

@@ -28,7 +28,7 @@ from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_trials import run_trials
 from pgtrial.conduct.same_answers import SameAnswers, compares_answers, findings_on_answers
-from pgtrial.conduct.same_rows import as_told, findings_on_rows, rows_of_arms
+from pgtrial.conduct.same_rows import as_warning, findings_on_rows, rows_of_arms
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
@@ -182,13 +182,13 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
         _load(needs, made, listener, set())
         for found in findings_on_rows(plan, rows_of_arms(design, arms, plan.seed, listener)):
             if found.severity == "withhold":
-                listener(Preparing(as_told(found), stays=True))
+                listener(Preparing(as_warning(found), stays=True))
         values = workspace.directory("values")
         answers = SameAnswers(design.spec, plan.seed) if compares_answers(design.spec) else None
-        rehearse(design, arms, plan.seed, values, partial(_say, listener), plans=plans, answers=answers)
+        rehearse(design, arms, plan.seed, values, partial(_report, listener), plans=plans, answers=answers)
         for found in findings_on_answers(plan, answers.compared()) if answers is not None else ():
-            told = as_told(found) if found.severity == "withhold" else marks.stored(found.message)
-            listener(Preparing(told, stays=True))
+            text = as_warning(found) if found.severity == "withhold" else marks.stored(found.message)
+            listener(Preparing(text, stays=True))
     return plans
 
 
@@ -294,7 +294,7 @@ def _check(needs: Needs, arms: dict[str, Arm], maker: LoadMaker, listener: Liste
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
-        _tell(arm, listener, sentences)
+        _report_notes(arm, listener, sentences)
         maker.check_reaches(arm.name, arm.targets)
 
 
@@ -302,7 +302,7 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
     for arm in arms.values():
         for data in needs.of_arm(arm.name):
             arm.prepare(data, lambda text: listener(Preparing(text)))
-            _tell(arm, listener, sentences)
+            _report_notes(arm, listener, sentences)
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
@@ -338,7 +338,7 @@ def _rehearsed(
         arms,
         study.plan.seed,
         folder,
-        partial(_say, listener),
+        partial(_report, listener),
         plans=plans,
         answers=answers,
         passes_s=passes_s,
@@ -353,11 +353,11 @@ def _rehearsed(
     return values
 
 
-def _say(listener: Listener, text: str) -> None:
+def _report(listener: Listener, text: str) -> None:
     listener(Preparing(text, stays=text.startswith(("the query", "the client program"))))
 
 
-def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
+def _report_notes(arm: Arm, listener: Listener, sentences: set[str]) -> None:
     """Reports the notes of an arm. `sentences` has the notes that were already reported for arms on the same server;
     they are not repeated."""
     while arm.notes:

@@ -36,8 +36,8 @@ server's address, the trial's place, and the name and version that the arm's cli
 
 
 class TrialRunner:
-    """Runs one trial. Its methods are called in this order: `begin`, `hear` for each event of its load, `collect` and
-    `stop`.
+    """Runs one trial. Its methods are called in this order: `begin`, `on_event` for each event of its load, `collect`
+    and `stop`.
 
     Several trials can run at the same time, each of them with a runner of its own, which collects all results in
     `trial`.
@@ -85,7 +85,7 @@ class TrialRunner:
             self._load.close()
             self._load_ended = True
 
-    def hear(self, event: Event | TrialError | None) -> None:
+    def on_event(self, event: Event | TrialError | None) -> None:
         """Handles an event of the load. The argument is an error instead if it has ended the load, and None if the load
         has ended normally. Raises StudyError and StoreError."""
         if self.run is None or self._measured is None:
@@ -94,7 +94,7 @@ class TrialRunner:
             if isinstance(event, TrialError):
                 raise self._measured.watch.reported(event)
             if event is not None:
-                self._measured.hear(event)
+                self._measured.on_event(event)
                 return
             self._measured.finish(self.run)
             self._load.close()
@@ -134,7 +134,7 @@ class TrialRunner:
                 if self._measured is not None and (taken := self._measured.watch.name_taken()) is not None:
                     raise taken
                 # read the log now, since stopping the server adds messages to it
-                trial.server_said += server_log.last_lines(self._log, trial.log_read)
+                trial.server_log_tail += server_log.last_lines(self._log, trial.log_read)
                 if trial.reason is None and trial.lost is None and self._while_served is not None:
                     self._while_served(self.arm, self._target, trial.planned.place, trial.outcome.program)
         except TrialError as error:

@@ -190,7 +190,7 @@ def _run(
                 runner.begin()
             grace_s = 0.0 if load.kind.has_own_limit else engine_grace_s
             deadline = time.monotonic() + under_way[0].trial.turn.wall_s(load.longest_s) + grace_s
-            _hear_loads(under_way, deadline, study.plan, longest_s)
+            _pass_events(under_way, deadline, study.plan, longest_s)
             for runner in under_way:
                 runner.collect()
             for runner in reversed(under_way):
@@ -222,7 +222,7 @@ def _give_start(runners: Sequence[TrialRunner]) -> None:
         run.begin_at(start_at)
 
 
-def _hear_loads(runners: Sequence[TrialRunner], deadline: float, plan: Plan, longest_s: float | None) -> None:
+def _pass_events(runners: Sequence[TrialRunner], deadline: float, plan: Plan, longest_s: float | None) -> None:
     """Passes each event of the loads to its trial, until all loads have ended. Engines whose loads alternate wait after
     their preparation; when all of them are ready, they get a common time at which to begin.
 
@@ -232,7 +232,7 @@ def _hear_loads(runners: Sequence[TrialRunner], deadline: float, plan: Plan, lon
     warming = set(by_run) if may_lengthen(plan, runners[0].trial) else set()
     waiting = set(by_run) if plan.interleaving is not None else set()
     for run, event in events_of(list(by_run), deadline):
-        by_run[run].hear(event)
+        by_run[run].on_event(event)
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
             warming.remove(run)
             if not warming:

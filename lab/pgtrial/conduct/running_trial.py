@@ -94,7 +94,7 @@ class RunningTrial:
     observation: Observation | None = None
     round_trip_us: float | None = None
     not_permitted: list[str] = field(default_factory=list)
-    server_said: list[str] = field(default_factory=list)
+    server_log_tail: list[str] = field(default_factory=list)
     log_read: int = 0
     """The offset in bytes up to which the server's log has been read. The messages of the server's start are
     skipped."""
@@ -159,8 +159,8 @@ class RunningTrial:
     def note(self, text: str | None) -> None:
         """Adds a note, a sentence for readers of the trial, unless the trial has it already. Keys in it are stored as
         the study file writes them."""
-        if text is not None and (told := in_toml(text)) not in self.notes:
-            self.notes.append(told)
+        if text is not None and (stored := in_toml(text)) not in self.notes:
+            self.notes.append(stored)
 
 
 def sentence(error: Exception) -> str:

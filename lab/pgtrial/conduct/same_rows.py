@@ -50,7 +50,7 @@ def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: L
     """Returns counts and digests of the rows of the user's data on each arm. Arms whose rows are the same by
     construction are left out.
 
-    `listener` is told which tables are read, and how long that took. Raises StudyError and ArmError.
+    `listener` gets messages on which tables are read, and how long that took. Raises StudyError and ArmError.
     """
     found: ArmRows = {}
     needs = Needs.of(design)
@@ -93,7 +93,7 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
     return [finding for finding, _ in unequal_data.findings(case)]
 
 
-def as_told(finding: Finding) -> str:
+def as_warning(finding: Finding) -> str:
     """Returns the message of a finding that withholds the verdict, for a user whose study still runs."""
     return f"there will be no verdict: {marks.stored(f'{finding.message} {finding.cure}')}"
 

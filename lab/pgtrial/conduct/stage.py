@@ -32,7 +32,7 @@ the limit."""
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """The SQLSTATE with which PostgreSQL refuses a statement in a read-only transaction."""
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stage:
     folder: Path
     seed: int
     values: Mapping[str, Path]
-    say: Say
+    report: Report
     passes_s: list[float] | None
 
     def set_up(self) -> None:
@@ -101,7 +101,9 @@ class Stage:
             failure = self._run("pgbench", options, reading.environment())
             if failure is None or failure.sqlstate != _WRITES:
                 return self.failed(script, failure) if failure is not None else None
-            self.say("the query changes data: each trial begins on a fresh copy, and the rows change during the trial")
+            self.report(
+                "the query changes data: each trial begins on a fresh copy, and the rows change during the trial"
+            )
         failure = self._run("pgbench", options, self.target.environment())
         return self.failed(script, failure) if failure is not None else None
 

@@ -20,7 +20,7 @@ def record(trial: RunningTrial, host_seen: dict[str, dict[str, int]]) -> Trial:
     """Returns the record of a trial for trial.json. `host_seen` has the counters of huge pages that the arm has read on
     the server's host."""
     planned, outcome = trial.planned, trial.outcome
-    panic = server_log.panic(trial.server_said)
+    panic = server_log.panic(trial.server_log_tail)
     if trial.reason is not None and panic is not None:
         trial.reason = f"{trial.reason}; the server's log: {panic}"
     return Trial(
@@ -65,7 +65,7 @@ def record(trial: RunningTrial, host_seen: dict[str, dict[str, int]]) -> Trial:
         huge_pages=host_seen,
         program=outcome.program,
         failure_spans=outcome.failure_spans,
-        server_log_tail=trial.server_said,
+        server_log_tail=trial.server_log_tail,
     )
 
 

@@ -147,20 +147,20 @@ def without_weak_folders() -> list[str]:
     """Removes the directories that an untrusted account could replace from this process's PATH, and removes variables
     such as TMPDIR that name such a directory from its environment. Returns a sentence without its full stop for each
     removal."""
-    said = []
+    reasons = []
     kept = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if why := refusal_to_run(Path(folder)):
-            said.append(f"PATH: {why}")
+            reasons.append(f"PATH: {why}")
         else:
             kept.append(folder)
-    if said:
+    if reasons:
         os.environ["PATH"] = os.pathsep.join(kept)
     for name in _TEMPORARY:
         if (chosen := os.environ.get(name)) and (why := refusal_to_run(Path(chosen))):
-            said.append(f"{name}: {why}")
+            reasons.append(f"{name}: {why}")
             del os.environ[name]
-    return said
+    return reasons
 
 
 def trusted_accounts() -> frozenset[int]:

@@ -24,7 +24,7 @@ _MOST_PROPOSED = 200
 
 
 @dataclass(frozen=True)
-class Told:
+class JudgementInWords:
     """A judgement in words, as the terminal prints it."""
 
     headlines: list[Headline]
@@ -41,11 +41,11 @@ class Told:
         ]
 
 
-def told(judgement: Judgement) -> Told:
+def in_words(judgement: Judgement) -> JudgementInWords:
     """Returns a judgement in words."""
     if not judgement.primary:
-        return Told([_alone(judgement)], list(_lines(judgement)))
-    return Told([_headline(claim, judgement) for claim in judgement.primary], list(_lines(judgement)))
+        return JudgementInWords([_alone(judgement)], list(_lines(judgement)))
+    return JudgementInWords([_headline(claim, judgement) for claim in judgement.primary], list(_lines(judgement)))
 
 
 def _metric(judgement: Judgement) -> str | None:

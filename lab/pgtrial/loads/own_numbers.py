@@ -124,8 +124,8 @@ class OwnNumber:
             raise NoNumber(f"there is no program {words[0]}; install it, or correct the command")
         output, complaint, status = self._run(words, program, env)
         if status != 0:
-            said = [line.strip() for line in complaint.splitlines() if line.strip()]
-            raise NoNumber(f"{words[0]} ended with status {status}: {said[-1] if said else 'it wrote no message'}")
+            lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+            raise NoNumber(f"{words[0]} ended with status {status}: {lines[-1] if lines else 'it wrote no message'}")
         return number_in(output, self._section, self._name, words[0])
 
     def _run(self, words: Sequence[str], program: str, env: dict[str, str]) -> tuple[str, str, int]:

@@ -126,16 +126,16 @@ def _in_json(text: str, path: str, what: str, who: str) -> float:
         )
     match found[0]:
         case bool() | None:
-            told = json.dumps(found[0])
+            shown = json.dumps(found[0])
         case int() | float() as number:
             return checked(float(number), what, who)
         case list() as items:
-            told = f"a list of {plural(len(items), 'item')}"
+            shown = f"a list of {plural(len(items), 'item')}"
         case dict():
-            told = "a table"
+            shown = "a table"
         case other:
-            told = f"the text {shortened(str(other), _SHOWN)!r}"
-    raise TrialError(f"{who} printed JSON in which {path} is {told}, but {what} must be a single number")
+            shown = f"the text {shortened(str(other), _SHOWN)!r}"
+    raise TrialError(f"{who} printed JSON in which {path} is {shown}, but {what} must be a single number")
 
 
 def _document(text: str) -> Any:

@@ -1,7 +1,7 @@
 $ErrorActionPreference = 'SilentlyContinue'
 $ProgressPreference = 'SilentlyContinue'
 @before@
-$told = @{
+$reply = @{
 @parts@
 } | ConvertTo-Json -Depth 4 -Compress
-[Console]::Out.Write([regex]::Replace($told, '[^ -~]', { '\u{0:x4}' -f [int][char]$args[0].Value }))
+[Console]::Out.Write([regex]::Replace($reply, '[^ -~]', { '\u{0:x4}' -f [int][char]$args[0].Value }))

@@ -16,17 +16,17 @@ class Known(Record):
     places: frozenset[str]
     reported_by_server: frozenset[str]
     decided: list[str]
-    texts_that_are_told: frozenset[str]
+    texts_that_are_shown: frozenset[str]
     parents: dict[str, frozenset[str]]
     """For each setting that the server derives: the settings from which its value follows. The name of a group in
     `groups` stands for all members of the group."""
     groups: dict[str, frozenset[str]]
     costly: dict[str, str]
 
-    def is_told(self, name: str, kind: str) -> bool:
+    def may_be_shown(self, name: str, kind: str) -> bool:
         """True if pgtrial may store and show the value of a setting, because the value cannot be a secret. `kind` is
         the setting's `vartype` in pg_settings."""
-        return kind != "string" or name in self.texts_that_are_told
+        return kind != "string" or name in self.texts_that_are_shown
 
     def members(self, names: Set[str]) -> frozenset[str]:
         """Returns the names of settings in which each name of a group is replaced by the members of the group."""

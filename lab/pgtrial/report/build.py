@@ -158,12 +158,12 @@ _FORMER_OPTION = re.compile(r"--blocks (?=\d+\))")
 
 def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
     """Returns a stored result in which former names of options in sentences are replaced by their present names."""
-    said = {
+    of_today = {
         key: [_FORMER_OPTION.sub("--more ", line) if isinstance(line, str) else line for line in lines]
         for key in _SENTENCES
         if isinstance(lines := result.get(key), list)
     }
-    return result | said
+    return result | of_today
 
 
 def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:

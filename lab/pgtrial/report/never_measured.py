@@ -41,9 +41,9 @@ def reasons_text(trials: Sequence[Trial]) -> str:
     counts: Counter[str] = Counter()
     for trial in trials:
         if trial.status == "failed":
-            told = " ".join((trial.reason or "no reason is known").split())
-            kind = _NUMBERS.sub("0", told)
-            reasons.setdefault(kind, told)
+            reason = " ".join((trial.reason or "no reason is known").split())
+            kind = _NUMBERS.sub("0", reason)
+            reasons.setdefault(kind, reason)
             counts[kind] += 1
     named = [
         f"{plural(number, 'trial')}: {shortened(reasons[kind], LONGEST_REASON).rstrip('.')}"

@@ -259,11 +259,11 @@ def _interval(claim: Claim) -> Interval | None:
 def _facts(then: Mapping[str, Facts], now: Mapping[str, Facts]) -> Iterator[FactOfBoth]:
     """Yields the properties of the machine and server (facts) that differ between the two runs. Each of them is
     reported only for the first arm in which it differs."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for arm in (arm for arm in then if arm in now):
         for key in _MACHINE:
             group, name = key.split(".")
             pair = [facts[arm].facts.get(group, {}).get(name) for facts in (then, now)]
-            if pair[0] != pair[1] and key not in told:
-                told.add(key)
+            if pair[0] != pair[1] and key not in reported:
+                reported.add(key)
                 yield FactOfBoth(arm=arm, key=key, then=pair[0], now=pair[1])

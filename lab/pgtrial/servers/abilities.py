@@ -94,8 +94,8 @@ def check_abilities(design: Design, data: Iterable[Data]) -> None:
                 cures[_cure(server, account, needs)] = None
     if lacking:
         names = " and ".join(dict.fromkeys(dump.name for dump in dumps))
-        told, cure = "; ".join(lacking), " and ".join(cures)
-        raise StudyError(f"{marks.key('load', 'data')}: {names} needs more than the servers have: {told}; {cure}")
+        in_words, cure = "; ".join(lacking), " and ".join(cures)
+        raise StudyError(f"{marks.key('load', 'data')}: {names} needs more than the servers have: {in_words}; {cure}")
 
 
 def _servers(design: Design) -> Iterator[tuple[str, ServerBinaries]]:

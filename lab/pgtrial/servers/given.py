@@ -110,7 +110,7 @@ class GivenServer:
             note_made(self._workspace.state, self.target, tables)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
-        with self._told(f"{self.target.label} failed while pgtrial loaded data"):
+        with self._as_arm_error(f"{self.target.label} failed while pgtrial loaded data"):
             tables.make(self._unhurried, on_progress, self._maker, in_steps=True)
 
     @contextmanager
@@ -220,7 +220,10 @@ class GivenServer:
 
     @contextmanager
     def _connect(self) -> Iterator[Session]:
-        with self._session() as connection, self._told(f"{self.target.label} refused a statement that pgtrial needs"):
+        with (
+            self._session() as connection,
+            self._as_arm_error(f"{self.target.label} refused a statement that pgtrial needs"),
+        ):
             yield connection
 
     def _session(self) -> Session:
@@ -230,7 +233,7 @@ class GivenServer:
             raise ArmError(self._unreachable(error)) from None
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _as_arm_error(self, what: str) -> Iterator[None]:
         """Turns an error of the server or of libpq within the context into an ArmError. Its message begins with `what`,
         a clause that says what went wrong."""
         try:

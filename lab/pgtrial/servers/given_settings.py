@@ -74,11 +74,11 @@ class GivenSettings:
         """
         with closing(self.connect()) as session:
             _lift_limits(session, self.settings)
-            with self._told("the server refuses the settings"):
+            with self._as_arm_error("the server refuses the settings"):
                 record = self._record_to_make(session)
             entry = write_down(record, run)
             try:
-                with self._told("the server refuses the settings"):
+                with self._as_arm_error("the server refuses the settings"):
                     for name, text in record.written.items():
                         write(session, name, text)
                     reload(session)
@@ -136,7 +136,7 @@ class GivenSettings:
         self.notes += left
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _as_arm_error(self, what: str) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:

@@ -72,14 +72,14 @@ class HostRunRecord(UndoRecord):
         """Undoes the changes that a killed lab has left on the host, and removes the run directory there."""
         try:
             with closing(_machine(self.ssh, sudo=self.sudo)) as host:
-                said = _remove(host, self)
+                messages = _remove(host, self)
         except (HostTrouble, OSError) as error:
             raise NotUndone(
                 f"{self.root} on {self.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
                 "correct the cause and run pgtrial cleanup",
                 "if that host is gone for good",
             ) from None
-        return [*said, f"Removed {self.root} on {self.ssh}, left by a pgtrial that ended abruptly."]
+        return [*messages, f"Removed {self.root} on {self.ssh}, left by a pgtrial that ended abruptly."]
 
 
 class HostRunDirectory(RunDirectory):

@@ -87,6 +87,6 @@ class _Look:
         with suppress(psycopg.Error, ArmError), closing(self._connect()) as session:
             while not self._over.wait(_LOOK_S):
                 found = session.execute(_BLOCKING.encode(), (self._process,)).fetchall()
-                self.blocking = [told for (told,) in found] or self.blocking
+                self.blocking = [blocker for (blocker,) in found] or self.blocking
                 wanted = session.execute(_WANTED.encode(), (self._process,)).fetchall()
                 self.wanted = ", ".join(name for (name,) in wanted) or self.wanted

@@ -145,13 +145,13 @@ class ServerLocks:
         for name, arm in arms.items():
             if isinstance(arm.setup, Given):
                 for number, target in enumerate(arm.targets or ()):
-                    with _told(name, target):
+                    with _as_arm_error(name, target):
                         notes += self._add(name, number, target)
         return notes
 
     def take_one(self, target: Target) -> list[str]:
         """Locks a single server that does not belong to an arm. Otherwise the same as `take`."""
-        with _told("", target):
+        with _as_arm_error("", target):
             return self._add("", 0, target)
 
     def renew(self) -> None:
@@ -164,7 +164,7 @@ class ServerLocks:
                 held.lock.session.close()
                 arm = held.used_by[0][0]
                 try:
-                    with _told(arm, held.target):
+                    with _as_arm_error(arm, held.target):
                         held.lock = self._connect(held.target)
                         self._lock(arm, held)
                 except StudyError as error:
@@ -259,7 +259,7 @@ def _of(arm: str) -> str:
 
 
 @contextmanager
-def _told(arm: str, target: Target) -> Iterator[None]:
+def _as_arm_error(arm: str, target: Target) -> Iterator[None]:
     """Turns an error of the server or of libpq within the context into an ArmError, whose message names the arm and the
     server."""
     try:

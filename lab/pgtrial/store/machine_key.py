@@ -26,7 +26,7 @@ def is_sealed(text: str, mark: object) -> bool:
     return isinstance(mark, str) and hmac.compare_digest(mark.encode(), seal(text).encode())
 
 
-def not_told(name: str, text: str) -> str:
+def not_shown(name: str, text: str) -> str:
     """Returns the text that is stored in place of a value that may be a secret. The text contains a digest of the
     value. On one machine, equal values have equal digests, so pgtrial still sees whether two values differ.
 

@@ -42,7 +42,7 @@ def fixed(source: GitSource) -> GitSource:
     return source.at(_commit(Path(source.repository), source))
 
 
-def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) -> Path:
+def local_of(source: GitSource, report: Callable[[str], None] = lambda text: None) -> Path:
     """Returns the path of a repository on this machine that has the commit of a fixed source (one that names a commit,
     and not a branch or tag). A repository at a URL is fetched first.
 
@@ -57,7 +57,7 @@ def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) 
         own_directory(kept.parent)
         git.output(kept.parent, source.text, "init", "--quiet", "--bare", "--template=", "--", str(kept))
     if git.run(kept, "cat-file", "-e", f"{source.ref}^{{commit}}").returncode != 0:
-        say(f"fetching {source.repository}")
+        report(f"fetching {source.repository}")
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         git.output(kept, source.text, "fetch", "--quiet", "--prune", "--no-tags", "--", source.repository, *refs)
     _commit(kept, source)

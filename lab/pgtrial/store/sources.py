@@ -43,11 +43,11 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     return spec.model_copy(update={"server": server, "arms": arms})
 
 
-def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
+def export(source: Source, directory: Path, report: Callable[[str], None]) -> None:
     """Writes the files of a fixed source (one with a commit, or with the digest of its files) into a new directory.
     Raises StudyError if the files cannot be read, or have changed since the study was planned."""
     if isinstance(source, GitSource):
-        repositories.export(repositories.local_of(source, say), source.ref, directory)
+        repositories.export(repositories.local_of(source, report), source.ref, directory)
         return
     origin = Path(source.directory)
     _check_runnable(origin)

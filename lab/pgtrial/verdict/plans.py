@@ -88,7 +88,7 @@ def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:
 
     The most frequent plan comes first.
     """
-    return {text: _told_apart(plans) for text, plans in _trials_by_plan(trials).items() if len(plans) > 1}
+    return {text: _with_distinct_nodes(plans) for text, plans in _trials_by_plan(trials).items() if len(plans) > 1}
 
 
 def _trials_by_plan(trials: Iterable[Trial]) -> dict[str, dict[_Nodes, list[Trial]]]:
@@ -101,7 +101,7 @@ def _trials_by_plan(trials: Iterable[Trial]) -> dict[str, dict[_Nodes, list[Tria
     return by_plan
 
 
-def _told_apart(by_plan: Mapping[_Nodes, Sequence[Trial]]) -> list[PlanInTrials]:
+def _with_distinct_nodes(by_plan: Mapping[_Nodes, Sequence[Trial]]) -> list[PlanInTrials]:
     plans = sorted(by_plan.items(), key=lambda item: (-len(item[1]), item[0]))
     of = sum(len(trials) for _, trials in plans)
     usual, next_one = plans[0][0], plans[1][0]

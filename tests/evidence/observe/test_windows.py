@@ -26,13 +26,13 @@ class Saying(WindowsHost):
 
     label = "somebody@windows"
 
-    def __init__(self, *told: Reply | str):
-        self._told = [each if isinstance(each, str) else json.dumps(each) for each in told]
+    def __init__(self, *replies: Reply | str):
+        self._replies = [each if isinstance(each, str) else json.dumps(each) for each in replies]
         self.scripts: list[str] = []
 
     def powershell(self, script: str) -> str:
         self.scripts.append(script)
-        return self._told.pop(0) if len(self._told) > 1 else self._told[0]
+        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
 
 
 def without(*processes: int) -> Reply:
@@ -96,10 +96,12 @@ def test_without_the_labs_session_no_process_is_the_servers():
         assert "processes" not in Windows(Saying(TOLD), None, session).look().counters
 
 
-@pytest.mark.parametrize("told", ["", "Access denied", '{"cpu":[{"PercentIdleTime":null}],"network":{},"memory":null}'])
-def test_what_is_not_told_leaves_no_numbers(told):
-    assert Windows(Saying(told), None, SESSION).look() == Snapshot()
-    assert read_host(Saying(told), None) == {}
+@pytest.mark.parametrize(
+    "replies", ["", "Access denied", '{"cpu":[{"PercentIdleTime":null}],"network":{},"memory":null}']
+)
+def test_what_is_not_told_leaves_no_numbers(replies):
+    assert Windows(Saying(replies), None, SESSION).look() == Snapshot()
+    assert read_host(Saying(replies), None) == {}
 
 
 def test_around_a_trial_the_host_is_counted_as_any_other():

@@ -175,14 +175,14 @@ def test_the_result_is_that_of_the_same_study_without_the_fleet(nodes, start_clu
 
     told: list[str] = []
 
-    def hear(event):
+    def on_event(event):
         if isinstance(event, Preparing):
             told.append(event.text)
 
     def claim_of(name, **more):
         spec = build_study({**sections, **more}, "test")
         study = StudyDirectory.create(tmp_path / name, spec, make_plan(spec, 11, "2026-11-20T14:12:00+00:00"))
-        run_study(study, hear)
+        run_study(study, on_event)
         assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 16
         assert [len(trial.machines) for trial in study.trials()] == [2 * bool(more)] * 16
         (claim,) = read_data(study).result.primary

@@ -57,19 +57,19 @@ def value(target, query):
         return connection.execute(query).fetchone()[0]
 
 
-def told(said, machine):
-    return [line.removeprefix(f"{machine}: ") for line in said if line.startswith(f"{machine}: ")]
+def lines_of(messages, machine):
+    return [line.removeprefix(f"{machine}: ") for line in messages if line.startswith(f"{machine}: ")]
 
 
 @pytest.mark.server
 def test_each_machine_makes_some_of_the_tables_of_a_sysbench_test(fleet, target):
-    said: list[str] = []
+    messages: list[str] = []
     data = SysbenchTables("oltp_read_write", ("--tables=3", "--table-size=50"), 2, 3, 50)
-    data.make(target, said.append, fleet)
-    assert [line.split(" (")[0] for line in said] == [f"table {number} of 3" for number in (1, 2, 3)]
+    data.make(target, messages.append, fleet)
+    assert [line.split(" (")[0] for line in messages] == [f"table {number} of 3" for number in (1, 2, 3)]
     assert [value(target, f"SELECT count(*) FROM sbtest{number}") for number in (1, 2, 3)] == [50] * 3
     with pytest.raises(ArmError, match=r"oltp_read_write failed on the machine [ab]: .*already exists"):
-        data.make(target, said.append, fleet)
+        data.make(target, messages.append, fleet)
 
 
 @pytest.mark.server
@@ -94,11 +94,11 @@ def test_what_a_script_prepares_in_one_thread_is_made_once(fleet, target):
 
 @pytest.mark.server
 def test_each_machine_makes_some_rows_of_table_a(fleet, target):
-    said: list[str] = []
+    messages: list[str] = []
     data = TaskTable(3, 40)
-    data.make(target, said.append, fleet)
-    assert [line.split(" (")[0] for line in told(said, "b")] == ["40 of 40 rows of table_a made"]
-    assert len(told(said, "a")) == 2
+    data.make(target, messages.append, fleet)
+    assert [line.split(" (")[0] for line in lines_of(messages, "b")] == ["40 of 40 rows of table_a made"]
+    assert len(lines_of(messages, "a")) == 2
     with target.connect_as_user() as connection:
         assert data.find(connection)
         assert creation_s(connection) is None
@@ -111,12 +111,12 @@ SUMS = "SELECT md5(string_agg(a::text, ';' ORDER BY aid)) FROM pgbench_accounts 
 
 @pytest.mark.server
 def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
-    said: list[str] = []
+    messages: list[str] = []
     contents = PgbenchTables(1, 90, True)
-    contents.make(target, said.append, fleet)
-    assert told(said, "a")[0] == told(said, "b")[0] == "generating data (client-side)..."
+    contents.make(target, messages.append, fleet)
+    assert lines_of(messages, "a")[0] == lines_of(messages, "b")[0] == "generating data (client-side)..."
     # on a slow machine there are lines about less before
-    assert told(said, "b")[-2].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
+    assert lines_of(messages, "b")[-2].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
     with target.connect_as_user() as connection:
         found = find_tables(connection)
     assert found is not None

@@ -112,7 +112,7 @@ def test_a_study_goes_on_after_each_trial_that_lost_its_host_and_tells_what_is_l
     heard: list[ProgressEvent] = []
     seen: list[str] = []
 
-    def hear(event: ProgressEvent) -> None:
+    def on_event(event: ProgressEvent) -> None:
         heard.append(event)
         trial = sum(isinstance(earlier, TrialBegins) for earlier in heard) - 1
         if measuring(event) and trial in lose:
@@ -121,7 +121,7 @@ def test_a_study_goes_on_after_each_trial_that_lost_its_host_and_tells_what_is_l
             if trial == 0:
                 host.boot()
 
-    run_study(study, hear)
+    run_study(study, on_event)
     assert each_once(study)
     assert seen == ["77", "77"]
     restarted, gone = study.trials()

@@ -10,7 +10,7 @@ from pgtrial.verdict.rules import audit
 from .cases import named, plan_of
 
 
-def _told(*deployments):
+def _findings(*deployments):
     """Findings on an arm B with these deployments, beside an A that is like the first of them."""
     known = [
         Facts(arm="B", deployment=number, collected="2026-11-20T14:12:00Z", facts=facts)
@@ -31,11 +31,11 @@ def _server(version="18.6", work_mem="4MB", microseconds=300.0):
 
 
 def test_deployments_that_are_alike_are_no_finding_however_far_away_they_are():
-    assert _told(_server(), _server(microseconds=900.0), _server()) == []
+    assert _findings(_server(), _server(microseconds=900.0), _server()) == []
 
 
 def test_what_differs_is_told_once_a_fact_with_the_numbers_of_the_deployments():
-    found = _told(_server(), _server(version="18.5", work_mem="8MB"), _server(version="18.5"))
+    found = _findings(_server(), _server(version="18.5", work_mem="8MB"), _server(version="18.5"))
     assert named(found) == {("unlike_deployments", "warning")}
     assert [finding.arms for finding in found] == [["B"]] * 2
     assert [finding.message.partition(": ")[2] for finding in found] == [
@@ -46,8 +46,8 @@ def test_what_differs_is_told_once_a_fact_with_the_numbers_of_the_deployments():
 
 def test_a_value_that_somebody_set_is_like_the_same_one_by_default():
     chosen = {**_server(), "settings": {"work_mem": "4MB"}, "defaults": {}}
-    assert _told(_server(), chosen) == []
+    assert _findings(_server(), chosen) == []
 
 
 def test_what_is_not_known_of_a_deployment_is_no_difference():
-    assert _told(_server(), {"server": {"version": None}}) == []
+    assert _findings(_server(), {"server": {"version": None}}) == []

@@ -77,8 +77,8 @@ def two_of_the_first(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "arms": {"good": first, "bad": first}}
 
 
-def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callable[[str], None]) -> Question:
-    """Returns the question of a bisection of this study between the commits `good` and `bad`. `say` reports progress.
+def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, report: Callable[[str], None]) -> Question:
+    """Returns the question of a bisection of this study between the commits `good` and `bad`. `report` shows progress.
     Raises StudyError."""
     server = spec.resolved(spec.baseline)
     texts = [server.postgres, *(server.extensions or ())] if isinstance(server, MadeHere) else []
@@ -91,7 +91,7 @@ def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callab
     source = _with_both(list({one.repository: one for one in sources}.values()), good, bad)
     ends = [repositories.fixed(source.at(ref)) for ref in (good, bad)]
     for end in ends:
-        repository = repositories.local_of(end, say)
+        repository = repositories.local_of(end, report)
     first, last = (end.ref for end in ends)
     commits = repositories.commits_between(repository, first, last, first_parent=first_parent)
     if not commits or not repositories.is_ancestor(repository, first, last):

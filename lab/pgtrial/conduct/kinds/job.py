@@ -96,7 +96,7 @@ class JobWatch(LoadWatch):
         with running_on(trial.load.cpus), prepared as self._program:
             yield self._program
 
-    def hear(self, event: Event) -> bool:
+    def on_event(self, event: Event) -> bool:
         """Reports the progress of the job once a second. Raises psycopg.OperationalError."""
         if event["event"] != "tick":
             return False

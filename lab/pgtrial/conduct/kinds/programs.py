@@ -57,7 +57,7 @@ class ProgramsRehearsal(LoadRehearsal):
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
         transactions, rolled_back = _one_batch(stage.arm.setup, stage.target)
         if rolled_back:
-            stage.say(
+            stage.report(
                 f"the client program of {stage.arm.name}: {rolled_back:,} of {transactions:,} transactions in its "
                 "rehearsal were rolled back; if these are errors, the program must report them, or they count as speed"
             )

@@ -31,7 +31,7 @@ class SuiteWatch(LoadWatch):
         self._trial, self._arm = trial, arm
         self._ended = 0
 
-    def hear(self, event: Event) -> bool:
+    def on_event(self, event: Event) -> bool:
         """Reports a query that has ended to the listener of the study."""
         if event["event"] != "query":
             return False
@@ -47,7 +47,7 @@ class SuiteWatch(LoadWatch):
         trial = self._trial
         log = trial.directory / "server.log"
         self._arm.fetch_log(log)
-        trial.server_said += last_lines(log, trial.log_read)
+        trial.server_log_tail += last_lines(log, trial.log_read)
         self._arm.restart(log, cold=trial.load.suite.cache == "cold")
         trial.log_read = log.stat().st_size
         self.restarts += 1

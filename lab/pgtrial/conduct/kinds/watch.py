@@ -17,7 +17,7 @@ from pgtrial.servers.arm import Arm
 
 class LoadWatch:
     """What the lab does before, during and after the load of a trial. The methods are called in this order: `prepare`,
-    `begin`, `started`, `hear` for each event, `ended` and `end`.
+    `begin`, `started`, `on_event` for each event, `ended` and `end`.
 
     This base class is for loads of transactions that the engine makes, for which the lab has no further work.
     Subclasses are for other kinds of loads.
@@ -38,7 +38,7 @@ class LoadWatch:
         """Reads the counters that the load will change, and starts what runs at the same time as the load. Everything
         that is started here ends when `load` is closed. Raises psycopg.Error and TrialError."""
 
-    def hear(self, event: Event) -> bool:
+    def on_event(self, event: Event) -> bool:
         """Handles an event of the load. If this kind of load has reports of its own, reports the event to the listener
         of the study. Returns true if the caller must not report the event as well."""
         return False

@@ -96,12 +96,12 @@ def _sysctl(files: Files) -> Values:
     return parse_fields(files.output("sh", "-c", _EACH, "sh", *NAMES["sysctl"][files.uname.system]) or "")
 
 
-def _told(group: str, facts: Callable[[Values], Group]) -> Collector:
+def _collector(group: str, facts: Callable[[Values], Group]) -> Collector:
     return Collector(lambda subject: facts(_sysctl(subject.host)), group, systems=_SYSTEMS)
 
 
-cpu = _told("cpu", cpu_of)
-memory = _told("memory", memory_of)
+cpu = _collector("cpu", cpu_of)
+memory = _collector("memory", memory_of)
 
 
 @collector("os", systems=_SYSTEMS)

@@ -22,7 +22,7 @@ from pgtrial.model.errors import PgtrialError
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
 from pgtrial.model.resources import resource
-from pgtrial.store.machine_key import not_told
+from pgtrial.store.machine_key import not_shown
 
 
 class Signs(Record):
@@ -183,7 +183,7 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
             shown |= {row[0]: row for row in rows_for_users(of_load, _SETTINGS) if row[1] is not None}
     left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
     return [
-        (name, value if value in _EMPTY or KNOWN.is_told(name, kind) else not_told(name, value), source)
+        (name, value if value in _EMPTY or KNOWN.may_be_shown(name, kind) else not_shown(name, value), source)
         for name, value, source, kind in shown.values()
         if name not in left_out and (source not in _UNSET and (source, name) != _LABS_OWN) == chosen
     ]

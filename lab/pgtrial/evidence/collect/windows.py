@@ -163,14 +163,14 @@ def _asked(subject: Subject) -> Reply:
     return parse_reply(subject.host.output(*POWERSHELL, script(subject.data_directory)))
 
 
-def _told(group: str, facts: Callable[[Reply], Group]) -> Collector:
+def _collector(group: str, facts: Callable[[Reply], Group]) -> Collector:
     return Collector(lambda subject: facts(_asked(subject)), group, systems=["Windows"])
 
 
-hardware = _told("hardware", hardware_of)
-cpu = _told("cpu", cpu_of)
-memory = _told("memory", memory_of)
-system = _told("os", system_of)
+hardware = _collector("hardware", hardware_of)
+cpu = _collector("cpu", cpu_of)
+memory = _collector("memory", memory_of)
+system = _collector("os", system_of)
 
 
 @collector("storage", systems=["Windows"])

@@ -135,7 +135,7 @@ class RestoredDump(Data):
                     f"{self.name} is restored, but VACUUM (FREEZE, ANALYZE) failed: PostgreSQL says: "
                     f"{one_line(error)}; functions that an index or a check constraint uses must work for every role"
                 ) from None
-        return [*_told_roles(self.name, roles), *_told_left_out(self.name, left_out)]
+        return [*_notes_on_roles(self.name, roles), *_notes_on_left_out(self.name, left_out)]
 
     def _present(self) -> Iterator[Path]:
         """Yields the files of the dump. Raises ArmError if a file does not exist any more."""
@@ -172,14 +172,14 @@ def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpN
     return needs
 
 
-def _told_roles(name: str, roles: list[str]) -> list[str]:
+def _notes_on_roles(name: str, roles: list[str]) -> list[str]:
     if not roles:
         return []
     what = "role" if len(roles) == 1 else "roles"
     return [f"{name} names the {what} {', '.join(roles)}, which pgtrial created here without login"]
 
 
-def _told_left_out(name: str, left_out: list[str]) -> list[str]:
+def _notes_on_left_out(name: str, left_out: list[str]) -> list[str]:
     if not left_out:
         return []
     why = "pgtrial restores data as a role without superuser rights"

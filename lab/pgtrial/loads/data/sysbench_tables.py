@@ -186,7 +186,7 @@ def _counted(tables: int | None, report: OnLine) -> OnLine:
     has created, with an estimate of the remaining time."""
     begun, created = time.monotonic(), itertools.count()
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         if not _CREATING.search(line):
             return
         done = next(created)
@@ -198,4 +198,4 @@ def _counted(tables: int | None, report: OnLine) -> OnLine:
             left = f" (elapsed {format_duration(elapsed)}, remaining {format_duration(remaining)})"
         report(f"table {done + 1:,}{of}{left}")
 
-    return hear
+    return on_line

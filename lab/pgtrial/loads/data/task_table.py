@@ -89,7 +89,7 @@ class TaskTable(Data):
         """
         created: list[str] = []
 
-        def hear(line: str) -> None:
+        def on_line(line: str) -> None:
             created.extend(_CREATED_MS.findall(line))
             report(line)
 
@@ -100,7 +100,7 @@ class TaskTable(Data):
             for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):
                 most_parts = self.threads if steps == _ROWS else 1
                 order = table_a_order(server.environment(), self.threads, self.rows, steps, most_parts=most_parts)
-                maker.make(order, hear)
+                maker.make(order, on_line)
         except BaseException:
             _drop_unfinished(server)
             raise

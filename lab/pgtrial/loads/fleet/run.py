@@ -129,9 +129,9 @@ class FleetRun(EngineRun):
         began = merged.get("began_at") if merged is not None else None
         offset = part.member.offset
         skew_s = began - offset.offset_s - self._planned if began is not None and self._planned is not None else None
-        told = {name: value for name, value in (merged or {}).items() if name in MachineShare.model_fields}
+        reported = {name: value for name, value in (merged or {}).items() if name in MachineShare.model_fields}
         share = {
-            **told,
+            **reported,
             "machine": part.member.name,
             "address": part.member.address,
             "with_lab": part.member.with_lab,

@@ -209,10 +209,10 @@ class Program:
         `name`."""
         self._has_spoken = True
         with suppress(ValueError, RecursionError):
-            said = json.loads(line)
-            if isinstance(said, dict) and isinstance(said.get("program"), str) and "batch" not in said:
-                version = said.get("version")
-                words = [said["program"], *([str(version)] if isinstance(version, str | int | float) else [])]
+            answer = json.loads(line)
+            if isinstance(answer, dict) and isinstance(answer.get("program"), str) and "batch" not in answer:
+                version = answer.get("version")
+                words = [answer["program"], *([str(version)] if isinstance(version, str | int | float) else [])]
                 self.name = shortened(printable(" ".join(" ".join(words).split())), _SHOWN) or None
                 return True
         return False
@@ -223,23 +223,23 @@ class Program:
         if len(line) > _LONGEST_LINE:
             self._fail(f"its answer to `{self._token}` is longer than {_LONGEST_LINE:,} bytes; {wanted}")
         try:
-            said = json.loads(line)
+            answer = json.loads(line)
         except (ValueError, RecursionError):
             self._fail(f"its answer to `{self._token}` is not JSON, {self._shown(line)}; {wanted}")
-        if not isinstance(said, dict):
+        if not isinstance(answer, dict):
             self._fail(f"its answer to `{self._token}` is not a JSON object, {self._shown(line)}; {wanted}")
-        problem = self._objection(said, end - begin)
+        problem = self._objection(answer, end - begin)
         if problem is not None:
             self._fail(f"its answer to `{self._token}`, {self._shown(line)}: {problem}")
-        return Batch(said["ms"] / 1000, said["operations"], begin, end)
+        return Batch(answer["ms"] / 1000, answer["operations"], begin, end)
 
-    def _objection(self, said: dict[str, Any], passed_s: float) -> str | None:
-        """Returns what is wrong with the fields of the program's report `said` and how to correct it; None if nothing
+    def _objection(self, answer: dict[str, Any], passed_s: float) -> str | None:
+        """Returns what is wrong with the fields of the program's report `answer` and how to correct it; None if nothing
         is wrong. `passed_s` is the time that the lab measured for the batch."""
         for name in ("batch", "ms", "operations"):
-            if name not in said:
+            if name not in answer:
                 return f'it has no "{name}"; write {_LINE.format(number=self._number)}'
-        batch, ms, operations = said["batch"], said["ms"], said["operations"]
+        batch, ms, operations = answer["batch"], answer["ms"], answer["operations"]
         if not _is_whole(batch) or batch != self._number:
             return f"batch has to be the number of the token, {self._number}"
         if not _is_whole(operations) or not 1 <= operations <= _MOST_OPERATIONS:

@@ -56,9 +56,9 @@ class ProgramRun(LoadRun):
             self._program.run_batch(START_LIMIT_S)
             slices = {"length_s": self._rounds.slice_s, "of": self._rounds.number, "seed": str(self._rounds.seed)}
             plan = {"clients": 1, "slices": slices}
-            self._say("hello", protocol=PROTOCOL, frontend="program", program=self._program.name, plan=plan)
-            self._say("connected", clients=1, connect_s=time.monotonic() - self._created)
-            self._say("ready", clients=1)
+            self._write_event("hello", protocol=PROTOCOL, frontend="program", program=self._program.name, plan=plan)
+            self._write_event("connected", clients=1, connect_s=time.monotonic() - self._created)
+            self._write_event("ready", clients=1)
             self._rounds.join(self)
             self._stack = on_failure.pop_all()
         if not self._waits:
@@ -102,7 +102,7 @@ class ProgramRun(LoadRun):
     def begin_phase(self, phase: str) -> None:
         """Writes the event which reports that a phase begins."""
         self._parts[phase] = []
-        self._say("phase", phase=phase)
+        self._write_event("phase", phase=phase)
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
         """Runs batches for about the length of a slice, and reports them as a tick (the event with measurements)."""
@@ -120,7 +120,7 @@ class ProgramRun(LoadRun):
         self._last_end = batches[-1].end
         claimed_s, operations = _sums(batches)
         times = {"planned_begin_s": first, "planned_end_s": last, "begin_s": first, "end_s": last}
-        self._say(
+        self._write_event(
             "tick",
             phase=phase,
             second=in_phase,
@@ -137,7 +137,7 @@ class ProgramRun(LoadRun):
         self.trouble, note = left_out(self._parts.get("measure", []), self.maker, self._program.command)
         self.notes += [note] if note is not None else []
         summaries = {phase: _summary(self._parts.get(phase, [])) for phase in ("warmup", "measure")}
-        self._say("done", status=0, interrupted=False, clients_aborted=0, **summaries)
+        self._write_event("done", status=0, interrupted=False, clients_aborted=0, **summaries)
         self._end()
 
     def _fail(self, reason: str) -> None:
@@ -148,9 +148,9 @@ class ProgramRun(LoadRun):
     def _end(self) -> None:
         self.inbox.put((self, None))
 
-    def _say(self, event: str, **values: object) -> None:
-        said = {"event": event, "t": round(time.monotonic() - self._created, 6), **values}
-        line = f"{json.dumps(said)}\n"
+    def _write_event(self, event: str, **values: object) -> None:
+        content = {"event": event, "t": round(time.monotonic() - self._created, 6), **values}
+        line = f"{json.dumps(content)}\n"
         try:
             self._copy.write(line)
         except ValueError:  # the file is closed, since the trial has been stopped

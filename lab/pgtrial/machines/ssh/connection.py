@@ -75,7 +75,7 @@ class Connection:
 
     def note_start(self) -> None:
         """Remembers the current boot of the host. After a restart of the host, calls raise Restarted."""
-        self._start = _told_start(self.run(ASK_START.encode())[1])
+        self._start = _parsed_start(self.run(ASK_START.encode())[1])
 
     def rejoin(self) -> bool:
         """Tries to reach the host, even if it is lost. Returns true if the host was restarted since `note_start`.
@@ -188,7 +188,7 @@ class Connection:
             _, printed, _ = await shell.run(ASK_START.encode())
         except (Ended, asyncssh.Error, OSError):
             raise self._dropped(connection) from None
-        if not _started_anew(self._start, _told_start(printed)):
+        if not _started_anew(self._start, _parsed_start(printed)):
             self._idle.append(shell)
             return
         connection.abort()
@@ -250,7 +250,7 @@ class Connection:
         return False
 
 
-def _told_start(printed: bytes) -> Start | None:
+def _parsed_start(printed: bytes) -> Start | None:
     return parse_start(printed.decode(errors="replace"), now_s())
 
 

@@ -139,15 +139,15 @@ def _walked(value: Any, place: str, change: Change) -> Any:
 def _may_be_secret(place: str, text: str) -> bool:
     _, of_settings, setting = place.partition(".settings.")
     if of_settings:
-        return not _is_told(setting, text)
+        return not _may_be_shown(setting, text)
     _, of_variables, name = re.sub(r"\.variables\.", ".environment.", place).partition(".environment.")
     return bool(of_variables and _SECRET_NAME.search(name)) or without_tokens(text) != text
 
 
-def _is_told(name: str, value: str) -> bool:
+def _may_be_shown(name: str, value: str) -> bool:
     """True if the value of a setting is unlikely to be a secret, judged by its name and its form. The facts also use
     the type of the setting, which a study file does not contain."""
-    if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_told:
+    if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_shown:
         return True
     return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value
 
@@ -161,7 +161,7 @@ def _with_options(dsn: str, place: str, change: Change) -> str:
         return dsn
     former = str(parts.get("options", ""))
     settings = _OPTION.findall(former)
-    if not _OPTION.sub("", former).strip() and all(_is_told(name, text) for name, text in settings):
+    if not _OPTION.sub("", former).strip() and all(_may_be_shown(name, text) for name, text in settings):
         return dsn
     options = change(place, former)
     return dsn if options == former else make_conninfo("", **{**parts, "options": options})

@@ -82,9 +82,9 @@ def in_one(source: str, mistakes: Sequence[tuple[int | None, str]]) -> str:
     sentences = []
     for line, sentence in sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake[0] or 0):
         head, separator, known = sentence.partition("; known ")
-        told = head if separator and known in listed else sentence
+        text = head if separator and known in listed else sentence
         listed.add(known)
-        sentences.append(f"line {line}: {told}" if line is not None else told)
+        sentences.append(f"line {line}: {text}" if line is not None else text)
     beginning = f"{source}: " if source else ""
     if len(sentences) == 1:
         return beginning + sentences[0]
@@ -133,8 +133,8 @@ def _message(kind: str, message: str) -> str:
         return f"{MUST}{text}"
     if (length := _LENGTH.fullmatch(message)) is not None:
         return f"it has {plural(int(length['has']), 'item')} and must have {length['must']}"
-    said = message.removeprefix("Value error, ").replace("Input should be ", MUST, 1)
-    return f"{said[:1].lower()}{said[1:]}"
+    text = message.removeprefix("Value error, ").replace("Input should be ", MUST, 1)
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def _without_item(location: Location, content: Mapping[str, Any] | None) -> Location:

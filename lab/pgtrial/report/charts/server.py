@@ -91,7 +91,7 @@ class _Stack:
     legend: dict[str, Any]
     places: int
     """The number of decimals of the values. Means in the alternative text have one decimal less."""
-    told: int | None = None
+    named_parts: int | None = None
     """How many parts the alternative text names, beginning with the largest. None: all parts in their order."""
 
 
@@ -150,8 +150,8 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
         )
     )
     means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
-    if look.told is not None:
-        means = sorted(means, key=lambda mean: -mean[1])[: look.told]
+    if look.named_parts is not None:
+        means = sorted(means, key=lambda mean: -mean[1])[: look.named_parts]
     summary = ", ".join(f"{part} {mean:.{look.places - 1}f}" for part, mean in means)
     layers = [area, *start_of_measuring(canvas, axes.first, axes.last)]
     text = f"{look.text}, {title}; on average {summary}."

@@ -57,8 +57,8 @@ def junit(
     )
     if failures or errors:
         kind = "failure" if failures else "error"
-        told = SubElement(case, kind, {"message": _xml(of_gate.sentence), "type": of_gate.word})
-        told.text = _xml(details or of_gate.sentence)
+        element = SubElement(case, kind, {"message": _xml(of_gate.sentence), "type": of_gate.word})
+        element.text = _xml(details or of_gate.sentence)
     SubElement(suite, "system-out").text = _xml(details or of_gate.sentence)
     SubElement(suite, "system-err")
     indent(suites)

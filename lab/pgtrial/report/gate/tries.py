@@ -36,22 +36,22 @@ class Tries:
     def sentence(self) -> str | None:
         """Returns a sentence about earlier tries, which a reader must know to judge the outcome. Returns None for a
         first try."""
-        told = []
+        sentences = []
         if self.stands is not None:
-            told.append(
+            sentences.append(
                 f"This is the result of {_day(self.stands)} on the same set-ups, which stands: nothing was measured "
                 "again. `pgtrial gate --new` measures again."
             )
         if self.number > 1:
-            told.append(f"This is try {self.number} of a gate on the same set-ups.")
+            sentences.append(f"This is try {self.number} of a gate on the same set-ups.")
             if self.earlier:
-                told.append(f"The earlier tries ended with: {self._before()}.")
+                sentences.append(f"The earlier tries ended with: {self._before()}.")
             if unknown := self.number - 1 - len(self.earlier):
-                told.append(f"{plural(unknown, 'earlier attempt')} of this job left no result here.")
-            told.append(
+                sentences.append(f"{plural(unknown, 'earlier attempt')} of this job left no result here.")
+            sentences.append(
                 "Each try that measures can be wrong in up to 5 of 100 cases, so repeated tries are wrong more often."
             )
-        return " ".join(told) or None
+        return " ".join(sentences) or None
 
     def _before(self) -> str:
         words = ("stopped" if gate.stopped else WORDS[gate.status] for gate in self.earlier)

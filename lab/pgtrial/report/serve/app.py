@@ -199,7 +199,7 @@ class Site:
                 404, "pgtrial serve no longer finds the study of this address; look for it in the list of studies."
             )
         if study.words == [UNREADABLE]:
-            raise StoreError(study.says[0])
+            raise StoreError(study.sentences[0])
         return study
 
     def _asked_history(self, request: Request) -> History:

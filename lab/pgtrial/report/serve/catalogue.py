@@ -72,7 +72,7 @@ class Glance:
     """The time at which the study was created, in UTC and ISO 8601; empty if it is unknown."""
     words: list[str]
     """The verdict of each comparison, or one of MEASURED, RUNNING, UNFINISHED and UNREADABLE."""
-    says: list[str]
+    sentences: list[str]
     """The headline of each comparison, or one sentence about the state of the study or the error."""
     bars: list[Bar | None] = field(default_factory=list)
     """The interval of each comparison. It is None if the interval has no bounds or if the verdict is withheld (not
@@ -88,12 +88,12 @@ class Glance:
     @property
     def verdicts(self) -> list[tuple[str, str, Bar | None]]:
         """The verdict word, the headline (without this word at its beginning) and the interval of each comparison."""
-        rows = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
+        rows = zip(self.words, self.sentences, self.bars or [None] * len(self.words), strict=True)
         return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 
     def unreadable(self, why: str) -> Glance:
         """Returns the same study, marked as unreadable for the reason `why`."""
-        return replace(self, words=[UNREADABLE], says=[why], bars=[])
+        return replace(self, words=[UNREADABLE], sentences=[why], bars=[])
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ class Catalogue:
         known = self._glanced(path, _stamp(path))
         # a pgtrial process that starts or ends changes no file of the study, so this is checked each time
         if known.words != [UNREADABLE] and is_running(path):
-            return replace(known, words=[RUNNING], says=[" ".join(known.says)], bars=[])
+            return replace(known, words=[RUNNING], sentences=[" ".join(known.sentences)], bars=[])
         return known
 
 
@@ -228,9 +228,15 @@ def _glance(path: Path, stamp: Hashable) -> Glance:
         with open_study(path, head=True) as study, values_of(path):
             return _seen(path, study)
     except (PgtrialError, OSError) as error:
-        sentence = _unreadable(path, error) if isinstance(error, OSError) else str(error)
+        why = _unreadable(path, error) if isinstance(error, OSError) else str(error)
         return Glance(
-            key_of(path.name, str(path)), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence]
+            key_of(path.name, str(path)),
+            path,
+            question="",
+            arms=[],
+            created="",
+            words=[UNREADABLE],
+            sentences=[why],
         )
 
 
@@ -246,13 +252,13 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
     bars: list[Bar | None] = []
     if result is not None and stored in (None, result.trials_stored) and result.trials_planned == len(plan.wanted):
         words: list[str] = [claim.verdict for claim in result.primary] or [MEASURED]
-        says = [headline.text for headline in brief(result, plan).headlines]
+        sentences = [headline.text for headline in brief(result, plan).headlines]
         bars = [_bar(claim, plan.margin) for claim in result.primary]
     else:
         words = [UNFINISHED]
-        says = [f"No verdict yet: {stored or 0} of {plural(len(plan.due), 'trial')} are stored."]
+        sentences = [f"No verdict yet: {stored or 0} of {plural(len(plan.due), 'trial')} are stored."]
     question, key = study.spec.study.question, key_of(path.name, str(path))
-    return Glance(key, path, question, plan.arms, plan.created, words, says, bars, plan.identity)
+    return Glance(key, path, question, plan.arms, plan.created, words, sentences, bars, plan.identity)
 
 
 def _bar(claim: Claim, margin: float) -> Bar | None:

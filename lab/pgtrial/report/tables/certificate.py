@@ -135,8 +135,11 @@ def _alike(certificate: Certificate) -> str:
     if alike is None:
         return ""
     apart = alike.low is not None and alike.high is not None and not alike.low <= 0 <= alike.high
-    said = ", which chance gives in 5% of self-tests" if apart else ""
-    return f"; by all blocks the two equal servers differ by {signed(alike.value)} (95% interval {alike.text()}{said})"
+    by_chance = ", which chance gives in 5% of self-tests" if apart else ""
+    return (
+        f"; by all blocks the two equal servers differ by {signed(alike.value)} (95% interval {alike.text()}"
+        f"{by_chance})"
+    )
 
 
 def _conditions(certificate: Certificate) -> str:

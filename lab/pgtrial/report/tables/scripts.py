@@ -48,11 +48,11 @@ def _scripts(data: StudyData) -> list[Table[Any]]:
 
 def lead_of_scripts(data: StudyData) -> str:
     """Returns a paragraph that says in what the arms differ, and whether they find the same rows."""
-    told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
+    answers = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
     by_setup = " in the SQL that runs on their data before each trial" if have_own_setup(data.spec) else ""
     point = data.plan.load_points[0]
     by_script = f" in {'their jobs' if point.job is not None else 'what their clients do'}" if point.of_arms else ""
-    return " ".join([f"The arms differ{' and'.join(part for part in (by_setup, by_script) if part)}.", *told])
+    return " ".join([f"The arms differ{' and'.join(part for part in (by_setup, by_script) if part)}.", *answers])
 
 
 def _answer(data: StudyData, arm: str) -> str | None:

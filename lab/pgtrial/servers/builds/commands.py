@@ -65,17 +65,17 @@ advice what to install."""
 class Commands:
     """Runs the commands of one build, and writes their output to a file."""
 
-    def __init__(self, label: str, log: Path, say: Callable[[str], None], expected: int = 0) -> None:
+    def __init__(self, label: str, log: Path, report: Callable[[str], None], expected: int = 0) -> None:
         """`expected` is the number of steps that the build probably takes, counted as output lines that show a
         compilation; 0 if it is unknown."""
         self.steps = 0
         """The number of steps that were done until now."""
         self._label = label
         self._log = log
-        self._say = say
+        self._report = report
         self._expected = expected
         self._begun = time.monotonic()
-        self._told = 0.0
+        self._reported = 0.0
 
     def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
         """Runs a command and waits for its end. Raises BuildError, with the command's error message, if it fails."""
@@ -139,12 +139,12 @@ class Commands:
         if not self._expected:
             return
         share = min(self.steps / self._expected, 0.99)
-        if share < self._told + _EVERY:
+        if share < self._reported + _EVERY:
             return
-        self._told = share
+        self._reported = share
         left_s = (time.monotonic() - self._begun) * (1 - share) / share
         ahead = f", about {format_duration(round(left_s) or 1)} left" if share > _TRUSTED else ""
-        self._say(f"building {self._label}: {share:.0%} of about {self._expected:,} steps{ahead}")
+        self._report(f"building {self._label}: {share:.0%} of about {self._expected:,} steps{ahead}")
 
 
 def _environment() -> dict[str, str]:

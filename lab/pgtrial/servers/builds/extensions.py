@@ -58,7 +58,7 @@ class _Recipe:
 
 
 def extension_order(
-    server: ServerBinaries, sources: Sequence[Source], compiler: str | None, say: Callable[[str], None]
+    server: ServerBinaries, sources: Sequence[Source], compiler: str | None, report: Callable[[str], None]
 ) -> Order:
     """Returns the order for a copy of a server's installation with these extensions. `Builds.ensure` finds this build
     on the machine, or makes it. Raises BuildError."""
@@ -68,22 +68,22 @@ def extension_order(
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
         del earlier  # extensions are small, so no progress is estimated from an earlier build
-        return _make(recipe, home, log, say)
+        return _make(recipe, home, log, report)
 
     return Order(f"pg{server.version}-with-{recipe.digest}", recipe.label, origin, make)
 
 
-def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) -> Made:
-    say(f"building {recipe.label}")
+def _make(recipe: _Recipe, home: Path, log: Path, report: Callable[[str], None]) -> Made:
+    report(f"building {recipe.label}")
     programs = _copied(recipe.server, home / "install")
     copy_layouts(recipe.server, programs)
     config = programs / "pg_config"
     controls = Path(_asked(config, "sharedir")) / "extension"
     before = _controls(controls)
-    commands = Commands(recipe.label, log, say)
+    commands = Commands(recipe.label, log, report)
     for number, source in enumerate(recipe.sources):
         folder = home / "work" / str(number)
-        export(source, folder, say)
+        export(source, folder, report)
         _build(recipe, source, commands, folder, config)
     shutil.rmtree(home / "work")
     open_to_all(home / "install")

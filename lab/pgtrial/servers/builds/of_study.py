@@ -24,7 +24,7 @@ def has_sources(spec: StudySpec) -> bool:
     return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
 
 
-def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, say: Callable[[str], None]) -> StudySpec:
+def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, report: Callable[[str], None]) -> StudySpec:
     """Builds the servers and extensions that the study names by their source. Returns the study with arms that name the
     bin directories of the builds, and that have the SQL which creates the extensions.
 
@@ -40,7 +40,7 @@ def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, say: Cal
         changed: dict[str, Any] = {"setup_sql": setup.setup_sql}
         if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
             try:
-                server, created = _built(setup, builds, run_directory, say)
+                server, created = _built(setup, builds, run_directory, report)
             except BuildError as error:
                 raise BuildError(f"arms.{arm}: {error}") from None
             except StudyError as error:
@@ -68,18 +68,18 @@ def facts_of_build(setup: object) -> dict[str, Any]:
 
 
 def _built(
-    setup: MadeHere, builds: Builds, run_directory: RunDirectory, say: Callable[[str], None]
+    setup: MadeHere, builds: Builds, run_directory: RunDirectory, report: Callable[[str], None]
 ) -> tuple[ServerBinaries, list[str]]:
     """Builds the server and the extensions of an arm. Returns the programs of the server, and the names of the
     extensions to create in the arm's databases."""
     if is_source(setup.postgres):
-        server = resolve(str(builds.ensure(server_order(setup, run_directory, say), say).programs))
+        server = resolve(str(builds.ensure(server_order(setup, run_directory, report), report).programs))
     else:
         server = resolve(setup.postgres)
     if not setup.extensions:
         return server, []
     sources = list(map(source_of, setup.extensions))
-    kept = builds.ensure(extension_order(server, sources, setup.compiler, say), say)
+    kept = builds.ensure(extension_order(server, sources, setup.compiler, report), report)
     return resolve(str(kept.programs)), kept.record.created
 
 

@@ -59,7 +59,7 @@ class _Recipe:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
-def server_order(setup: MadeHere, run_directory: RunDirectory, say: Callable[[str], None]) -> Order:
+def server_order(setup: MadeHere, run_directory: RunDirectory, report: Callable[[str], None]) -> Order:
     """Returns the order for a server that is built from source. `Builds.ensure` finds this build on the machine, or
     makes it. If the build uses a profile (PGO), its training load runs in `run_directory`.
 
@@ -84,7 +84,7 @@ def server_order(setup: MadeHere, run_directory: RunDirectory, say: Callable[[st
     origin = source.repository if isinstance(source, GitSource) else source.directory
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
-        return _make(recipe, run_directory, home, log, say, earlier=earlier)
+        return _make(recipe, run_directory, home, log, report, earlier=earlier)
 
     return Order(f"pg-{named}-{recipe.digest}", source.short, origin, make)
 
@@ -94,39 +94,39 @@ def _make(
     run_directory: RunDirectory,
     home: Path,
     log: Path,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     earlier: BuildRecord | None,
 ) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
     source = work / SOURCE
-    say(f"building {recipe.source.short}: fetching its source files")
+    report(f"building {recipe.source.short}: fetching its source files")
     work.mkdir()
-    export(recipe.source, source, say)
+    export(recipe.source, source, report)
     by_meson = _by_meson(recipe, source)
     system = (_Meson if by_meson else _Make)(recipe, source, prefix)
     expected = earlier.steps if earlier is not None else _compiled_files(source)
-    say(f"building {recipe.source.short} by {'meson' if by_meson else 'configure and make'}")
-    system.configure(Commands(recipe.source.short, log, say))
+    report(f"building {recipe.source.short} by {'meson' if by_meson else 'configure and make'}")
+    system.configure(Commands(recipe.source.short, log, report))
     flags: Sequence[str] = ()
     if recipe.pgo:
         work.chmod(0o755)  # the trained server, which runs as the servers' account, writes its counters below it
         profile = Profile(work / "profile", clang=recipe.clang)
         profile.check()
-        counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
+        counting = Commands(f"{recipe.source.short} with counters", log, report, expected)
         # GCC's counters call exit(). The makefile of libpq fails if libpq calls exit(), except in builds for coverage
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
         _check_installed(recipe, prefix)
         open_to_all(prefix)
         profile.collect(
-            resolve(str(prefix / "bin")), run_directory, log, lambda what: say(f"{recipe.source.short}: {what}")
+            resolve(str(prefix / "bin")), run_directory, log, lambda what: report(f"{recipe.source.short}: {what}")
         )
         flags = profile.using
-    commands = Commands(recipe.source.short, log, say, expected)
+    commands = Commands(recipe.source.short, log, report, expected)
     system.install(commands, flags)
     _check_installed(recipe, prefix)
     if recipe.layouts:
-        say(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
+        report(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
         make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
     open_to_all(prefix)
     shutil.rmtree(work)

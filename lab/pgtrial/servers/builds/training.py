@@ -67,7 +67,7 @@ class Profile:
             )
 
     def collect(
-        self, server: ServerBinaries, run_directory: RunDirectory, log: Path, say: Callable[[str], None]
+        self, server: ServerBinaries, run_directory: RunDirectory, log: Path, report: Callable[[str], None]
     ) -> None:
         """Runs the training load on a server of the instrumented build. Raises BuildError."""
         # programs that root has run may have left counters, to which the servers' account could not write
@@ -79,7 +79,7 @@ class Profile:
             create_cluster(run_directory, server, data)
             with cluster.running(log) as target:
                 for what, options in _orders():
-                    say(what)
+                    report(what)
                     ENGINE_HERE.make(DataOrder(what, ["pgbench", *options], target.environment()))
                 with target.connect() as session:
                     session.execute(b"VACUUM (ANALYZE)")

@@ -110,7 +110,7 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
             if _consequences(case.completed(None, point)):
                 failing = [statement for statement in failing if statement.sqlstate != IN_FAILED_TRANSACTION]
             if failing:
-                yield _told(max(failing, key=lambda statement: statement.failed), len(failing), case, point)
+                yield _concern(max(failing, key=lambda statement: statement.failed), len(failing), case, point)
 
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
@@ -198,7 +198,7 @@ def _failing(case: Case, arm: str, pairs: Sequence[_Pair]) -> Iterator[_Failing]
             yield _Failing(worse, better, pairs[0][0], state, max(of_base, of_arm), min(of_base, of_arm))
 
 
-def _told(worst: _Failing, number: int, case: Case, point: LoadPoint) -> Concern:
+def _concern(worst: _Failing, number: int, case: Case, point: LoadPoint) -> Concern:
     more = f"; {number - 1} more templates fail on one arm more than on the other" if number > 1 else ""
     later = _consequences(case.completed(worst.arm, point))[worst.template.template, worst.sqlstate]
     missing = _MISSING.get(worst.sqlstate)

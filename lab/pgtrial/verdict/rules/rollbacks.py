@@ -107,8 +107,8 @@ def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> fl
     committed, rolled_back = database.get("xact_commit"), database.get("xact_rollback")
     if phase is None or phase.retries is None or committed is None or rolled_back is None or not phase.duration_s:
         return None
-    told = (sum(phase.failures.values()) + phase.retries) * (1 + _LEAK_S / phase.duration_s)
-    return max(0.0, rolled_back - told) / max(1.0, committed + rolled_back)
+    reported = (sum(phase.failures.values()) + phase.retries) * (1 + _LEAK_S / phase.duration_s)
+    return max(0.0, rolled_back - reported) / max(1.0, committed + rolled_back)
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float | None:

@@ -32,14 +32,14 @@ def unequal_data(case: Case) -> Iterator[Concern]:
     """
     places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
     base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
-    told = set()
+    reported = set()
     for arm, facts in places[1:]:
         tables = _tables(facts)
         odd = [name for name in base if tables and _differ(base[name], tables.get(name))]
         grave = [name for name in odd if not base[name].changed_by_load]
-        if odd and (arm, bool(grave)) not in told:
-            told.add((arm, bool(grave)))
-            yield _told(_Unlike(case.baseline, arm, facts.deployment, base, tables), grave or odd, grave=bool(grave))
+        if odd and (arm, bool(grave)) not in reported:
+            reported.add((arm, bool(grave)))
+            yield _concern(_Unlike(case.baseline, arm, facts.deployment, base, tables), grave or odd, grave=bool(grave))
 
 
 @rule("rows_not_compared", "rows could not be compared")
@@ -142,7 +142,7 @@ class _Unlike:
         return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
 
 
-def _told(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
+def _concern(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
     more = f"; {plural(len(odd) - 1, 'more table')} differ" if len(odd) > 1 else ""
     kept = "" if grave else " (the load changes it, and given servers keep what earlier trials wrote)"
     return Concern(

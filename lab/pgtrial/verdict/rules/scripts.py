@@ -33,7 +33,7 @@ def other_answers(case: Case) -> Iterator[Concern]:
         elif answers.first is not None:
             yield Concern(
                 [case.baseline, arm],
-                _told(case.baseline, arm, answers, has_scripts=has_scripts),
+                _message(case.baseline, arm, answers, has_scripts=has_scripts),
                 _CURE.format("the script that finds the wrong rows" if has_scripts else "the setup_sql of the arms"),
                 "withhold",
             )
@@ -47,7 +47,7 @@ def other_answers(case: Case) -> Iterator[Concern]:
             )
 
 
-def _told(baseline: str, arm: str, answers: ArmAnswers, *, has_scripts: bool) -> str:
+def _message(baseline: str, arm: str, answers: ArmAnswers, *, has_scripts: bool) -> str:
     first = answers.first
     assert first is not None
     counts = f"{baseline} finds {plural(first.baseline_rows, 'row')} and {arm} {first.rows:,}"
