@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bench.figures import EQUAL_ARMS, equal_arms, read_figures, rounded, write_figures
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Word

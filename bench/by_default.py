@@ -17,9 +17,9 @@ from typing import Any
 import pgtrial.conduct
 from bench.figures import read_figures, write_figures
 from pgtrial.cli.selftest import calibrated
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import Wanted
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Word
 from pgtrial.model.study.setup import WORK

@@ -19,9 +19,9 @@ import psutil
 from tests.processes import stalling
 
 from bench.figures import read_figures, write_figures
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import ProgressEvent, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.report.data import read_data

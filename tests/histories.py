@@ -10,7 +10,7 @@ import numpy as np
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.history import Entry
 from pgtrial.store.histories.directory import HistoryDirectory
-from pgtrial.store.histories.places import read_history
+from pgtrial.store.histories.stores import read_history
 
 
 def entry(place: int, value: float | None, **more) -> Entry:

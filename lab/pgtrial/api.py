@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 import vl_convert
 
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import Listener, reworded
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.files.trust import without_weak_folders
 from pgtrial.files.writing import replace_file
 from pgtrial.model.errors import StudyError
@@ -149,8 +149,8 @@ def _one_below_another(charts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     datasets: dict[str, Any] = {}
     chosen: dict[str, dict[str, Any]] = {}
     parts = []
-    for place, chart in enumerate(charts):
-        names = {name: f"chart{place}-{name}" for name in chart["datasets"]}
+    for number, chart in enumerate(charts):
+        names = {name: f"chart{number}-{name}" for name in chart["datasets"]}
         datasets |= {names[name]: rows for name, rows in chart["datasets"].items()}
         for param in chart.get("params", ()):
             known = chosen.setdefault(param["name"], param)

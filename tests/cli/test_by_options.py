@@ -110,7 +110,6 @@ PACKAGE = Path(pgtrial.__file__).parent
 PAGES = {
     "cli/bisect.py",
     "cli/by_options.py",
-    "cli/selftest.py",
     "model/marks.py",
     "model/study/machine_keys.py",
     "model/study/own_scripts.py",

@@ -9,8 +9,8 @@ import pytest
 
 from pgtrial.cli.conduct import _cautioning
 from pgtrial.conduct.noise import conditions_of
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import Preparing, StudyBegins
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.study.design import Design
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import read_study

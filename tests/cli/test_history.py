@@ -24,7 +24,7 @@ from pgtrial.report.static_pages import history_page
 from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.histories.directory import HistoryDirectory
-from pgtrial.store.histories.places import place_of, read_history
+from pgtrial.store.histories.stores import read_history, store_of
 from tests.conftest import EXAMPLES
 from tests.histories import entry, levels, only_history
 from tests.report.conftest import facts, write_study
@@ -159,7 +159,7 @@ def study(tmp_path):
 def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys):
     directory = tmp_path / "history"
     first, second = study("one"), study("two", 1.0, at="2026-11-21T14:12:03+00:00", commits=[COMMITS[0], "3" * 40])
-    history_command("add", [first, second, first], place=str(directory))
+    history_command("add", [first, second, first], named=str(directory))
     out = capsys.readouterr().out.splitlines()
     assert [line.rpartition(": ")[2] for line in out] == ["1 new commit", "1 new commit", "0 new commits"]
     entries = only_history(directory)
@@ -177,7 +177,7 @@ def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys)
 def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, capsys):
     directory = tmp_path / "history"
     paths = [study("a"), study("b", commits=["4" * 40, COMMITS[1]]), study("c", clients="[3]")]
-    history_command("add", paths, place=str(directory))
+    history_command("add", paths, named=str(directory))
     assert len(HistoryDirectory(directory).names()) == 3
     said = capsys.readouterr().err
     assert said.count("starts a new history, since its load, data, server or reference differs from ") == 2
@@ -185,7 +185,7 @@ def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, 
 
 def test_a_commit_and_its_time_can_be_named(tmp_path, study):
     directory = tmp_path / "history"
-    history_command("add", [study("a")], place=str(directory), commit="v2", date="2026-01-02T03:00+01:00")
+    history_command("add", [study("a")], named=str(directory), commit="v2", date="2026-01-02T03:00+01:00")
     (one,) = only_history(directory)
     assert (one.commit, one.at) == ("v2", "2026-01-02T02:00:00+00:00")
 
@@ -198,19 +198,19 @@ def test_a_study_whose_verdict_was_edited_adds_nothing(tmp_path, study):
     (path / "verdict.json").write_text(json.dumps(verdict))
     words = r"its verdict does not follow from its trials: .* in verdict.json and \"worse\" .*; `pgtrial report"
     with pytest.raises(StoreError, match=words):
-        history_command("add", [path], place=str(tmp_path / "history"))
+        history_command("add", [path], named=str(tmp_path / "history"))
     assert not (tmp_path / "history").exists()
 
 
 def test_results_of_another_machine_begin_a_series_which_is_said(tmp_path, study, capsys):
     path, bundle = tmp_path / "history", study("a")
-    history_command("add", [bundle], place=str(path))
+    history_command("add", [bundle], named=str(path))
     (name,) = HistoryDirectory(path).names()
     elsewhere = [one.model_copy(update={"machine": "another", "study": "x"}) for one in only_history(path)]
     (path / f"{name}.jsonl").unlink()
     HistoryDirectory(path).add(name, elsewhere)
     for _ in range(2):
-        history_command("add", [bundle], place=str(path))
+        history_command("add", [bundle], named=str(path))
     message = "a starts a new series: it ran on AMD EPYC 7B13, 8 GB, and the history has results of another"
     assert capsys.readouterr().err.count(message) == 1
 
@@ -239,23 +239,23 @@ def test_several_arms_have_an_entry_each(example):
 def test_what_cannot_be_meant_is_one_sentence(tmp_path, action, given, options, said):
     HistoryDirectory(tmp_path).add("s", [entry(1, 0.1)])
     with pytest.raises(StudyError, match=said.replace("(", r"\(")):
-        history_command(action, [Path(name) for name in given], place=str(tmp_path), **options)
+        history_command(action, [Path(name) for name in given], named=str(tmp_path), **options)
 
 
 def test_a_directory_without_a_history_is_answered_with_what_makes_one(tmp_path):
     with pytest.raises(StoreError, match=r"there is no history in .*; `pgtrial history add BUNDLE` starts one"):
-        history_command("show", place=str(tmp_path / "absent"))
+        history_command("show", named=str(tmp_path / "absent"))
 
 
 def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
     HistoryDirectory(tmp_path).add("s", levels(0.0, -0.05))
-    history_command("show", place=str(tmp_path))
+    history_command("show", named=str(tmp_path))
     out = capsys.readouterr().out
     assert "2026-11-11: it fell by 5" in out
     assert (
         "measure both commits around the last change again to confirm it: pgtrial history confirm --study FILE" in out
     )
-    history_command("show", [Path("s")], place=str(tmp_path), json=True)
+    history_command("show", [Path("s")], named=str(tmp_path), json=True)
     (series,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")
 
@@ -289,11 +289,11 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
 
 def test_there_may_be_nothing_to_confirm_or_no_set_up(tmp_path, capsys):
     HistoryDirectory(tmp_path).add("s", levels(0.0, 0.0))
-    assert history_command("confirm", place=str(tmp_path)) == 0
+    assert history_command("confirm", named=str(tmp_path)) == 0
     assert "no change of the speed is known" in capsys.readouterr().out
     HistoryDirectory(tmp_path).add("t", levels(0.0, -0.05))
     with pytest.raises(StudyError, match="the history does not contain the set-up of commit 9"):
-        history_command("confirm", place=str(tmp_path), study="s.toml")
+        history_command("confirm", named=str(tmp_path), study="s.toml")
 
 
 def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
@@ -304,7 +304,7 @@ def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
     assert page.count('class="change"') == 1
     assert "it fell by 5" in page
     HistoryDirectory(tmp_path).add("s", entries)
-    history_command("page", place=str(tmp_path), output=tmp_path / "h.html")
+    history_command("page", named=str(tmp_path), output=tmp_path / "h.html")
     assert (tmp_path / "h.html").read_text().count("<circle") == 20
 
 
@@ -388,7 +388,7 @@ def test_the_lines_of_the_page_keep_a_history_on_a_branch(tmp_path, study):
     assert job("2") == 0
     assert job("1", push) != 0
     assert job("1") == 0
-    place = place_of(f"git:{origin.path}@speed")
+    place = store_of(f"git:{origin.path}@speed")
     (name,) = place.names()
     assert [one.commit for one in read_history(place, name)] == ["1" * 40, "2" * 40]
     assert origin.git("rev-list", "--count", "speed") == "2"

@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.cli.plan import plan_command
-from pgtrial.conduct import place
+from pgtrial.conduct import study_directory
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.store.study_file import build_study, read_study
 
@@ -294,16 +294,18 @@ def test_what_an_earlier_study_took_beside_its_loads_refuses_no_plan(monkeypatch
     def study(budget: str):
         return build_study({"arms": {"a": {}, "b": {}}, "verdict": {"budget": budget}}, "s")
 
-    usual = place.plan_now(study("3min")).max_blocks
-    monkeypatch.setattr(place, "overhead_for", lambda *_: 500.0)
-    assert place.plan_now(study("3min")).max_blocks == usual, "the preliminary block of the run measures it anew"
+    usual = study_directory.plan_now(study("3min")).max_blocks
+    monkeypatch.setattr(study_directory, "overhead_for", lambda *_: 500.0)
+    assert study_directory.plan_now(study("3min")).max_blocks == usual, (
+        "the preliminary block of the run measures it anew"
+    )
     with pytest.raises(BudgetError, match=r"a verdict needs at least 6 blocks of about 10\.6s "):
-        place.plan_now(study("1min"))
+        study_directory.plan_now(study("1min"))
 
 
 def test_the_directory_of_a_study_shows_its_plan(planned, tmp_path, capsys):
     (tmp_path / "s.toml").write_text("[study]\nseed = 7\n[arms.a]\n[arms.b]\n[verdict]\nblocks = 8\n")
-    study, _ = place.find_or_create(read_study(tmp_path / "s.toml"), tmp_path / "there", anew=False)
+    study, _ = study_directory.find_or_create(read_study(tmp_path / "s.toml"), tmp_path / "there", anew=False)
     assert plan_command(str(study.path)) == 0
     assert " ".join(capsys.readouterr().out.split()).count("order block 1") == 1
     with pytest.raises(StudyError, match="is the directory of a study, whose plan is fixed"):

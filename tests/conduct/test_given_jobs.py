@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from pgtrial.cli.here import cleanup_command
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.machines.journal import Occasion
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers import undo

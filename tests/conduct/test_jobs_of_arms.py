@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.model.errors import StudyError
 from pgtrial.report.build import build_report
 from pgtrial.store.bundle import open_study, write_bundle

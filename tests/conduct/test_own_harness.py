@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.model.errors import ArmError
 from pgtrial.report.data import read_measured
 from pgtrial.store.comparison import comparison

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.conduct import stage
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import Preparing, TrialBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study

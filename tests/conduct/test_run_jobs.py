@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from pgtrial.conduct import preliminary
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.loads.job_command import missing_program
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.comparison import comparison

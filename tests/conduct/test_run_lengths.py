@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from pgtrial.conduct.block_estimates import planned_lengths
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.marks import in_toml
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.loads.process import environment
 from pgtrial.loads.sampled_values import draw_values, write_values
 from pgtrial.model.errors import ArmError, StudyError

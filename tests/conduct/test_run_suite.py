@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from pgtrial.conduct import preliminary
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import QueryEnds, StudyBegins, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.brief import brief

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.errors import StudyError
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import small_study

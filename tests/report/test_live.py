@@ -129,7 +129,7 @@ def test_intervals_are_drawn_inside_the_drawing(tmp_path):
         look = Live(study.path).look()
     drawn = narrowing(look.so_far, plan.arms, plan.margin, plan.end)
     assert drawn is not None
-    assert [(band.name, band.place) for band in drawn.bands] == [("off", 2), ("local", 3)]
+    assert [(band.name, band.index) for band in drawn.bands] == [("off", 2), ("local", 3)]
     for band in drawn.bands:
         points = [tuple(map(float, point)) for point in re.findall(r"([\d.]+),([\d.]+)", f"{band.area} {band.line}")]
         assert len(points) == 3 * len(look.so_far[0].steps)

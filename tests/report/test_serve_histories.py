@@ -15,7 +15,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.report.serve.server import serving
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.histories.directory import HistoryDirectory
-from pgtrial.store.histories.places import place_of
+from pgtrial.store.histories.stores import store_of
 from tests.histories import entry, levels
 from tests.repositories import IDENTITY, Repository
 
@@ -39,7 +39,7 @@ def test_histories_of_folders_and_branches_are_shown_with_their_data(tmp_path, m
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
     repository = Repository(tmp_path / "project")
-    place_of(f"git:{repository.path}@speed").add("on-branch", levels(0.0, -0.05))
+    store_of(f"git:{repository.path}@speed").add("on-branch", levels(0.0, -0.05))
     other = [one.model_copy(update={"machine": "another", "commit": HOSTILE}) for one in levels(0.0)]
     study = StudyDirectory.open(shutil.copytree(studies("demo").path, tmp_path / "folder" / "demo"))
     known = entry(30, None, study=study.plan.identity)
@@ -64,7 +64,7 @@ def test_histories_of_folders_and_branches_are_shown_with_their_data(tmp_path, m
         data = client.ask(f"{addresses['in-folder']}/history.json")
         assert [of["machine"] for of in json.loads(data.text)] == ["AMD EPYC, 2 CPUs, 8 GB", "another"]
         assert "in-folder-history.json" in data.headers["content-disposition"]
-        place_of(f"git:{repository.path}@speed").add("on-branch", [entry(40, 0.1)])
+        store_of(f"git:{repository.path}@speed").add("on-branch", [entry(40, 0.1)])
         assert len(json.loads(client.ask(f"{addresses['on-branch']}/history.json").text)[0]["entries"]) == 21
 
 

@@ -109,7 +109,7 @@ def test_a_job_that_an_older_version_wrote_down_is_read(run):
     content = {name: _OF_RUNS["job-undo-41.json"][name] for name in ("arm", "target", "statements", "sessions")}
     written(run, {"job-undo-41.json": content})
     [record] = undo.of_run(run).records()
-    assert (record.names, record.study, record.place, record.transactions) == ((), "", "", ())
+    assert (record.names, record.study, record.database, record.transactions) == ((), "", "", ())
 
 
 def test_every_kind_of_record_that_is_damaged_is_named_kept_and_can_be_forgotten(run, fresh_state, monkeypatch, capsys):

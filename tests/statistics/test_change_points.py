@@ -49,7 +49,7 @@ def test_a_planted_change_is_found_where_it_is(before, after, step):
     rng = np.random.default_rng(3)
     series = [np.r_[rng.normal(size=before), rng.normal(size=after) - step] for _ in range(10)]
     found = [change_points(values) for values in series]
-    assert sum([abs(change.place - before) <= 1 for change in changes] == [True] for changes in found) >= 9
+    assert sum([abs(change.index - before) <= 1 for change in changes] == [True] for changes in found) >= 9
     held = [changes[0].size.low <= -step <= changes[0].size.high for changes in found if changes]
     assert sum(held) >= 0.8 * len(held)
 
@@ -65,7 +65,7 @@ def test_the_interval_of_its_place_and_that_of_its_size_hold_what_was_planted(st
             (change,) = changes
             held.append(change.ends[0] <= 20 <= change.ends[1])
             sizes.append(change.size.low <= step <= change.size.high)
-            next_to_it.append(change.place == 20)
+            next_to_it.append(change.index == 20)
     assert sum(held) >= 53
     assert sum(sizes) >= 53
     assert sum(next_to_it) < 50  # so that the commits next to a change are often of one level
@@ -74,7 +74,7 @@ def test_the_interval_of_its_place_and_that_of_its_size_hold_what_was_planted(st
 def test_changes_that_follow_each_other_are_both_found():
     rng = np.random.default_rng(4)
     values = np.r_[rng.normal(size=15), rng.normal(size=12) - 6, rng.normal(size=15)]
-    assert [change.place for change in change_points(values)] == [15, 27]
+    assert [change.index for change in change_points(values)] == [15, 27]
 
 
 def test_the_same_values_give_the_same_changes_and_few_or_equal_values_none():
@@ -87,7 +87,7 @@ def test_the_same_values_give_the_same_changes_and_few_or_equal_values_none():
 def test_of_a_long_series_the_last_values_are_looked_at(monkeypatch):
     monkeypatch.setattr(module, "MOST", 20)
     values = [*np.random.default_rng(6).normal(size=40), 9.0, 9.1, 9.2, 9.3, 9.4]
-    assert [change.place for change in change_points(values)] == [40]
+    assert [change.index for change in change_points(values)] == [40]
 
 
 def test_the_size_has_the_interval_of_welch():

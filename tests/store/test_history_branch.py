@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pgtrial.model.errors import PgtrialError, StoreError, StudyError
-from pgtrial.store.histories.places import place_of, read_history
+from pgtrial.store.histories.stores import read_history, store_of
 from tests.histories import entry
 from tests.repositories import IDENTITY, Repository
 
@@ -30,7 +30,7 @@ def repository(tmp_path, monkeypatch):
 
 
 def test_entries_are_commits_of_a_branch_of_their_own(repository):
-    place = place_of("git:project@speed")
+    place = store_of("git:project@speed")
     head, before = repository.git("rev-parse", "HEAD"), repository.git("status", "--porcelain", "--branch")
     index = (repository.path / ".git" / "index").read_bytes()
     assert place.add("s", [entry(2, 0.1)])[1:] == (1, 0)
@@ -53,20 +53,20 @@ def test_entries_are_commits_of_a_branch_of_their_own(repository):
 
 
 def test_a_branch_of_another_repository_is_read_as_it_was_fetched_and_fetched_before_it_is_added_to(repository):
-    place_of("git:project@speed").add("s", [entry(1, 0.1)])
+    store_of("git:project@speed").add("s", [entry(1, 0.1)])
     repository.git("clone", "--quiet", ".", "../clone")
-    assert read_history(place_of("git:clone@origin/speed"), "s") == [entry(1, 0.1)]
+    assert read_history(store_of("git:clone@origin/speed"), "s") == [entry(1, 0.1)]
     for use in (lambda place: place.names(), lambda place: place.add("s", [entry(2, 0.1)])):
         with pytest.raises(StudyError, match="no branch 'speed'; origin has it: run git fetch origin speed:speed"):
-            use(place_of("git:clone@speed"))
+            use(store_of("git:clone@speed"))
     repository.git("-C", "../clone", "fetch", "--quiet", "origin", "speed:speed")
-    place_of("git:clone@speed").add("s", [entry(2, 0.1)])
+    store_of("git:clone@speed").add("s", [entry(2, 0.1)])
     repository.git("-C", "../clone", "push", "--quiet", "origin", "speed")
-    assert len(read_history(place_of("git:project@speed"), "s")) == 2
+    assert len(read_history(store_of("git:project@speed"), "s")) == 2
 
 
 def test_other_files_of_the_branch_stay(repository):
-    place = place_of("git:project@speed")
+    place = store_of("git:project@speed")
     place.add("s", [entry(1, 0.1)])
     repository.git("worktree", "add", "--quiet", "../tree", "speed")
     for name in ("README.md", "folder/näme\n.txt"):
@@ -85,9 +85,9 @@ def test_other_files_of_the_branch_stay(repository):
 
 def test_writers_at_the_same_time_lose_no_entry(repository):
     with ThreadPoolExecutor(6) as writers:
-        done = list(writers.map(lambda place: place_of("git:project@speed").add("s", [entry(place, 0.1)]), range(12)))
+        done = list(writers.map(lambda place: store_of("git:project@speed").add("s", [entry(place, 0.1)]), range(12)))
     assert [result.new for result in done] == [1] * 12
-    assert len(read_history(place_of("git:project@speed"), "s")) == 12
+    assert len(read_history(store_of("git:project@speed"), "s")) == 12
     assert len(repository.git("rev-list", "speed").splitlines()) == 12
 
 
@@ -101,13 +101,13 @@ def test_a_branch_that_always_moves_is_left_to_its_other_writer(repository, tmp_
         f'{real} -C project update-ref refs/heads/speed $new;;\nesac\nexec {real} "$@"\n'
     )
     program.chmod(0o755)
-    place_of("git:project@speed").add("s", [entry(0, 0.1)])
+    store_of("git:project@speed").add("s", [entry(0, 0.1)])
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     sentence = r"pgtrial added nothing, because git could not update the branch \(.* but expected .*\); try again"
     with pytest.raises(StoreError, match=sentence):
-        place_of("git:project@speed").add("s", [entry(1, 0.1)])
+        store_of("git:project@speed").add("s", [entry(1, 0.1)])
     assert int(repository.git("rev-list", "--count", "speed")) > 2
-    assert read_history(place_of("git:project@speed"), "s") == [entry(0, 0.1)]
+    assert read_history(store_of("git:project@speed"), "s") == [entry(0, 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_cannot_be_added_to_is_one_sentence(repository, tmp_path, text, wor
     repository.git("branch", "code")
     repository.git("worktree", "add", "--quiet", "../tree")
     with pytest.raises(PgtrialError, match=words) as error:
-        place_of(text).add("s", [entry(1, 0.1)])
+        store_of(text).add("s", [entry(1, 0.1)])
     assert str(error.value).startswith(text)
     assert "speed" not in repository.git("branch", "--list")
 
@@ -142,7 +142,7 @@ def test_a_branch_that_is_not_there_is_answered_with_what_begins_it(repository):
     with pytest.raises(
         StudyError, match="no branch 'speed'; `pgtrial history add BUNDLE --in git:project@speed` creates"
     ):
-        place_of("git:project@speed").names()
+        store_of("git:project@speed").names()
 
 
 def test_a_commit_needs_a_name(repository, monkeypatch):
@@ -151,13 +151,13 @@ def test_a_commit_needs_a_name(repository, monkeypatch):
             monkeypatch.delenv(name)
     repository.git("config", "user.useConfigOnly", "true")
     with pytest.raises(StudyError, match="git has no name and e-mail address for a commit; set"):
-        place_of("git:project@speed").add("s", [entry(1, 0.1)])
+        store_of("git:project@speed").add("s", [entry(1, 0.1)])
 
 
 def test_git_may_be_missing(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match="git is needed to read a repository, and is not installed; install git"):
-        place_of("git:project@speed").names()
+        store_of("git:project@speed").names()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_file_that_was_edited_is_named(repository, kind, text, words):
     blob = repository.git("hash-object", "-w", "edited")
     repository.git("update-index", "--add", "--cacheinfo", f"{kind},{blob},s.jsonl")
     repository.git("branch", "speed", repository.git("commit-tree", "-m", "edited", repository.git("write-tree")))
-    place = place_of("git:project@speed")
+    place = store_of("git:project@speed")
     assert place.names() == ["s"]
     for use in (lambda: read_history(place, "s"), lambda: place.add("s", [entry(1, 0.1)])):
         with pytest.raises(StoreError, match=words):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study, read_study

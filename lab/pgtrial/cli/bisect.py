@@ -17,7 +17,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.bisection.question import Question, ask, directory_of, two_of_the_first
 from pgtrial.conduct.bisection.runner import Answer, BisectionRunner, DoesNotBuildError, Judged, Order, log_of
-from pgtrial.conduct.place import RESULTS
+from pgtrial.conduct.study_directory import RESULTS
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.bisection import Bisection, BisectionStep
 from pgtrial.model.units import format_duration, parse_duration, plural

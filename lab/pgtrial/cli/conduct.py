@@ -17,11 +17,11 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import cautions, outlook
-from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import More, warnings
 from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent, StudyBegins
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
 from pgtrial.model.marks import in_toml

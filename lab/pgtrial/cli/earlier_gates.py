@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.conduct.place import RESULTS, asks_the_same, is_same, same_study
+from pgtrial.conduct.study_directory import RESULTS, asks_the_same, is_same, same_study
 from pgtrial.model.errors import ERROR_STATUS, StoreError, StudyError
 from pgtrial.model.records.gate import EarlierGate, GateRecord
 from pgtrial.model.study.cut_values import cut

@@ -26,7 +26,7 @@ from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.plan import Drawn
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.table import Table, by_place
+from pgtrial.report.table import Table, by_position
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
@@ -86,30 +86,30 @@ def facts_command(
     return 0
 
 
-def _print(by_place: dict[str, Facts], audited: Audit | None, *, as_json: bool) -> None:
+def _print(by_server: dict[str, Facts], audited: Audit | None, *, as_json: bool) -> None:
     if as_json:
-        content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in by_place.items()}}
+        content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in by_server.items()}}
         content |= {"audit": audited.model_dump()} if audited is not None else {}
         json_line(content, indent=2)
     else:
-        _show(by_place, audited)
+        _show(by_server, audited)
 
 
 def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
     design = Design(spec)
     number = design.deployments
-    places = range(number) if number > 1 else [None]
+    deployments = range(number) if number > 1 else [None]
     of_arms: dict[str, list[Facts]] = {}
     with Workspace() as workspace, temporary_folder() as logs:
         arms = make_arms(design, workspace)
         needs = Needs.of(design)
         for arm in arms.values():
             arm.check(needs)
-            for place in places:
+            for deployment in deployments:
                 # a server without data has the same facts as one with data, and starts faster
-                with arm.serve(NO_TABLES, logs / "server.log", {}, Drawn(place)) as target:
+                with arm.serve(NO_TABLES, logs / "server.log", {}, Drawn(deployment)) as target:
                     facts = facts_of_server(arm, target, measure=True)
-                of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
+                of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": deployment}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
     audited = audit(plan, {arm: known[0] for arm, known in of_arms.items()}, design, of_arms)
     return _titled(of_arms.values()), audited
@@ -137,7 +137,7 @@ def _show(by_arm: dict[str, Facts], audited: Audit | None) -> None:
         for name in dict.fromkeys(name for facts in by_arm.values() for name in facts.facts.get(group, {})):
             rows.append([f"{group}.{name}", *(_text(known_value(facts, group, name)) for facts in by_arm.values())])
     console = Terminal()
-    console.print(for_terminal(Table("", rows, by_place("fact", *by_arm), lambda row: len(set(row[1:])) > 1)))
+    console.print(for_terminal(Table("", rows, by_position("fact", *by_arm), lambda row: len(set(row[1:])) > 1)))
     for finding in audited.findings if audited is not None else ():
         console.print("", Text.assemble((finding.severity, "bold"), f": {finding.message} {finding.cure}"))
 

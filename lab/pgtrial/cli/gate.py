@@ -29,7 +29,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
-from pgtrial.conduct.place import plan_now
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.files.writing import open_own
 from pgtrial.model import marks
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
@@ -50,7 +50,7 @@ from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import check_place, new_file, write_atomically
+from pgtrial.store.files import check_safe_to_write, new_file, write_atomically
 from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
@@ -357,7 +357,7 @@ class Files:
                 raise StudyError(
                     f"{option} {path} cannot be written; name a file in an existing directory to which you may write"
                 )
-            check_place(path.parent, option)
+            check_safe_to_write(path.parent, option)
             if option == "--bundle":
                 _check_bundle(path)
             else:

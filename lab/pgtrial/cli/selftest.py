@@ -20,7 +20,6 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
-from pgtrial.conduct.place import RESULTS, find_or_create, plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
     FIRST_WORK,
@@ -34,6 +33,7 @@ from pgtrial.conduct.selftest import (
     selftest_of,
     study_of,
 )
+from pgtrial.conduct.study_directory import RESULTS, find_or_create, plan_now
 from pgtrial.machines.interrupt import interruptible
 from pgtrial.model.errors import PgtrialError, StoreError, StudyError
 from pgtrial.model.records.machine import Selftest
@@ -44,7 +44,7 @@ from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
 from pgtrial.store.certificates import selftest_in, study_certificate, write_certificate, write_selftest
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import check_place
+from pgtrial.store.files import check_safe_to_write
 from pgtrial.store.temporary import temporary_folder
 
 _DEFAULT = Wanted()
@@ -151,7 +151,7 @@ def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
     """Calibrates the extra work of the slower server, runs the study, writes its certificate, and returns the exit
     status. Raises StudyError."""
     check_budget(wanted)
-    check_place(results or RESULTS)
+    check_safe_to_write(results or RESULTS)
     began = time.monotonic()
     selftest = calibrated(wanted, as_json=as_json)
     spec = study_of(wanted, selftest, wanted.budget_s - (time.monotonic() - began))

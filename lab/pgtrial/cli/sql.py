@@ -15,7 +15,7 @@ from pgtrial.cli.output import json_line, warn
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.frames import FRAMES, frame_of
-from pgtrial.report.table import NONE, Table, by_place
+from pgtrial.report.table import NONE, Table, by_position
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.temporary import temporary_folder
@@ -49,7 +49,7 @@ def sql_command(
         for row in rows:
             json_line(dict(zip(heads, row, strict=True)), default=str)
         return
-    columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
+    columns = by_position(*heads, right=[column for column in range(len(heads)) if _is_numeric(rows, column)])
     # a large width, so that rich does not drop or fold columns; a narrow terminal wraps the lines
     Terminal(width=_WIDEST).print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
 
@@ -112,8 +112,8 @@ def _first_line(error: Exception) -> str:
     return re.sub(r"\s*\n\s*", " ", str(error).split("\n\n")[0]).strip()
 
 
-def _is_numeric(rows: Sequence[Sequence[Any]], place: int) -> bool:
-    values = [row[place] for row in rows if row[place] is not None]
+def _is_numeric(rows: Sequence[Sequence[Any]], column: int) -> bool:
+    values = [row[column] for row in rows if row[column] is not None]
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 

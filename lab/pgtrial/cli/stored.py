@@ -16,8 +16,8 @@ from pgtrial.cli.output import json_line, json_text, line, print_message, warn
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust, warn_of_cut_values
 from pgtrial.cli.verdict import in_full, in_short
-from pgtrial.conduct.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
+from pgtrial.conduct.study_directory import RESULTS
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.effects import effects_of
@@ -28,7 +28,7 @@ from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file, values_of
-from pgtrial.store.histories.places import HISTORY
+from pgtrial.store.histories.stores import HISTORY
 from pgtrial.store.temporary import temporary_folder
 
 

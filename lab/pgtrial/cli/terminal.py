@@ -60,18 +60,18 @@ class Terminal(Console):
 def for_terminal(table: Table[Any]) -> RichTable:
     """Returns the table as a rich table, without its caption. Marked rows are bold."""
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, column in enumerate(table.columns):
-        widest = max(map(len, (column.head, *(row[place] for row in table.rows))))
+    for index, column in enumerate(table.columns):
+        widest = max(map(len, (column.head, *(row[index] for row in table.rows))))
         shown.add_column(
             Text(column.head),
             justify="right" if column.right else "left",
             no_wrap=column.whole or widest <= _NOT_WRAPPED,
             overflow="fold",
         )
-    for place, row in enumerate(table.of):
+    for index, row in enumerate(table.of):
         cells = [
             Text(column.text(row), VERDICT_STYLES.get(column.verdict and column.verdict(row), ""))
             for column in table.columns
         ]
-        shown.add_row(*cells, style="bold" if place in table.marked else None)
+        shown.add_row(*cells, style="bold" if index in table.marked else None)
     return shown

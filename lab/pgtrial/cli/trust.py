@@ -101,8 +101,8 @@ def warn_of_cut_values(spec: StudySpec) -> None:
             f"in the bundle, names of environment variables replace values that may be secrets: {found}; whoever runs "
             "the study of the bundle must set these environment variables to the values"
         )
-    if places := kept(spec):
+    if paths := kept(spec):
         warn(
             "the bundle contains these values unchanged; check whether one of them is a secret before you pass it "
-            f"on: {', '.join(places)}"
+            f"on: {', '.join(paths)}"
         )

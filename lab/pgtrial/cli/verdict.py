@@ -98,7 +98,7 @@ class _Row:
     """A row of the table of comparisons. It shows an arm at a load point, or the mean over the load points, or only the
     part of the trials before or after a lasting change of speed."""
 
-    place: str
+    load_point: str
     arm: str
     measured: str | None = ""
     claim: Claim | None = None
@@ -130,7 +130,7 @@ def _comparisons(result: StudyResult) -> Table[_Row]:
         "",
         list(_rows(result, by_goodput=by_goodput)),
         [
-            Column("load point", lambda row: row.place),
+            Column("load point", lambda row: row.load_point),
             Column("arm", lambda row: row.arm),
             number(rate_unit(result.load_points) if by_goodput else "mean ms", lambda row: row.measured),
             number(compared, lambda row: row.difference, verdict=lambda row: row.verdict),

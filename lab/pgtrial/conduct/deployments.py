@@ -26,7 +26,7 @@ MOST_BLOCKS_EACH = 8
 more precise, since the remaining uncertainty comes from the differences between pairs."""
 
 _STREAM = 2
-"""The spawn key of the stream of random numbers. The keys 0 and 1 belong to the order of trials and to places."""
+"""The spawn key of the stream of random numbers. Keys 0 and 1 belong to the order of trials and to shared storage."""
 
 
 def are_units(design: Design) -> bool:

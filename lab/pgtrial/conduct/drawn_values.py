@@ -51,15 +51,15 @@ class DrawnValues:
             return
         fresh = self.draw(arm.name, target)
         columns = self._shared(arm.name)
-        places = arm.loaded(data) if columns else []
-        self.seen |= {(place.identity, name) for place in places[:1] for name in fresh}
-        for place in places:
-            wanted = {name: text for name, text in columns.items() if (place.identity, name) not in self.seen}
-            self.seen |= {(place.identity, name) for name in wanted}
+        loaded_data = arm.loaded(data) if columns else []
+        self.seen |= {(loaded.identity, name) for loaded in loaded_data[:1] for name in fresh}
+        for loaded in loaded_data:
+            wanted = {name: text for name, text in columns.items() if (loaded.identity, name) not in self.seen}
+            self.seen |= {(loaded.identity, name) for name in wanted}
             if not wanted:
                 continue
             # `target` already serves the template; on a given server, a session of its own is opened
-            served = place.served(self.folder / "log") if place.is_given else nullcontext(target)
+            served = loaded.served(self.folder / "log") if loaded.is_given else nullcontext(target)
             with served as there, there.connect_as_load() as session:
                 for name, column in wanted.items():
                     check_values(session, {name: column}, self.drawn, self.origins[name], arm.name)

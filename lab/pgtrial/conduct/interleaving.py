@@ -108,13 +108,13 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
         yield (
             f"shared_buffers of all arms are {buffers / 1e9:.1f} GB together, and the machine has {memory / 1e9:.1f} GB"
         )
-    places = list(_places(servers))
-    for place, number in Counter(place for _, place in places).items():
+    exclusive = list(_exclusive(servers))
+    for phrase, number in Counter(phrase for _, phrase in exclusive).items():
         if number > 1:
-            yield f"the arms {' and '.join(arm for arm, used in places if used == place)} {place}"
+            yield f"the arms {' and '.join(arm for arm, used in exclusive if used == phrase)} {phrase}"
 
 
-def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
+def _exclusive(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
     """Yields each arm with a phrase for what two arms cannot share at the same time: the fixed port on which the arm's
     server listens, or a given server."""
     for arm, server in servers.items():

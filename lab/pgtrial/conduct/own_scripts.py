@@ -36,18 +36,18 @@ def check_scripts(design: Design) -> None:
             _check_statements(design, {script: commands_of(spec, folder, script) for script in scripts})
 
 
-def _check_job(place: str, text: str, what: str) -> None:
+def _check_job(location: str, text: str, what: str) -> None:
     """Raises StudyError if the SQL of a job, or the SQL that undoes the job, has no statement, or a statement that is
-    not possible in a job. `place` names the SQL in the message, and `what` says what to write."""
+    not possible in a job. `location` names the SQL in the message, and `what` says what to write."""
     todo = statements(text, {})
     if not todo:
-        raise StudyError(f"{place} has no statement; {what}")
+        raise StudyError(f"{location} has no statement; {what}")
     for statement in todo:
         against = objection(statement.text)
         if reads_rows(statement.text):
             against = "COPY ... FROM STDIN gets no rows in a job; name a file on the server, COPY ... FROM '/tmp/rows'"
         if against is not None:
-            raise StudyError(f"{place}, line {statement.line}: {against}")
+            raise StudyError(f"{location}, line {statement.line}: {against}")
 
 
 def _check_statements(design: Design, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:

@@ -38,7 +38,7 @@ from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, Spending
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.design import Design
-from pgtrial.model.study.places import draw_places
+from pgtrial.model.study.shared_storage import draw_storage
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
@@ -100,7 +100,7 @@ def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | Non
         hosts=hosts_of(design),
         interleaving=design.interleaving,
         lengths=lengths.chosen,
-        trials=draw_layouts(design, draw_places(design.places, trials, seed), seed),
+        trials=draw_layouts(design, draw_storage(design.shared_storage, trials, seed), seed),
     )
 
 

@@ -86,15 +86,15 @@ def _block_s(design: Design, plan: Plan, arms: Mapping[str, Arm], listener: List
             data, server = data_of(design.spec, point, arm.name), arm.setup
             if _is_quick(data) or not isinstance(server, Made) or server.reset != "copy":
                 continue
-            for place in arm.loaded(data):
-                if place.identity not in measured:
-                    known_s = place.known_analysis_s()
+            for loaded in arm.loaded(data):
+                if loaded.identity not in measured:
+                    known_s = loaded.known_analysis_s()
                     if known_s is None:
                         listener(Preparing(f"{arm.name}: timing ANALYZE of {data.label}"))
                         known_s = _timed(arm, data)
-                        place.keep_analysis_s(known_s)
-                    measured[place.identity] = known_s
-                total_s += measured[place.identity]
+                        loaded.keep_analysis_s(known_s)
+                    measured[loaded.identity] = known_s
+                total_s += measured[loaded.identity]
     return total_s
 
 
@@ -138,9 +138,9 @@ def _of_first_arm(design: Design, arms: Mapping[str, Arm]) -> SameStatistics | N
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}
     for data in dict.fromkeys(data_of(design.spec, point) for point in design.load_points):
-        apart = {place.identity: arm for arm in others for place in arm.loaded(data)}
-        for place in first.loaded(data):
-            apart.pop(place.identity, None)
+        apart = {loaded.identity: arm for arm in others for loaded in arm.loaded(data)}
+        for loaded in first.loaded(data):
+            apart.pop(loaded.identity, None)
         if not apart:
             continue
         for arm in (first, *apart.values()):

@@ -108,11 +108,11 @@ class Search:
         """The outcome of that probe which kept the promise and whose rate is nearest to the capacity. If no probe kept
         the promise, it is the outcome of the probe with the lowest rate."""
         found = self.capacity
-        places = range(len(self.probes))
+        indices = range(len(self.probes))
         if found is None:
-            return self._outcomes[min(places, key=lambda place: self.probes[place].rate)]
-        kept = [place for place in places if self.probes[place].kept]
-        return self._outcomes[min(kept, key=lambda place: abs(math.log(self.probes[place].rate / found)))]
+            return self._outcomes[min(indices, key=lambda index: self.probes[index].rate)]
+        kept = [index for index in indices if self.probes[index].kept]
+        return self._outcomes[min(kept, key=lambda index: abs(math.log(self.probes[index].rate / found)))]
 
     @property
     def _readings(self) -> list[Reading]:

@@ -32,7 +32,8 @@ from pgtrial.servers.lock_waits import LockWait
 
 WhileServed = Callable[[Arm, Target, int | None, str | None], None]
 """A function that is called after the load while the server of a trial still runs. Its arguments are the arm, the
-server's address, the trial's place, and the name and version that the arm's client program reports about itself."""
+server's address, the number that was drawn for the trial (`place` in the plan), and the name and version that the arm's
+client program reports about itself."""
 
 
 class TrialRunner:

@@ -174,12 +174,12 @@ class SameAnswers:
     def _failure(self, draw: _Drawn, refused: AnswerRefused, script: Path, owner: str | None) -> RehearsalFailure:
         """Returns the failure for a statement that the server has refused. `owner` is the role of the load on a server
         that pgtrial makes; None on a given server."""
-        place = commands_of(self.spec, script.parent, script.name)[refused.number].place_in(
+        location = commands_of(self.spec, script.parent, script.name)[refused.number].location_in(
             self.spec.origin(script.name)
         )
         with_values = f" with {in_words(draw.values)}" if draw.values else ""
         failure = ScriptFailure(refused.words, refused.sqlstate, refused.number)
-        text = f"{place}: PostgreSQL says: {refused.words.removesuffix('.')}{with_values}"
+        text = f"{location}: PostgreSQL says: {refused.words.removesuffix('.')}{with_values}"
         return RehearsalFailure(text, cure_of(self.spec, failure, owner))
 
     def compared(self) -> dict[str, ArmAnswers]:

@@ -58,15 +58,15 @@ def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: L
     texts = _texts(design.spec)
     for data in all_data:
         having = [arm for arm in arms.values() if data in needs.of_arm(arm.name)]
-        places = [(arm.name, place) for arm in having for place in arm.loaded(data) if _is_read(data, place)]
-        distinct = {place.identity: place for _, place in places}
+        loaded_data = [(arm.name, loaded) for arm in having for loaded in arm.loaded(data) if _is_read(data, loaded)]
+        distinct = {loaded.identity: loaded for _, loaded in loaded_data}
         if len(distinct) < 2:
             continue
-        owners = {place.identity: arm for arm, place in reversed(places)}
+        owners = {loaded.identity: arm for arm, loaded in reversed(loaded_data)}
         rows = _Reading(data, texts, seed, owners, listener).read(list(distinct.values()))
-        for arm, place in places:
-            of_arm = found.setdefault((arm, place.deployment or 0), {})
-            for table, one in rows[place.identity].items():
+        for arm, loaded in loaded_data:
+            of_arm = found.setdefault((arm, loaded.deployment or 0), {})
+            for table, one in rows[loaded.identity].items():
                 of_arm[f"{data.label}: {table}" if len(all_data) > 1 else table] = _hidden(table, one)
     return found
 
@@ -108,8 +108,8 @@ def _texts(spec: StudySpec) -> list[str]:
     return [*scripts, *(column.rpartition(".")[0] for arm in spec.arms for column in spec.values_of(arm).values())]
 
 
-def _is_read(data: Data, place: LoadedData) -> bool:
-    return data.has_users_rows or place.is_given
+def _is_read(data: Data, loaded: LoadedData) -> bool:
+    return data.has_users_rows or loaded.is_given
 
 
 def _hidden(table: str, rows: TableRows) -> TableRows:
@@ -138,22 +138,22 @@ class _Reading:
     The attribute itself is None until the first copy has been read.
     """
 
-    def read(self, places: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
+    def read(self, loaded_data: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
         """Reads the rows of these copies of the data. Returns counts and digests by the identity of the copy, then by
         table. For tables that differ, also digests of each column."""
-        rows = {place.identity: self._of_place(place) for place in places}
+        rows = {loaded.identity: self._of_loaded(loaded) for loaded in loaded_data}
         odd = {
-            label for label in self.keys or () if len({_whole(of_place.get(label)) for of_place in rows.values()}) > 1
+            label for label in self.keys or () if len({_whole(of_loaded.get(label)) for of_loaded in rows.values()}) > 1
         }
-        for place in places if odd else ():
-            by_column = self._read(place, odd, by_column=True)
+        for loaded in loaded_data if odd else ():
+            by_column = self._read(loaded, odd, by_column=True)
             for label, found in by_column.items():
-                of_place = rows[place.identity]
-                of_place[label] = of_place[label].model_copy(update={"columns": found.columns})
+                of_loaded = rows[loaded.identity]
+                of_loaded[label] = of_loaded[label].model_copy(update={"columns": found.columns})
         return rows
 
-    def _of_place(self, place: LoadedData) -> dict[str, TableRows]:
-        known = place.known_rows()
+    def _of_loaded(self, loaded: LoadedData) -> dict[str, TableRows]:
+        known = loaded.known_rows()
         if self.keys is None and known and all(map(_is_whole, known.values())):
             self.keys = dict.fromkeys(known)
         wanted = {
@@ -164,19 +164,19 @@ class _Reading:
         if self.keys is not None and not wanted:
             rows = dict(known)
         else:
-            rows = {**known, **self._read(place, wanted, by_column=False)}
-            place.keep_rows({label: found if _is_whole(found) else TableRows() for label, found in rows.items()})
+            rows = {**known, **self._read(loaded, wanted, by_column=False)}
+            loaded.keep_rows({label: found if _is_whole(found) else TableRows() for label, found in rows.items()})
         too_large = {label: TableRows(unread=_TOO_LARGE) for label, keys in (self.keys or {}).items() if keys == ()}
         return {label: one for label in self.keys or () if (one := too_large.get(label) or rows.get(label)) is not None}
 
-    def _read(self, place: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
+    def _read(self, loaded: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
         """Reads the rows of these tables in one copy of the data. If it is the first copy, `labels` is ignored, and all
         its tables are read. With `by_column`, returns digests of each column."""
-        arm, began = self.owners[place.identity], time.monotonic()
+        arm, began = self.owners[loaded.identity], time.monotonic()
         with (
             as_study_error(arm),
             temporary_folder() as logs,
-            place.served(logs / "log") as target,
+            loaded.served(logs / "log") as target,
             target.for_load.connect() as session,
         ):
             tables = tables_of(session, self.data, self.texts)
@@ -191,12 +191,12 @@ class _Reading:
             what = f"{'columns' if by_column else 'rows'} of {plural(len(chosen), 'table')} of {size:,.0f} MB"
             compared = "to compare them with those of the other arms"
             self.listener(Preparing(f"{arm}: reading the {what}, {compared}"))
-            is_lua = place.is_given and isinstance(
+            is_lua = loaded.is_given and isinstance(
                 self.data, SysbenchTables
             )  # the full names of tables do not occur in sysbench's Lua scripts
             rows = {
                 table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
-                    update={"changed_by_load": is_lua or (place.is_given and table.is_changed)}
+                    update={"changed_by_load": is_lua or (loaded.is_given and table.is_changed)}
                 )
                 for table in chosen
             }

@@ -27,7 +27,7 @@ def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, s
     given, made = list(design.given.values()), design.made
     names = {tuple(server.dsn) for arm, server in design.given.items() if arm in one_server}
     number = len(_dsns(given)) - max(0, len(names) - 1)
-    where = [place for place in (_hosts(made.values()), *_given_words(given, number)) if place]
+    where = [words for words in (_hosts(made.values()), *_given_words(given, number)) if words]
     parts = [" and ".join(where), *_data(design, statistics or design.statistics)]
     if layouts := sorted(set(design.layouts.values())):
         counts = " or ".join(map(str, layouts))
@@ -80,8 +80,8 @@ def _dsns(given: Sequence[Given]) -> set[str]:
 def _data(design: Design, statistics: str) -> list[str]:
     """Returns phrases that say how trials get their data: as fresh copies, or in places that are swapped between arms
     at random."""
-    servers, shared = design.servers, design.places
-    listed = [" and ".join(group.places) for group in shared if group.places]
+    servers, shared = design.servers, design.shared_storage
+    listed = [" and ".join(group.names) for group in shared if group.names]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
     words = {
         "drawn": "planner statistics drawn for each copy",
@@ -92,7 +92,7 @@ def _data(design: Design, statistics: str) -> list[str]:
     return [
         *([f"a fresh copy of the data for every trial{whose}", words[statistics]] if copied else []),
         *([f"its place swapped at random between {' or between '.join(listed)}"] if listed else []),
-        *(["kept copies of the data swapped at random"] if any(not group.places for group in shared) else []),
+        *(["kept copies of the data swapped at random"] if any(not group.names for group in shared) else []),
     ]
 
 
@@ -100,13 +100,14 @@ def _fixed(design: Design, given: int) -> list[str]:
     """Returns the names of what differs between the arms but is never swapped between them, such as their host. If a
     host has a peculiarity, for example, the study cannot distinguish it from an effect of the arm."""
     ours = design.made
-    swapped = {arm for group in design.places for arm in group.arms}
+    swapped = {arm for group in design.shared_storage for arm in group.arms}
     fixed = {
         "host": _differ(ours.values(), "host"),
         "server": given > 0 and given + bool(ours) > 1 and not are_units(design),
         "server build": _differ(ours.values(), "server build"),
         "loaded data": design.spec.has_arm_data or _differ(ours.values(), "loaded data"),
-        "place of the data": len({_place(server) for server in ours.values()}) > 1 or _folders_differ(ours.values()),
+        "place of the data": len({_storage_of(server) for server in ours.values()}) > 1
+        or _folders_differ(ours.values()),
         "kept copy of the data": any(arm not in swapped and server.reset != "copy" for arm, server in ours.items()),
     }
     return [name for name, differs in fixed.items() if differs]
@@ -131,7 +132,7 @@ def _folders_differ(ours: Collection[Made]) -> bool:
     return len(folders) > len({ssh for ssh, _ in folders})
 
 
-def _place(server: Made) -> Hashable:
+def _storage_of(server: Made) -> Hashable:
     """Returns a value that identifies the storage of an arm's data. Arms with equal values use the same storage one
     after the other, or their storage is swapped at random."""
     storage = server.storage

@@ -88,10 +88,10 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
                     by.execute(sent.encode())
             except psycopg.Error as error:
                 cure = "correct the statement, or make what it needs"
-                raise StudyError(f"{failed}{_place(error, sent)}: {first_line(error)}; {cure}") from None
+                raise StudyError(f"{failed}{_location(error, sent)}: {first_line(error)}; {cure}") from None
 
 
-def _place(error: psycopg.Error, sent: str) -> str:
+def _location(error: psycopg.Error, sent: str) -> str:
     """Returns a phrase with the line and the character at which PostgreSQL has found an error in a text; empty if
     PostgreSQL names no position."""
     if error.diag.statement_position is None:

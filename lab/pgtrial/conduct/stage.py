@@ -187,15 +187,15 @@ class Stage:
     def failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
         """Returns the failure of a script as a failure of the rehearsal, with the user's file and the line, and the
         advice."""
-        place = self.spec.origin(script)
+        location = self.spec.origin(script)
         if failure.command is not None and self.spec.load.kind.is_of_queries:
             part = statements(self.spec.scripts[script], {})[failure.command]
-            place = f"{place}, line {part.line}"
+            location = f"{location}, line {part.line}"
         elif failure.command is not None:
-            place = commands_of(self.spec, self.folder, script)[failure.command].place_in(place)
+            location = commands_of(self.spec, self.folder, script)[failure.command].location_in(location)
         by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
         words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
-        return RehearsalFailure(f"{place}: {by_server}{words}", cure_of(self.spec, failure, self.target.owner))
+        return RehearsalFailure(f"{location}: {by_server}{words}", cure_of(self.spec, failure, self.target.owner))
 
 
 def _the_query(spec: StudySpec, script: str) -> str:

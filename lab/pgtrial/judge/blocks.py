@@ -40,17 +40,17 @@ def blocks_of(numbers: Numbers) -> list[Block]:
     """
     arms = numbers.names
     if numbers.blocks is None:
-        names: Sequence[str] = [str(place // len(arms) + 1) for place in range(len(numbers.arms))]
+        names: Sequence[str] = [str(index // len(arms) + 1) for index in range(len(numbers.arms))]
     else:
         names = numbers.blocks
     of_blocks = grouped(zip(names, range(len(names)), strict=True))
-    return [_block(numbers, name, places, arms) for name, places in of_blocks.items()]
+    return [_block(numbers, name, indices, arms) for name, indices in of_blocks.items()]
 
 
-def _block(numbers: Numbers, name: str, places: Sequence[int], arms: Sequence[str]) -> Block:
-    counts = Counter(numbers.arms[place] for place in places)
+def _block(numbers: Numbers, name: str, indices: Sequence[int], arms: Sequence[str]) -> Block:
+    counts = Counter(numbers.arms[index] for index in indices)
     if len({counts[arm] for arm in arms}) > 1:
-        first, last = (extreme(numbers.lines[place] for place in places) for extreme in (min, max))
+        first, last = (extreme(numbers.lines[index] for index in indices) for extreme in (min, max))
         lines = f"line {first}" if first == last else f"lines {first} to {last}"
         found = ", ".join(f"{counts[arm]} of {arm}" for arm in arms)
         if numbers.blocks is None:
@@ -63,8 +63,10 @@ def _block(numbers: Numbers, name: str, places: Sequence[int], arms: Sequence[st
                 "a block must have equally many values of each arm; add the missing ones, or give the blocks of these "
                 "runs other names"
             )
-        raise StudyError(f"{numbers.source}, {lines}: block {name} has {plural(len(places), 'value')}, {found}; {cure}")
-    return Block(name, grouped((numbers.arms[place], numbers.values[place]) for place in places))
+        raise StudyError(
+            f"{numbers.source}, {lines}: block {name} has {plural(len(indices), 'value')}, {found}; {cure}"
+        )
+    return Block(name, grouped((numbers.arms[index], numbers.values[index]) for index in indices))
 
 
 def consecutive_blocks(numbers: Numbers) -> list[Block] | None:

@@ -144,8 +144,8 @@ def _by_the_rule(runs: Runs, arm: str, blocks: Sequence[Block], *, withheld: boo
     looks = Looks(plan.rule, tuple(plan.until(len(blocks))))
     series = read_values(looks, gains, claims, asked.margin, asked.scale)
     ratios = [
-        BlockRatio(block=place, log_ratio=gain, counted=True, failed=[], order=list(block.order))
-        for place, (gain, block) in enumerate(zip(gains, blocks, strict=True))
+        BlockRatio(block=number, log_ratio=gain, counted=True, failed=[], order=list(block.order))
+        for number, (gain, block) in enumerate(zip(gains, blocks, strict=True))
     ]
     more = None if series.decided else looks.more(gains, asked.margin, claims)
     readings = series.decision.readings

@@ -45,12 +45,12 @@ def draw(arms: Sequence[str], blocks: int, seed: int) -> Drawn:
         raise StudyError(
             f"--draw {','.join(arms)!r} does not name two arms; separate their names by commas, as in --draw old,new"
         )
-    for place, name in enumerate(names):
-        if name in names[:place]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             other = numbered(name, names)
             raise StudyError(f"--draw names {name!r} twice; give each arm a name of its own, such as {other!r}")
     generator = np.random.Generator(np.random.Philox(seed))
-    return Drawn(names, seed, [[names[place] for place in generator.permutation(len(names))] for _ in range(blocks)])
+    return Drawn(names, seed, [[names[index] for index in generator.permutation(len(names))] for _ in range(blocks)])
 
 
 def can_be_drawn(name: str) -> bool:

@@ -161,31 +161,31 @@ def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
     if twice:
         raise StudyError(f"{name}, the line with the column names has {twice[0]!r} twice; rename one of the two")
 
-    def place(wanted: str) -> int | None:
+    def index_of(wanted: str) -> int | None:
         return known.index(wanted.casefold()) if wanted.casefold() in known else None
 
-    arm, value = place(_ARM), place(column)
+    arm, value = index_of(_ARM), index_of(column)
     if arm is None or value is None:
         missing, cure = (_ARM, "") if arm is None else (column, ", or name it by --value")
         raise StudyError(
             f"{name} has no column {missing!r} in its first line, which has {', '.join(map(repr, header))}; rename the "
             f"column that has {'the names of the set-ups' if arm is None else 'the measured numbers'}{cure}"
         )
-    return _Columns(arm, value, place(_BLOCK), place(_TIME), len(header))
+    return _Columns(arm, value, index_of(_BLOCK), index_of(_TIME), len(header))
 
 
 def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str) -> Numbers:
-    places = _columns(name, header, column)
+    columns = _columns(name, header, column)
     arms, values, lines, blocks, times = [], [], [], [], []
     for row in rows:
-        _check_length(name, row, places.number)
-        arms.append(_word(name, row, places.arm, header))
-        values.append(_value(f"{name}, line {row.line}, column {header[places.value]}", row.fields[places.value]))
+        _check_length(name, row, columns.number)
+        arms.append(_word(name, row, columns.arm, header))
+        values.append(_value(f"{name}, line {row.line}, column {header[columns.value]}", row.fields[columns.value]))
         lines.append(row.line)
-        if places.block is not None:
-            blocks.append(_word(name, row, places.block, header))
-        if places.time is not None:
-            times.append(_moment(f"{name}, line {row.line}, column {header[places.time]}", row.fields[places.time]))
+        if columns.block is not None:
+            blocks.append(_word(name, row, columns.block, header))
+        if columns.time is not None:
+            times.append(_moment(f"{name}, line {row.line}, column {header[columns.time]}", row.fields[columns.time]))
     if not values:
         raise StudyError(
             f"{name} has the names of its columns and no numbers; write a line for each run below the names"
@@ -195,14 +195,14 @@ def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str
             f"{name} has {len(different):,} names in its column {_ARM}, such as {arms[0]!r}; this column must name the "
             f"set-up that was measured, and pgtrial compares at most {MOST_ARMS} set-ups"
         )
-    order = _order(name, lines, times) if places.time is not None else range(len(lines))
+    order = _order(name, lines, times) if columns.time is not None else range(len(lines))
     return Numbers(
         source=name,
-        column=header[places.value],
-        arms=[arms[place] for place in order],
-        values=[values[place] for place in order],
-        lines=[lines[place] for place in order],
-        blocks=[blocks[place] for place in order] if places.block is not None else None,
+        column=header[columns.value],
+        arms=[arms[index] for index in order],
+        values=[values[index] for index in order],
+        lines=[lines[index] for index in order],
+        blocks=[blocks[index] for index in order] if columns.block is not None else None,
     )
 
 
@@ -217,10 +217,10 @@ def _check_length(name: str, row: _Row, number: int) -> None:
     del row.fields[number:]
 
 
-def _word(name: str, row: _Row, place: int, header: Sequence[str]) -> str:
-    if not row.fields[place]:
-        raise StudyError(f"{name}, line {row.line}, column {header[place]}: the field is empty; fill it in")
-    return row.fields[place]
+def _word(name: str, row: _Row, index: int, header: Sequence[str]) -> str:
+    if not row.fields[index]:
+        raise StudyError(f"{name}, line {row.line}, column {header[index]}: the field is empty; fill it in")
+    return row.fields[index]
 
 
 def _value(where: str, text: str) -> float:
@@ -269,7 +269,7 @@ def _moment(where: str, text: str) -> float | datetime:
 def _order(name: str, lines: Sequence[int], times: Sequence[float | datetime]) -> list[int]:
     """Returns the positions of the values, sorted by their times."""
     kinds = [_kind(moment) for moment in times]
-    if (other := next((place for place, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
+    if (other := next((index for index, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
         raise StudyError(
             f"{name}, line {lines[other]}, column {_TIME}: this time is {kinds[other]}, and that of line {lines[0]} "
             f"is {kinds[0]}; write all times in the same way"

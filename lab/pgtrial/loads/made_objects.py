@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from pgtrial.loads.marks import Mark, Marks, place_in
+from pgtrial.loads.marks import Mark, Marks, address_of
 from pgtrial.loads.names import array_of
 from pgtrial.loads.target import Session, lab_path, schemas_of_load
 from pgtrial.model.errors import StudyError
@@ -104,8 +104,8 @@ class MadeObject(NamedTuple):
     catalog: str
     oid: int
     mark: Mark
-    place: str
-    """A text that names the database and the object, as the SQL expression of `marks.place_in` returns it."""
+    address: str
+    """A text that names the database and the object, as the SQL expression of `marks.address_of` returns it."""
     kind: str
     identity: str
     name: str
@@ -155,7 +155,7 @@ def _query(
         name = f"c.{catalog.label}" if catalog.label else "''"
         columns = (
             f"'{catalog.name}', c.oid::bigint, coalesce(obj_description(c.oid, '{catalog.name}'), ''), "
-            f"{place_in(name, 'c.oid')} AS place, "
+            f"{address_of(name, 'c.oid')} AS address, "
             + ("i.type AS kind, i.identity, " if identify else "'' AS kind, '' AS identity, ")
             + ("c.relname::text, c.relkind::text, " if relation else "'', '', ")
             + (f"c.{catalog.schema}::bigint, " if catalog.schema else "0, ")
@@ -170,8 +170,8 @@ def _objects(session: Session, condition: str, *, identify: bool = True) -> list
     rows = session.execute(_query(session, condition, identify=identify).encode()).fetchall()
     marks = Marks(session)
     return [
-        MadeObject(catalog, oid, marks.read(comment, place), place, *others)
-        for catalog, oid, comment, place, *others in rows
+        MadeObject(catalog, oid, marks.read(comment, address), address, *others)
+        for catalog, oid, comment, address, *others in rows
     ]
 
 
@@ -205,7 +205,7 @@ def marking_query(session: Session, text: str) -> str:
     comment = sql.Literal(Marks(session).comment(text, "")).as_string()
     return (
         f"{_FIXED_PATH}; SELECT concat(string_agg(format('COMMENT ON %s %s IS %L; ', upper(replace(kind, '-', ' ')), "
-        f"identity, concat({comment}, place)), ''), {sql.Literal(_FORMER_PATH).as_string()}) FROM ({query}) AS made"
+        f"identity, concat({comment}, address)), ''), {sql.Literal(_FORMER_PATH).as_string()}) FROM ({query}) AS made"
     )
 
 
@@ -224,7 +224,7 @@ def mark_objects(session: Session, objects: Iterable[MadeObject], text: str) -> 
     """Marks each of the objects by a comment with this text."""
     marks = Marks(session)
     for made in objects:
-        _comment(session, made, marks.comment(text, made.place))
+        _comment(session, made, marks.comment(text, made.address))
 
 
 def _comment(session: Session, made: MadeObject, comment: str) -> None:

@@ -1,9 +1,9 @@
 """Reads and writes the marks of pgtrial. A mark is a comment on an object of a database, which says that pgtrial
-created the object, and names the server, the database and the object at that time (the "place").
+created the object, and names the server, the database and the object at that time (the "address").
 
 A restored dump or a copy of a database has the same comments on other objects, and somebody may have renamed an object.
-The place in the comment then differs from the object's real place, and pgtrial does not treat the object as its own.
-The engine writes and reads marks of the same form (`engine/tables/src/mark.rs`).
+The address in the comment then differs from the object's real address, and pgtrial does not treat the object as its
+own. The engine writes and reads marks of the same form (`engine/tables/src/mark.rs`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Mark(NamedTuple):
         return not self.is_here and self.text.startswith(beginnings)
 
 
-def place_in(name: str, oid: str) -> str:
-    """Returns an SQL expression for the place of an object: a text that names its database and the object. The server's
-    identifier, which a mark also contains, is added by `Marks`. `name` and `oid` are SQL expressions for its name and
-    its OID.
+def address_of(name: str, oid: str) -> str:
+    """Returns an SQL expression for the address of an object: a text that names its database and the object. The
+    server's identifier, which a mark also contains, is added by `Marks`. `name` and `oid` are SQL
+    expressions for its name and its OID.
 
     The result has only ASCII characters, so that it is the same in every encoding and needs no quotes.
     """
@@ -73,26 +73,26 @@ class Marks:
     def __init__(self, session: Session) -> None:
         self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
 
-    def read(self, comment: str, place: str) -> Mark:
-        """Returns the comment of an object as a mark. `place` is the text that names the object and its database now,
-        as the SQL expression of `place_in` returns it."""
+    def read(self, comment: str, address: str) -> Mark:
+        """Returns the comment of an object as a mark. `address` is the text that names the object and its database now,
+        as the SQL expression of `address_of` returns it."""
         text, begun, named = comment.rpartition(_BEGIN)
         if not begun:
             return Mark(comment)
         system, _, _ = named.partition(".")
-        return Mark(text, system in (self._system, _UNKNOWN) and named == system + place)
+        return Mark(text, system in (self._system, _UNKNOWN) and named == system + address)
 
-    def comment(self, text: str, place: str) -> str:
+    def comment(self, text: str, address: str) -> str:
         """Returns the comment that marks an object as pgtrial's: this text, and the names of the server and of the
-        object's place (see `place_in`)."""
-        return f"{text}{_BEGIN}{self._system}{place}"
+        object's address (see `address_of`)."""
+        return f"{text}{_BEGIN}{self._system}{address}"
 
 
 def mark_on(connection: Session, relation: str) -> Mark | None:
     """Returns the comment, read as a mark, on the relation that the unqualified name `relation` means in the load; None
     if there is no such relation."""
     row = connection.execute(
-        f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
+        f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {address_of('relname', 'oid')} FROM pg_class c "
         f"WHERE relname = %s AND {is_reached(connection)}".encode(),
         [relation],
     ).fetchone()
@@ -103,18 +103,19 @@ def table_marks(connection: Session) -> dict[str, Mark]:
     """Returns the comments, read as marks, on all tables that the load can reach by an unqualified name, by the name of
     the table."""
     rows = connection.execute(
-        f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
-        f"WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' AND relnamespace NOT IN "
+        f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {address_of('relname', 'oid')} "
+        f"FROM pg_class c WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' "
+        "AND relnamespace NOT IN "
         "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname".encode()
     ).fetchall()
     marks = Marks(connection)
-    return {str(name): marks.read(comment, place) for name, comment, place in rows}
+    return {str(name): marks.read(comment, address) for name, comment, address in rows}
 
 
 def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
     """Marks tables by a comment with this text. `names` are unqualified, and mean the same tables as in the load."""
     marks = Marks(connection)
-    query = f"SELECT {place_in('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
+    query = f"SELECT {address_of('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
     tables = list(names)
     for name, table in zip(tables, qualified(connection, tables), strict=True):
         comment = marks.comment(text, str(value(connection, query, name)))
@@ -125,11 +126,11 @@ def marked_by(beginning: str, connection: Session) -> str:
     """Returns an SQL condition for the tables that pgtrial created and whose marks (comments) begin with `beginning`.
     In the condition pg_class has the alias `c`."""
     query = (
-        f"SELECT c.oid::bigint, d.description, {place_in('c.relname', 'c.oid')} FROM pg_description d "
+        f"SELECT c.oid::bigint, d.description, {address_of('c.relname', 'c.oid')} FROM pg_description d "
         "JOIN pg_class c ON c.oid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "
         "AND strpos(d.description, %s) = 1"
     )
     marks = Marks(connection)
     rows = connection.execute(query.encode(), [beginning]).fetchall()
-    tables = [str(oid) for oid, comment, place in rows if marks.read(comment, place).is_here]
+    tables = [str(oid) for oid, comment, address in rows if marks.read(comment, address).is_here]
     return f"c.oid = ANY ('{{{','.join(tables)}}}'::oid[])"

@@ -38,7 +38,7 @@ class ScriptCommand:
     Empty if the values are sent as parameters, beside the text.
     """
 
-    def place_in(self, file: str) -> str:
+    def location_in(self, file: str) -> str:
         """Returns the file, line and text of the command for messages, such as `orders.sql, line 3 (select 1;)`."""
         return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), STATEMENT_LENGTH)})"
 

@@ -45,23 +45,23 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
     text = text.removeprefix(BYTE_ORDER_MARK)
     complete: list[Statement] = []
     parts: list[str] = []
-    begin = place = 0
+    begin = position = 0
     for token in Scanner().tokens(text):
-        parts.append(text[place : token.start])
-        place = token.end
+        parts.append(text[position : token.start])
+        position = token.end
         if token.kind == "comment":
             parts.append(" ")
             if not "".join(parts).strip():
-                parts, begin = [], place
+                parts, begin = [], position
         elif token.kind == "end":
             complete += _statement(parts, text, begin)
-            parts, begin = [], place
+            parts, begin = [], position
         elif token.name in variables:
             value = variables[token.name]
             parts.append(sql.Literal(value).as_string() if token.kind == "literal" else value)
         else:
             parts.append(text[token.start : token.end])
-    parts.append(text[place:])
+    parts.append(text[position:])
     return [*complete, *_statement(parts, text, begin)]
 
 

@@ -92,21 +92,21 @@ class Scanner:
     def tokens(self, text: str) -> Iterator[Token]:
         """Yields the tokens (words, quoted texts, comments and so on) of the next piece of the text. White space and
         operators between them are not yielded."""
-        place = 0
+        position = 0
         if self._inside is not None:
             kind: Kind = "comment" if self._inside == "comment" else "quoted"
-            place = self._close(text, 0)
-            yield Token(kind, 0, place)
-        while (match := _TOKEN.search(text, place)) is not None:
-            if text[place : match.start()].strip():
+            position = self._close(text, 0)
+            yield Token(kind, 0, position)
+        while (match := _TOKEN.search(text, position)) is not None:
+            if text[position : match.start()].strip():
                 self.under_way = True
-            place = match.end()
+            position = match.end()
             token = self._token(match)
             if self._inside is not None:
-                place = self._close(text, place)
-                token = Token(token.kind, token.start, place)
+                position = self._close(text, position)
+                token = Token(token.kind, token.start, position)
             yield token
-        if text[place:].strip():
+        if text[position:].strip():
             self.under_way = True
 
     def _token(self, match: re.Match[str]) -> Token:
@@ -150,16 +150,16 @@ class Scanner:
         elif word == "end" and self._bodies:
             self._bodies -= 1
 
-    def _close(self, text: str, place: int) -> int:
+    def _close(self, text: str, position: int) -> int:
         """Returns the offset behind the end of the comment or quoted text that is open; if it does not end in this
         piece, the length of the piece."""
         if self._inside == "dollar":
-            at = text.find(self._dollar, place)
+            at = text.find(self._dollar, position)
             if at < 0:
                 return len(text)
             self._inside = None
             return at + len(self._dollar)
-        for mark in _ENDS[self._inside or ""].finditer(text, place):
+        for mark in _ENDS[self._inside or ""].finditer(text, position):
             if self._inside == "comment":
                 self._comments += 1 if mark[0] == "/*" else -1
             if (self._inside == "comment" and not self._comments) or mark[0] in ("'", '"'):

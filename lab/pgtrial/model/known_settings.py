@@ -13,7 +13,7 @@ class Known(Record):
     """The content of known_settings.toml: what pgtrial knows about the settings of PostgreSQL. The file explains each
     table."""
 
-    places: frozenset[str]
+    locations: frozenset[str]
     reported_by_server: frozenset[str]
     decided: list[str]
     texts_that_are_shown: frozenset[str]

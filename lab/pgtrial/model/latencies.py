@@ -141,8 +141,8 @@ class Latencies:
         rank = max(1, int(percent * total / 100 + 0.5))
         if rank > self.total:
             return None
-        place = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
-        return self._us(int(_HIGH[place] if percent else _LOW[place]))
+        index = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
+        return self._us(int(_HIGH[index] if percent else _LOW[index]))
 
     def above(self, limit_us: float) -> int:
         """Returns the number of latencies that are longer than a limit in microseconds. Latencies in the same range of

@@ -70,8 +70,8 @@ METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}
 
 def each_once(names: list[str]) -> list[str]:
     """Returns the names unchanged. Raises ValueError if a name occurs twice."""
-    for place, name in enumerate(names):
-        if name in names[:place]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             raise ValueError(f"lists {name} more than once; name each metric once")
     return names
 

@@ -144,8 +144,8 @@ def format_size(size: int) -> str:
 def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
     """Returns a share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Without `decimals`, a share that is not
     zero is never rounded to 0%."""
-    places = decimals_for([share]) if decimals is None else decimals
-    return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
+    decimals = decimals_for([share]) if decimals is None else decimals
+    return f"{share * 100:{'+' if sign else ''}.{decimals}f}%" if share else "0%"
 
 
 TWICE = 1.0
@@ -157,8 +157,8 @@ def three_digits(value: float) -> str:
     """Returns a number with three significant digits and without an exponent: `0.000123`, `1.5`, `12.3`, `1,230`."""
     if not value or not math.isfinite(value):
         return f"{value:g}"
-    places = 2 - math.floor(math.log10(abs(value)))
-    text = f"{round(value, places):,.{max(0, places)}f}"
+    decimals = 2 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, decimals):,.{max(0, decimals)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -170,8 +170,8 @@ def times(ratio: float) -> str:
 def times_between(low: float, value: float, high: float) -> tuple[str, str]:
     """Returns the bounds of a ratio as texts, with as many decimals as are needed to distinguish them from the ratio:
     `48` and `50`, or `4.96` and `5.04`."""
-    for places in range(4):
-        first, middle, last = (f"{ratio:,.{places}f}" for ratio in (low, value, high))
+    for decimals in range(4):
+        first, middle, last = (f"{ratio:,.{decimals}f}" for ratio in (low, value, high))
         if first != middle != last:
             break
     return first, last
@@ -193,14 +193,14 @@ def decimals_for(shares: Iterable[float]) -> int:
     other and from zero."""
     values = list(shares)
     width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
-    places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
-    while places < 3 and any(_misread(value, places) for value in values):
-        places += 1
-    return places
+    decimals = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
+    while decimals < 3 and any(_misread(value, decimals) for value in values):
+        decimals += 1
+    return decimals
 
 
-def _misread(share: float, places: int) -> bool:
-    rounded = round(share * 100, places)
+def _misread(share: float, decimals: int) -> bool:
+    rounded = round(share * 100, decimals)
     return (rounded == 0 and share != 0) or (rounded == -100 and share > -1)
 
 

@@ -45,9 +45,9 @@ def alone_measured(result: StudyResult, plan: Plan) -> str:
     """Returns how the highest rate of an arm was measured, as text: `capacity by probes of 5s; 8 blocks in 6min; this
     host`. A probe is a run at one rate."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
-    place = plan.scope.partition(", ")[0]
+    where_it_ran = plan.scope.partition(", ")[0]
     blocks = plural(result.blocks_complete, "block")
-    return f"capacity by probes of {format_duration(plan.duration_s)}; {blocks}{taken}; {place}"
+    return f"capacity by probes of {format_duration(plan.duration_s)}; {blocks}{taken}; {where_it_ran}"
 
 
 def withheld_text(level: Level, result: StudyResult) -> str | None:

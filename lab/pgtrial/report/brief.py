@@ -281,8 +281,8 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
     """Returns what was measured as text, such as `mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x
     5s in 2min 10s; this host`."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
-    place = plan.scope.partition(", ")[0]
-    return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
+    where_it_ran = plan.scope.partition(", ")[0]
+    return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {where_it_ran}"
 
 
 _MANY_INTERRUPTIONS = 3

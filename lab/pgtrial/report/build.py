@@ -74,11 +74,11 @@ def build_report(directory: StudyDirectory) -> StudyResult:
     if published is not None:
         files["published.json"] = lambda: published.model_dump_json(indent=1) + "\n"
     files |= {"report.md": writers["md"], "report.html": writers["html"]}
-    for place, (name, text) in enumerate(files.items()):
+    for written, (name, text) in enumerate(files.items()):
         try:
             directory.write_file(name, text())
         except StoreError as error:
-            raise ReportNotWrittenError(data.result, list(files)[place:], directory, error) from error
+            raise ReportNotWrittenError(data.result, list(files)[written:], directory, error) from error
     return data.result
 
 
@@ -122,8 +122,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
     elif isinstance(stored, dict):
         stored = _with_options_of_today(stored)
     return [
-        f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
-        for place, one, other in _unequal("", stored, computed)
+        f"{path} is {_short(one)} in verdict.json and {_short(other)} by the trials"
+        for path, one, other in _unequal("", stored, computed)
     ]
 
 
@@ -166,17 +166,17 @@ def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
     return result | of_today
 
 
-def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
+def _unequal(path: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yields the smallest values that differ between two JSON values, each with its path, such as
     `primary.0.verdict`."""
     if isinstance(stored, list) and isinstance(computed, list):
         stored, computed = dict(enumerate(stored)), dict(enumerate(computed))
     if isinstance(stored, dict) and isinstance(computed, dict):
         for key in {**computed, **stored}:
-            inner = f"{place}.{key}".lstrip(".")
+            inner = f"{path}.{key}".lstrip(".")
             yield from _unequal(inner, stored.get(key, _ABSENT), computed.get(key, _ABSENT))
     elif not _equal(stored, computed):
-        yield place, stored, computed
+        yield path, stored, computed
 
 
 _LAST_DIGITS = 1e-9

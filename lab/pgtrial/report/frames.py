@@ -73,8 +73,8 @@ def claim_frame(study: StudyDirectory) -> pl.DataFrame:
     single = len(result.load_points) == 1
     rows = []
     for claim in [*result.primary, *(() if single else result.by_load_point)]:
-        place = 0 if single else claim.load_point
-        label = None if place is None else result.load_points[place].label
+        load_point = 0 if single else claim.load_point
+        label = None if load_point is None else result.load_points[load_point].label
         for part in claim.read:
             value = part.difference.value if part.difference else None
             rows.append({**_fields(part), **_fields(part.difference), "difference": value, "load_point": label})
@@ -112,7 +112,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         **_fields(trial.load_point),
         **_fields(measured),
         **{f"{name}_us": value for name, value in latency.items()},
-        **_place(trial),
+        **_coordinates(trial),
         "failed": sum(measured.failures.values()) if measured else None,
         "client_cpu_us": client.cpu_per_transaction_us if client else None,
     }
@@ -122,7 +122,7 @@ def _fields(record: Record | None) -> dict[str, Any]:
     return dict(record) if record is not None else {}
 
 
-def _place(trial: Trial) -> dict[str, Any]:
+def _coordinates(trial: Trial) -> dict[str, Any]:
     """Returns the columns that identify a trial: its number, its block, its arm and its load point."""
     return {
         "trial": trial.index + 1,
@@ -137,7 +137,9 @@ def second_frame(study: StudyDirectory) -> pl.DataFrame:
     turns in slices, only the time of the arm's own slices is counted, so that the seconds of one arm follow each other
     without gaps."""
     parts = [
-        study.timeline(trial).select(*(pl.lit(value).alias(name) for name, value in _place(trial).items()), pl.all())
+        study.timeline(trial).select(
+            *(pl.lit(value).alias(name) for name, value in _coordinates(trial).items()), pl.all()
+        )
         for trial in study.trials()
     ]
     return pl.concat([pl.DataFrame(schema=SECONDS), *parts], how="vertical_relaxed").cast(SECONDS)  # type: ignore[arg-type]

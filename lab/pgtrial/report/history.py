@@ -131,8 +131,8 @@ def file_name(spec: StudySpec) -> str:
     )
     what = {
         "load": load,
-        "server": _without_places(server),
-        "reference": _without_places(reference),
+        "server": _without_paths(server),
+        "reference": _without_paths(reference),
         "metrics": public.verdict.metrics,
         "scripts": spec.scripts,
     }
@@ -169,18 +169,18 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
     if len(known) < 2 * FEWEST:
         return
     found = change_points([math.log1p(difference.value) for _, difference in known])
-    bounds = [0, *(change.place for change in found), len(known)]
+    bounds = [0, *(change.index for change in found), len(known)]
     for change, start, end in zip(found, bounds, bounds[2:], strict=False):
-        after = known[change.place][0]
+        after = known[change.index][0]
         ends = (change.ends[0] - 1, change.ends[1])
         yield Change(
             machine=after.machine,
-            before=known[change.place - 1][0].commit,
+            before=known[change.index - 1][0].commit,
             after=after.commit,
             at=after.at,
             difference=as_difference(change.size),
             p=change.p,
-            commits=(change.place - start, end - change.place),
+            commits=(change.index - start, end - change.index),
             surely=(known[ends[0]][0].commit, known[ends[1]][0].commit),
             ends=ends,
         )
@@ -217,14 +217,14 @@ def _commit_of(spec: StudySpec, arm: str) -> str:
     return " + ".join(dict.fromkeys(commits)) or arm
 
 
-def _without_places(value: Any) -> Any:
+def _without_paths(value: Any) -> Any:
     """Returns a set-up in which each source (a Git repository with a commit) is replaced by the commit alone, without
     the path of the repository."""
     match value:
         case dict():
-            return {key: _without_places(part) for key, part in value.items()}
+            return {key: _without_paths(part) for key, part in value.items()}
         case list():
-            return [_without_places(part) for part in value]
+            return [_without_paths(part) for part in value]
         case str():
             return match[1] if (match := _COMMIT.fullmatch(value)) else value
     return value

@@ -73,8 +73,8 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
     pad = 0.08 * (high - low) or 0.01
     low, high = low - pad, high + pad
 
-    def x(place: int) -> float:
-        return round(_LEFT + (place + 0.5) / len(entries) * (_WIDTH - _LEFT - _RIGHT), 1)
+    def x(index: int) -> float:
+        return round(_LEFT + (index + 0.5) / len(entries) * (_WIDTH - _LEFT - _RIGHT), 1)
 
     def y(share: float) -> float:
         inside = min(max(share, low), high)
@@ -85,7 +85,7 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
     return Drawing(
         points=[
             Point(
-                x(place),
+                x(index),
                 y(difference.value),
                 y(difference.low) if difference.low is not None else None,
                 y(difference.high) if difference.high is not None else None,
@@ -93,12 +93,12 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
                 entry.verdict,
                 addresses.get(entry.study),
             )
-            for place, entry in enumerate(entries)
+            for index, entry in enumerate(entries)
             if (difference := entry.difference) is not None
         ],
         changes=[
-            (round(x(place) - 0.5 * (_WIDTH - _LEFT - _RIGHT) / len(entries), 1), new_levels[entry.commit, entry.at])
-            for place, entry in enumerate(entries)
+            (round(x(index) - 0.5 * (_WIDTH - _LEFT - _RIGHT) / len(entries), 1), new_levels[entry.commit, entry.at])
+            for index, entry in enumerate(entries)
             if (entry.commit, entry.at) in new_levels
         ],
         ticks=[(y(share), percent(share, decimals_for(ticks), sign=True)) for share in ticks],
@@ -117,4 +117,4 @@ def _ticks(low: float, high: float) -> list[float]:
     least = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
-    return [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -63,9 +63,9 @@ def table_lines(table: Table[Any]) -> Iterator[str]:
     if table.caption:
         yield f"{escaped(table.caption)}\n"
     if table.is_text:
-        for place, head in enumerate(table.heads):
+        for index, head in enumerate(table.heads):
             yield f"{escaped(head)}:\n"
-            yield from _block([row[place] for row in table.rows])
+            yield from _block([row[index] for row in table.rows])
         return
     yield f"| {' | '.join(map(_cell, table.heads))} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in table.columns)}|"

@@ -92,12 +92,12 @@ def ratio_text(ratio: Ratio) -> str:
     if ratio.value is None:
         return "no block yet"
     bounds = [bound - 1 for bound in (ratio.low, ratio.value, ratio.high) if bound is not None]
-    places = decimals_for(bounds) + 2
+    decimals = decimals_for(bounds) + 2
     if ratio.running:
-        return f"{ratio.value:.{places}f}x so far"
+        return f"{ratio.value:.{decimals}f}x so far"
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.value:.{places}f}x (not bounded yet)"
-    return f"{ratio.value:.{places}f}x ({ratio.low:.{places}f}..{ratio.high:.{places}f})"
+        return f"{ratio.value:.{decimals}f}x (not bounded yet)"
+    return f"{ratio.value:.{decimals}f}x ({ratio.low:.{decimals}f}..{ratio.high:.{decimals}f})"
 
 
 def published_text(contrast: Contrast) -> str:

@@ -51,7 +51,7 @@ def between_text(bounds: Bounds) -> str:
     return f"up to {high}" if high is not None else "not known"
 
 
-def peak_place(of_arm: Scaling) -> str | None:
+def peak_position(of_arm: Scaling) -> str | None:
     """Returns as text at which number of clients an arm has its largest throughput, such as `44 clients (43 to 46)`,
     `beyond the tested 64 clients` or `none seen up to 64 clients`. Returns None if the scalability law does not fit the
     arm's measurements, since the number follows from the law."""
@@ -82,23 +82,23 @@ def peak_text(result: StudyResult, arm: str) -> str:
             continue
         pair = " against ".join(_peak(of_one, unit) for of_one in (of_arm, baseline))
         value = f"{signed(of_arm.difference.value)} ({bounds_text(of_arm.difference)})"
-        place = f"{sweep_label(result.load_points, of_arm)}: " if len(sweeps) > 1 else ""
-        texts.append(f"{place}{pair}, {value}, {of_arm.verdict}")
+        prefix = f"{sweep_label(result.load_points, of_arm)}: " if len(sweeps) > 1 else ""
+        texts.append(f"{prefix}{pair}, {value}, {of_arm.verdict}")
     return "; ".join(texts)
 
 
 def _peak(of_arm: Scaling, unit: str) -> str:
     highest = of_arm.law.highest.value if of_arm.law is not None else None
     tps = f"{highest:,.0f} {unit}" if highest is not None else "not known"
-    place = peak_place(of_arm) or ""
-    return f"{tps} at {place}" if place[:1].isdigit() else f"{tps} (the peak is {place})"
+    at = peak_position(of_arm) or ""
+    return f"{tps} at {at}" if at[:1].isdigit() else f"{tps} (the peak is {at})"
 
 
 def cliff_text(cliff: Cliff) -> str:
     """Returns the position and the depth of a cliff, a size of the data above which the throughput falls, as text:
     `scale 48 (40 to 80), -71% within a doubling` of the size."""
-    place = number_text(cliff.scale.value) if cliff.scale.value is not None else "not known"
-    return f"scale {place} ({between_text(cliff.scale)}), {percent(cliff.change)} within a doubling"
+    at = number_text(cliff.scale.value) if cliff.scale.value is not None else "not known"
+    return f"scale {at} ({between_text(cliff.scale)}), {percent(cliff.change)} within a doubling"
 
 
 def reads_text(cliff: Cliff) -> str:

@@ -64,10 +64,10 @@ def number(
     return Column(head, value, form, right=True, verdict=verdict)
 
 
-def by_place(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
+def by_position(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
     """Returns columns for rows that are sequences of cells, in the order of `heads`."""
     return [
-        Column(head, itemgetter(place), right=place in right, whole=place in whole) for place, head in enumerate(heads)
+        Column(head, itemgetter(index), right=index in right, whole=index in whole) for index, head in enumerate(heads)
     ]
 
 
@@ -113,4 +113,4 @@ class Table(Generic[Row]):
     @cached_property
     def marked(self) -> set[int]:
         """The indexes of the rows that are marked."""
-        return {place for place, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}
+        return {index for index, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}

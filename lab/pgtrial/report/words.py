@@ -146,7 +146,7 @@ def estimate_text(claim: Claim, running: str) -> str | None:
 
 
 def change_text(
-    metric: str | None, arm: str, difference: float, baseline: str = "", places: int | None = None, *, less: str = ""
+    metric: str | None, arm: str, difference: float, baseline: str = "", decimals: int | None = None, *, less: str = ""
 ) -> str:
     """Returns a difference in words, such as `off is 41% faster than on` or, for a percentile or cost, `p99 of off is
     12% lower than that of on`.
@@ -166,7 +166,7 @@ def change_text(
             return f"{ratio} as fast{f' as {baseline}' if baseline else ''}"
         return f"{ratio} {of}{baseline}" if baseline else f"{ratio} as high"
     than = f"{less} than {of}{baseline}" if baseline else ""
-    return f"{subject} is {percent(abs(difference), places)} {words[difference < 0]}{than}"
+    return f"{subject} is {percent(abs(difference), decimals)} {words[difference < 0]}{than}"
 
 
 def _direction(metric: str | None, arm: str, baseline: str, *, falls: bool) -> str:
@@ -276,20 +276,20 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
-    places = {**PARTS, "before": f"{PARTS['before']}{burst}", "after": f"after it{sustained}"}
+    names = {**PARTS, "before": f"{PARTS['before']}{burst}", "after": f"after it{sustained}"}
     parts = []
     for part in claim.parts:
-        place = places[part.regime or "before"]
+        name = names[part.regime or "before"]
         if (difference := established(part, plan)) is None:
-            parts.append(f"{place} undecided; {outlook(part, plan)}")
+            parts.append(f"{name} undecided; {outlook(part, plan)}")
             continue
         words = headline(part, plan)
         if part.verdict in ("equivalent", "undecided"):
             words = words[0].lower() + words[1:]
         more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
-        parts.append(f"{place} {words} ({_figures(difference, part, plan)}{more})")
+        parts.append(f"{name} {words} ({_figures(difference, part, plan)}{more})")
     if len(claim.parts) == 1:
-        parts.append(f"{places['after']} nothing is known, for {_unsettled(claim, plan, regimes)}")
+        parts.append(f"{names['after']} nothing is known, for {_unsettled(claim, plan, regimes)}")
     return "; ".join(parts)
 
 
@@ -445,8 +445,8 @@ def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
     unit = rate_unit(plan.load_points)
     cell, *others = [cell for cell in changing if cell.arm == arm]
     shape = next(shape for shape in cell.shapes if shape not in ("flat", "cyclic"))
-    place = f" at {plan.load_points[cell.load_point].label}" if len(plan.load_points) > 1 else ""
-    text = f"{arm}: {shape} in {cell.shapes[shape]} of {plural(cell.trials, 'trial')}{place}"
+    at = f" at {plan.load_points[cell.load_point].label}" if len(plan.load_points) > 1 else ""
+    text = f"{arm}: {shape} in {cell.shapes[shape]} of {plural(cell.trials, 'trial')}{at}"
     if cell.before and cell.changed_s and cell.changed_committed:
         text += f", {cell.before.median:,.0f} {unit} until {format_duration(round(cell.changed_s.median))} "
         text += f"and {cell.changed_committed.median:,.0f} transactions"

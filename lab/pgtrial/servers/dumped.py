@@ -31,7 +31,7 @@ from pgtrial.servers.connection_errors import cure_of, reason_of, what_to_check,
 from pgtrial.servers.given import target_of, without_password
 from pgtrial.servers.installations import ServerBinaries, client_directories, find_servers, resolve
 from pgtrial.store.files import take_name
-from pgtrial.store.own_data import DUMP_ENDINGS, data_places, is_to_be_dumped, note_size, size_of_dumped
+from pgtrial.store.own_data import DUMP_ENDINGS, data_paths, is_to_be_dumped, note_size, size_of_dumped
 from pgtrial.store.state import own_directory
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d[\d.]*)")
@@ -47,7 +47,7 @@ def take_dump(design: Design) -> str | None:
     spec = design.spec
     if not is_to_be_dumped(spec) or size_of_dumped(spec) is not None:
         return None
-    (path,) = data_places(spec)
+    (path,) = data_paths(spec)
     conninfo = conninfo_of(spec.load.data[0])
     shown = without_password(conninfo)
     try:

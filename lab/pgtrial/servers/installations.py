@@ -65,7 +65,7 @@ look() {{
     version=$("$2/postgres" --version 2>&1 | tail -n 1 | tr '|' ' ')
     echo "$1|$2|${{real%/*}}|$missing|$version"
 }}
-{places}
+{directories}
 """
 _DIGEST = """
 exec 2>/dev/null
@@ -107,7 +107,7 @@ def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[S
 
     Servers older than the version OLDEST are left out.
     """
-    programs = _look(machine, account, "\n".join(_places(machine)))
+    programs = _look(machine, account, "\n".join(_directories(machine)))
     complete = [one.server for one in programs if one.server is not None and not one.missing]
     servers = [server for server in complete if server.major >= OLDEST]
     return sorted(servers, key=lambda server: [-int(part) for part in re.findall(r"\d+", server.version)])
@@ -144,7 +144,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     )
 
 
-def _places(machine: Machine) -> Iterator[str]:
+def _directories(machine: Machine) -> Iterator[str]:
     """Yields the directories in which servers may be installed, each as a call of the shell function `look`."""
     if machine is LOCAL:
         for package in _WHEELS:
@@ -204,10 +204,10 @@ def _needed(machine: Machine) -> tuple[str, ...]:
 
 
 @lru_cache
-def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
+def _look(machine: Machine, account: str | None, directories: str) -> list[_Found]:
     """Returns what the script `_LOOK` finds in these places. A directory that is found by several paths is returned
     once."""
-    script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
+    script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), directories=directories)
     by_directory: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
         origin, directory, real, missing, printed = line.split("|")

@@ -65,7 +65,7 @@ class JobRecord(ServerRecord):
     """The objects that the job makes and that the undo drops. Before the job, no objects with these names existed."""
     study: str = ""
     """The directory of the study to which the job belongs."""
-    place: str = ""
+    database: str = ""
     """The identifiers of the server and the database; "" if they are not known."""
     transactions: Sequence[str] = field(default=())
     """The IDs of the transactions in which the job's sessions were observed."""
@@ -90,7 +90,7 @@ class JobRecord(ServerRecord):
             "sessions": self.sessions,
             "names": [list(name) for name in self.names],
             "study": self.study,
-            "place": self.place,
+            "place": self.database,
             "transactions": list(self.transactions),
         }
 
@@ -100,9 +100,9 @@ class JobRecord(ServerRecord):
         if not isinstance(statements, list) or not all(isinstance(each, str) for each in statements):
             raise TypeError("a person may have edited the statements")
         names = tuple(Named(*name) for name in content.get("names", ()))
-        study, place = str(content.get("study", "")), str(content.get("place", ""))
+        study, database = str(content.get("study", "")), str(content.get("place", ""))
         transactions = tuple(map(str, content.get("transactions", ())))
-        return cls(arm, target, statements, content["sessions"], names, study, place, transactions)
+        return cls(arm, target, statements, content["sessions"], names, study, database, transactions)
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
         """Undoes a job that a killed lab has left, unless the study that begins now is another one than that of the
@@ -146,7 +146,7 @@ def undone_on_exit(record: JobRecord, run: Path, connect: Callable[[], Session])
     """
     with closing(connect()) as session:
         refuse_taken(record.target, f"arms.{record.arm}: {record.target.label}", record.names)
-        record = replace(record, place=_place(session))
+        record = replace(record, database=_database(session))
     entry = write_down(record, run)
     watch = _Watch(record, run, connect)
     taken = False
@@ -213,7 +213,7 @@ class _Watch:
 def _undo_left(session: Session, record: JobRecord, consent: Consent | None) -> str:
     """Undoes a job that a killed lab has left. Returns a sentence on the result for the user. Raises psycopg.Error,
     ArmError, and Unclear."""
-    if record.place and _place(session) != record.place:
+    if record.database and _database(session) != record.database:
         raise ArmError("another server or database than that of the job answers at this address")
     _end(session, record)
     if (against := obstacle_to_sql(session, "its SQL")) is not None:
@@ -248,7 +248,7 @@ def _has_committed(session: Session, xid: str) -> bool:
     return bool(value(session, _STATUS, int(xid)) == "committed")
 
 
-def _place(session: Session) -> str:
+def _database(session: Session) -> str:
     try:
         return str(value(session, _PLACE))
     except psycopg.errors.InsufficientPrivilege:

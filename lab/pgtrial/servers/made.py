@@ -321,41 +321,41 @@ class MadeArm:
         free = run_directory.machine.free_bytes(run_directory.root)
         check_free(free, run_directory.label, run_directory.larger, data, templates=templates, copies=copies)
 
-    def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
+    def _data(self, tables: Data, number: int | None, stack: ExitStack) -> Path:
         """Returns the data directory of a trial. It is a fresh copy, which `stack` removes, or a copy that trials
         keep."""
         if self.setup.reset != "copy":
-            return self._kept(tables, place)
-        return self._fresh(tables, tables.short_name, place, stack)
+            return self._kept(tables, number)
+        return self._fresh(tables, tables.short_name, number, stack)
 
-    def _fresh(self, tables: Data, name: str, place: int | None, stack: ExitStack, copies: int = 1) -> Path:
+    def _fresh(self, tables: Data, name: str, number: int | None, stack: ExitStack, copies: int = 1) -> Path:
         """Returns a copy of the template, which ends with `stack`. `copies` is the number of copies to have for later
         trials."""
         run_directory = self._site.run_directory
         if self._site.volumes is None and run_directory.machine is LOCAL:
             template, flush = self._template(tables, lambda line: None), tables != NO_TABLES
             return stack.enter_context(copy_for_trial(run_directory, template, name, flush=flush, copies=copies))
-        directories = self._place(name, place, stack)
+        directories = self._directories(name, number, stack)
         self._copy(tables, directories)
         return directories.data
 
-    def _kept(self, tables: Data, place: int | None) -> Path:
-        """Returns a copy of the data that several trials use, and makes it on first use. With a number in `place`, arms
-        of the same kind share the copy with this number. Without a number, the copy belongs to this arm alone."""
+    def _kept(self, tables: Data, number: int | None) -> Path:
+        """Returns a copy of the data that several trials use, and makes it on first use. Arms of the same kind share
+        the copy with this number. If the number is None, the copy belongs to this arm alone."""
         kept = self._site.run_directory.kept
-        copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
+        copy = KeptCopy(self._key(tables), self.name if number is None else None, number)
         if copy not in kept:
             data = self._site.run_directory.directory(tables.short_name)
             self._copy(tables, DataDirectories(data))
             kept[copy] = data
         return kept[copy]
 
-    def _place(self, name: str, place: int | None, stack: ExitStack) -> DataDirectories:
+    def _directories(self, name: str, number: int | None, stack: ExitStack) -> DataDirectories:
         """Returns the directories for one copy of the data. They are on volumes that pgtrial makes for the arm, or in
         the run directory. `stack` removes them."""
         site = self._site
         if site.volumes is not None:
-            return stack.enter_context(site.volumes.made(place))
+            return stack.enter_context(site.volumes.made(number))
         data = site.run_directory.directory(name)
         stack.callback(site.run_directory.machine.remove_tree, data)
         return DataDirectories(data)

@@ -79,32 +79,32 @@ class Volumes:
         `needed_bytes` is the space that the data needs with its WAL, and `wal_bytes` the space that a separate volume
         for the WAL needs.
         """
-        for place in range(len(self.storage.on)):
+        for number in range(len(self.storage.on)):
             try:
-                for volume, key in self._volumes(place):
+                for volume, key in self._volumes(number):
                     needed = (needed_bytes, "data") if key == "storage" else (wal_bytes, "WAL")
                     self._check_volume(volume, key, *needed)
-                with self.made(place):
+                with self.made(number):
                     pass
             except (ArmError, HostError) as error:
                 raise StudyError(f"arms.{self.arm}: {error}") from None
 
     @contextmanager
-    def made(self, place: int | None = None) -> Iterator[DataDirectories]:
+    def made(self, number: int | None = None) -> Iterator[DataDirectories]:
         """Makes fresh volumes, and destroys them on exit from the context. If the storage lists several devices or
-        directories, `place` is the number of the one to use.
+        directories, `number` is the number of the one to use.
 
         Raises ArmError with the messages of the system's tools, and HostLost.
         """
         with ExitStack() as stack:
             try:
-                roots = [self._make(stack, volume, key) for volume, key in self._volumes(place)]
+                roots = [self._make(stack, volume, key) for volume, key in self._volumes(number)]
             except HostError as error:
                 raise ArmError(str(error)) from None
             yield DataDirectories(roots[0] / "data", roots[1] / "wal" if len(roots) > 1 else None)
 
-    def _volumes(self, place: int | None) -> list[tuple[Volume, str]]:
-        storage = self.storage.at(place)
+    def _volumes(self, number: int | None) -> list[tuple[Volume, str]]:
+        storage = self.storage.at(number)
         return [(storage, "storage"), *([(storage.wal, "storage.wal")] if storage.wal is not None else [])]
 
     def _check_volume(self, volume: Volume, key: str, needed_bytes: int, what: str) -> None:

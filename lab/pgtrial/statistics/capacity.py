@@ -181,16 +181,16 @@ class _Shares:
         odds at the capacity."""
         first, last = low, high
         for _ in range(_FINER):
-            places = np.linspace(low, high, _PLACES)
-            logits = self.odds + _SLOPES[:, None, None] * (self.at - places[:, None])
+            grid = np.linspace(low, high, _PLACES)
+            logits = self.odds + _SLOPES[:, None, None] * (self.at - grid[:, None])
             # logarithms of the share and of its complement, without overflow
             log_share, log_rest = -np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits)
             likelihood = (self.weights * (self.of * log_share + (1 - self.of) * log_rest)).sum(axis=2)
             prior = -0.5 * (np.log(_SLOPES / _SLOPE) / _SLOPE_SPREAD) ** 2
-            slope, place = np.unravel_index(np.argmax(likelihood + prior[:, None]), likelihood.shape)
-            step = places[1] - places[0]
-            low, high = max(places[place] - step, first), min(places[place] + step, last)
-        return float(places[place]), float(_SLOPES[slope])
+            slope, index = np.unravel_index(np.argmax(likelihood + prior[:, None]), likelihood.shape)
+            step = grid[1] - grid[0]
+            low, high = max(grid[index] - step, first), min(grid[index] + step, last)
+        return float(grid[index]), float(_SLOPES[slope])
 
 
 def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float]:

@@ -46,7 +46,7 @@ _SEED = 20_140_334
 class ChangePoint:
     """A change of the level of a series."""
 
-    place: int
+    index: int
     """The index of the first value that has the new level."""
     ends: tuple[int, int]
     """The 95% interval of the position. Values before its lower end have the old level; the value at its upper end and
@@ -76,32 +76,32 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
         found[best[1] + best[2]] = p
     bounds = [0, *sorted(found), len(series)]
     changes = []
-    for start, place, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
-        earliest, latest = (start + one for one in place_interval(series[start:end], place - start))
-        size = _size(series[start:end], place - start, (earliest - start, latest - start))
-        changes.append(ChangePoint(skipped + place, (skipped + earliest, skipped + latest), size, found[place]))
+    for start, index, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        earliest, latest = (start + one for one in index_interval(series[start:end], index - start))
+        size = _size(series[start:end], index - start, (earliest - start, latest - start))
+        changes.append(ChangePoint(skipped + index, (skipped + earliest, skipped + latest), size, found[index]))
     return changes
 
 
-def place_interval(values: Floats, place: int) -> tuple[int, int]:
-    """Returns the first and the last position at which the level of these values may have changed. `place` is the
+def index_interval(values: Floats, index: int) -> tuple[int, int]:
+    """Returns the first and the last position at which the level of these values may have changed. `index` is the
     position that was found."""
     squares = np.asarray([_squares(values[:at]) + _squares(values[at:]) for at in range(1, len(values))])
     least = float(squares.min())
     likely = np.flatnonzero((squares - least) * (len(values) - 2) <= _LESS_LIKELY * least) + 1
-    return min(place, int(likely[0])), max(place, int(likely[-1]))
+    return min(index, int(likely[0])), max(index, int(likely[-1]))
 
 
 def _squares(values: Floats) -> float:
     return float(np.sum((values - values.mean()) ** 2))
 
 
-def _size(values: Floats, place: int, ends: tuple[int, int]) -> Interval:
+def _size(values: Floats, index: int, ends: tuple[int, int]) -> Interval:
     """Returns the new level minus the old level, with an interval that covers the intervals for all positions within
     `ends`."""
-    places = {place, *range(max(FEWEST, ends[0]), min(len(values) - FEWEST, ends[1]) + 1)}
-    sizes = [welch_interval(values[at:], values[:at]) for at in places]
-    estimate = float(np.mean(values[place:]) - np.mean(values[:place]))
+    indices = {index, *range(max(FEWEST, ends[0]), min(len(values) - FEWEST, ends[1]) + 1)}
+    sizes = [welch_interval(values[at:], values[:at]) for at in indices]
+    estimate = float(np.mean(values[index:]) - np.mean(values[:index]))
     return Interval(min(size.low for size in sizes), estimate, max(size.high for size in sizes))
 
 
@@ -140,8 +140,8 @@ def _best_split(values: Floats) -> tuple[float, int]:
     within_right = sums[end, end] - 2 * sums[split, end] + within_left
     energy = 2 * across / (left * right) - within_left / (left * (left - 1)) - within_right / (right * (right - 1))
     scaled = np.where(valid, left * right / (left + right) * energy, -np.inf)
-    place = int(np.argmax(scaled))
-    return float(scaled.flat[place]), int(split[place // scaled.shape[1], 0])
+    index = int(np.argmax(scaled))
+    return float(scaled.flat[index]), int(split[index // scaled.shape[1], 0])
 
 
 def _share_as_good(series: Floats, segments: Sequence[slice], best: float, draw: np.random.Generator) -> float:

@@ -133,11 +133,11 @@ def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], 
     blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
     within = float(np.sum(interactions(blocks) ** 2))
-    places = tuple(math.log(size) for size in sizes)
-    models = [_Model.best(places, means, len(rows), within, number) for number in range(3)]
+    log_sizes = tuple(math.log(size) for size in sizes)
+    models = [_Model.best(log_sizes, means, len(rows), within, number) for number in range(3)]
     chosen = models[knots] if knots is not None else min(models, key=lambda model: model.criterion)
     return BrokenLine(
-        tuple(chosen.knot(place) for place in range(chosen.knots)),
+        tuple(chosen.knot(index) for index in range(chosen.knots)),
         tuple(float(value) for value in chosen.values),
         models[0].criterion - chosen.criterion,
     )
@@ -156,7 +156,7 @@ def steepest(sizes: tuple[float, ...], values: tuple[float, ...], knots: int) ->
 class _Model:
     """A broken line with a fixed number of knots, fitted by least squares."""
 
-    places: Floats
+    log_sizes: Floats
     """The logarithm of the size of each mean."""
     knots: int
     means: Floats
@@ -176,11 +176,11 @@ class _Model:
     slopes: Floats
 
     @classmethod
-    def best(cls, places: tuple[float, ...], means: Floats, n: int, within: float, knots: int) -> _Model:
+    def best(cls, log_sizes: tuple[float, ...], means: Floats, n: int, within: float, knots: int) -> _Model:
         """Returns the line with the least squares. If many positions of the knots fit equally well, the line has the
         median position."""
-        x = np.asarray(places)
-        coarse, projectors, step = _candidates(places, knots)
+        x = np.asarray(log_sizes)
+        coarse, projectors, step = _candidates(log_sizes, knots)
         slack = _FLAT * float(np.sum((means - means.mean()) ** 2))
         candidates, squares = coarse, _squares(projectors, means)
         if knots:
@@ -230,21 +230,21 @@ class _Model:
         ratio = (self.n * self.least / self.free) / (self.within / self.pure)
         return float(fdtrc(self.free, self.pure, ratio)) < ALPHA
 
-    def knot(self, place: int) -> Knot:
+    def knot(self, index: int) -> Knot:
         """Returns the knot with this number, counted from 0, with the interval of its size."""
         bound = self._bound()
-        inside = self.candidates[self.squares <= bound][:, place]
-        at = float(self.at[place])
+        inside = self.candidates[self.squares <= bound][:, index]
+        at = float(self.at[index])
         low, high = min(at, *inside), max(at, *inside)
         if self.misses or self.free < _FEWEST_FREE:
-            low = max(self.places[self.places <= low + _ROUNDING])
-            high = min(self.places[self.places >= high - _ROUNDING])
+            low = max(self.log_sizes[self.log_sizes <= low + _ROUNDING])
+            high = min(self.log_sizes[self.log_sizes >= high - _ROUNDING])
         else:
             low, high = self._end(at, low), self._end(at, high)
         size = Interval(math.exp(low), math.exp(at), math.exp(high))
-        doubled = at + math.log(2) - self.at[place:]
-        over_doubling = float(self.slopes[place] * doubled[0] + np.diff(self.slopes)[place:] @ np.maximum(doubled, 0.0))
-        before, after = self.slopes[place : place + 2]
+        doubled = at + math.log(2) - self.at[index:]
+        over_doubling = float(self.slopes[index] * doubled[0] + np.diff(self.slopes)[index:] @ np.maximum(doubled, 0.0))
+        before, after = self.slopes[index : index + 2]
         return Knot(size, float(before), float(after), over_doubling)
 
     def _end(self, at: float, end: float) -> float:
@@ -265,19 +265,19 @@ class _Model:
         return self.least + variance * float(fdtri(1, free + self.pure, 1 - ALPHA)) / self.n
 
 
-def _design(places: Floats, knots: Floats) -> Floats:
+def _design(log_sizes: Floats, knots: Floats) -> Floats:
     """Returns the design matrix of the line for each row of `knots`. Its columns are 1, x, and (x - knot)+ for each
     knot."""
-    beyond = np.maximum(places[None, :, None] - knots[:, None, :], 0.0)
-    straight = np.broadcast_to(np.column_stack([np.ones_like(places), places]), (len(knots), len(places), 2))
+    beyond = np.maximum(log_sizes[None, :, None] - knots[:, None, :], 0.0)
+    straight = np.broadcast_to(np.column_stack([np.ones_like(log_sizes), log_sizes]), (len(knots), len(log_sizes), 2))
     made: Floats = np.concatenate([straight, beyond], axis=2)
     return made
 
 
-def _projectors(places: Floats, knots: Floats) -> Floats:
+def _projectors(log_sizes: Floats, knots: Floats) -> Floats:
     """Returns for each row of `knots` the projection matrix that gives the residuals of values at these positions."""
-    basis, _ = np.linalg.qr(_design(places - places.mean(), knots - places.mean()))
-    made: Floats = np.eye(len(places)) - basis @ basis.transpose(0, 2, 1)
+    basis, _ = np.linalg.qr(_design(log_sizes - log_sizes.mean(), knots - log_sizes.mean()))
+    made: Floats = np.eye(len(log_sizes)) - basis @ basis.transpose(0, 2, 1)
     return made
 
 
@@ -294,31 +294,34 @@ def _best(candidates: Floats, squares: Floats, slack: float) -> Floats:
     return best
 
 
-def _around(knots: Floats, reach: float, parts: int, places: Floats) -> Floats:
+def _around(knots: Floats, reach: float, parts: int, log_sizes: Floats) -> Floats:
     """Returns the combinations of positions that are at most `reach` away from the given knots, with a row for each, on
     a grid of `parts` steps."""
-    axes = [np.linspace(max(at - reach, places[1]), min(at + reach, places[-1] - reach / 4), parts + 1) for at in knots]
+    axes = [
+        np.linspace(max(at - reach, log_sizes[1]), min(at + reach, log_sizes[-1] - reach / 4), parts + 1)
+        for at in knots
+    ]
     made: Floats = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-    return made[_is_tried(made, places)]
+    return made[_is_tried(made, log_sizes)]
 
 
-def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
+def _is_tried(knots: Floats, log_sizes: Floats) -> npt.NDArray[np.bool_]:
     """Returns for each row of knots whether it is tried: the positions must ascend, and at most one of them may be in
     the gap between the last two sizes."""
     apart = np.all(np.diff(knots, axis=1) > 0, axis=1)
-    made: npt.NDArray[np.bool_] = np.logical_and(apart, np.sum(knots >= places[-2], axis=1) <= 1)
+    made: npt.NDArray[np.bool_] = np.logical_and(apart, np.sum(knots >= log_sizes[-2], axis=1) <= 1)
     return made
 
 
 @lru_cache(maxsize=16)
-def _candidates(places: tuple[float, ...], knots: int) -> tuple[Floats, Floats, float]:
+def _candidates(log_sizes: tuple[float, ...], knots: int) -> tuple[Floats, Floats, float]:
     """Returns the combinations of positions that are tried first, their projection matrices, and the largest step
     between positions.
 
     No knot is before the second size. A single knot may be between the last two sizes: the fit then shows that a fall
     begins there, but not where. Two knots may be between any other two sizes, where the values then jump.
     """
-    x = np.asarray(places)
+    x = np.asarray(log_sizes)
     steps = max(4, _POSITIONS // (len(x) - 1))
     gaps = [np.linspace(low, high, steps, endpoint=False) for low, high in pairwise(x[1:])]
     tried = list(combinations(np.concatenate(gaps), knots))

@@ -40,13 +40,13 @@ def trend_within(arms: Sequence[str], values: Sequence[float]) -> Trend | None:
     freedom = len(values) - len(names) - 1
     if freedom < 1:
         return None
-    centres, left_places = _centred(of_arm, counts, np.arange(len(values), dtype=np.float64))
+    centres, left_positions = _centred(of_arm, counts, np.arange(len(values), dtype=np.float64))
     _, left_values = _centred(of_arm, counts, np.asarray(values, dtype=np.float64))
-    squares = float(left_places @ left_places)
+    squares = float(left_positions @ left_positions)
     if not squares:
         return None
-    slope = float(left_places @ left_values) / squares
-    residuals = left_values - slope * left_places
+    slope = float(left_positions @ left_values) / squares
+    residuals = left_values - slope * left_positions
     error = math.sqrt(float(residuals @ residuals) / freedom / squares)
     if abs(slope) <= quantile(ALPHA, freedom) * error:
         return None

@@ -124,7 +124,7 @@ def schedule(planned: Sequence[int], spending: Spending) -> list[Look]:
     """Returns the planned looks (interim analyses). The alpha of each look is the additional error that may be spent at
     this look."""
     until = [0.0, *(spending.until(units) for units in planned)]
-    return [Look(units, until[place + 1] - until[place]) for place, units in enumerate(planned)]
+    return [Look(units, until[index + 1] - until[index]) for index, units in enumerate(planned)]
 
 
 def plan_and_beyond(planned: Sequence[int], spending: Spending) -> Iterator[Look]:

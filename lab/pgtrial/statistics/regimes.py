@@ -71,11 +71,11 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
     shortest = shortest_level(len(seconds)) / length
     bounds = _accepted(batches, _pelt(batches), shortest)
     shape, settled = _shape(batches, bounds, shortest)
-    places = [0, *(_refined(seconds, bound * length, length) for bound in bounds[1:-1]), len(seconds)]
+    edges = [0, *(_refined(seconds, bound * length, length) for bound in bounds[1:-1]), len(seconds)]
     totals = np.cumsum(seconds)
     segments = [
         Segment(start_s=start, end_s=end, tps=float(np.median(seconds[start:end])), committed=int(totals[end - 1]))
-        for start, end in pairwise(places)
+        for start, end in pairwise(edges)
     ]
     return Regime(shape=shape, settled=settled, segments=segments)
 
@@ -200,9 +200,9 @@ def _best_ramp(batches: Floats) -> tuple[int, Floats]:
     """Fits the straight line with one bend, from a slope into a level or from a level into a slope, that has the
     smallest residuals. Returns the batch at which the slope ends, and the residuals."""
     n = len(batches)
-    place = np.arange(n) + 0.5
-    slopes = [(knot, np.minimum(place, knot)) for knot in range(3, n + 1)]
-    slopes += [(n, np.maximum(place, knot)) for knot in range(3, n - 2)]
+    position = np.arange(n) + 0.5
+    slopes = [(knot, np.minimum(position, knot)) for knot in range(3, n + 1)]
+    slopes += [(n, np.maximum(position, knot)) for knot in range(3, n - 2)]
     ends, lines = [end for end, _ in slopes], np.array([line for _, line in slopes])
     x, y = lines - lines.mean(axis=1, keepdims=True), batches - batches.mean()
     rest = y - (x @ y / np.einsum("ij,ij->i", x, x))[:, None] * x
@@ -210,15 +210,16 @@ def _best_ramp(batches: Floats) -> tuple[int, Floats]:
     return ends[best], rest[best]
 
 
-def _refined(seconds: Floats, place: int, reach: int) -> int:
-    """Returns the second at which the change near `place` happened. It is at most `reach` seconds away from `place`.
+def _refined(seconds: Floats, position: int, reach: int) -> int:
+    """Returns the second at which the change near `position` happened. It is at most `reach` seconds away from
+    it.
 
     It is the second that minimises the absolute deviations from the medians before and after the change.
     """
     logs = np.log(np.maximum(seconds, 0.5))
     window = 3 * reach
-    low, high = max(place - window, 0), min(place + window, len(seconds))
-    before, after = np.median(logs[low:place]), np.median(logs[place:high])
+    low, high = max(position - window, 0), min(position + window, len(seconds))
+    before, after = np.median(logs[low:position]), np.median(logs[position:high])
     gain = np.abs(logs[low:high] - after) - np.abs(logs[low:high] - before)
-    candidates = range(max(place - reach, low + 1), min(place + reach, high - 1) + 1)
-    return max(candidates, key=lambda at: (gain[: at - low].sum(), -abs(at - place)))
+    candidates = range(max(position - reach, low + 1), min(position + reach, high - 1) + 1)
+    return max(candidates, key=lambda at: (gain[: at - low].sum(), -abs(at - position)))

@@ -35,9 +35,9 @@ def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     _check(spec, here, own, source)
     arms = {}
     for arm, keys in spec.arms.items():
-        places = [from_root(named, folder) for named in own.get(arm) or spec.load.data]
-        files = files_of(places, f"{source}: {marks.at_arm(arm)}data")
-        arms[arm] = keys.model_copy(update={"data": places, "data_files": files})
+        paths = [from_root(named, folder) for named in own.get(arm) or spec.load.data]
+        files = files_of(paths, f"{source}: {marks.at_arm(arm)}data")
+        arms[arm] = keys.model_copy(update={"data": paths, "data_files": files})
     first = arms[spec.baseline]
     load = spec.load.model_copy(update={"data": first.data, "data_files": first.data_files})
     return spec.model_copy(update={"arms": arms, "load": load})
@@ -48,11 +48,11 @@ def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], so
     `here` has the names of the arms whose servers pgtrial starts on this machine, and `own` has the data of each arm,
     None for an arm without data of its own."""
     first, data = next(iter(own.items()))
-    place = f"{source}: {marks.at_arm(first)}data"
+    key = f"{source}: {marks.at_arm(first)}data"
     for arm in spec.arms:
         if arm not in here:
             raise StudyError(
-                f"{place}: pgtrial loads data of arms only into servers that it starts on this machine, and {arm} is "
+                f"{key}: pgtrial loads data of arms only into servers that it starts on this machine, and {arm} is "
                 "another server; load the data there yourself, or let pgtrial start all servers here"
             )
     dumped = [arm for arm, named in own.items() if named and names_server(named[0])]
@@ -75,10 +75,10 @@ def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], so
         )
     if spec.load.statistics == "same":
         raise StudyError(
-            f"{place}: different data have different planner statistics, but {marks.key('load', 'statistics', 'same')} "
+            f"{key}: different data have different planner statistics, but {marks.key('load', 'statistics', 'same')} "
             "gives all arms the statistics of the first arm; remove this key"
         )
     if spec.load.replay.data is not None:
-        raise StudyError(f"{place}: a replay uses one dump for all arms; remove the data of the arm")
+        raise StudyError(f"{key}: a replay uses one dump for all arms; remove the data of the arm")
     for objection in objections(spec.load.model_copy(update={"data": data})):
-        raise StudyError(f"{place}: {objection}")
+        raise StudyError(f"{key}: {objection}")

@@ -159,8 +159,8 @@ class StudyDirectory:
     def without_secrets(self) -> dict[str, str]:
         """Returns the texts of study.toml and plan.json without values that may be secrets, by the name of the file. A
         bundle contains these texts in place of the files. The result is empty if the study has no such values."""
-        spec, places = cut(self.spec)
-        if not places:
+        spec, paths_of_values = cut(self.spec)
+        if not paths_of_values:
             return {}
         frozen = freeze(spec)
         return {STUDY: frozen, PLAN: _plan_text(self.plan, frozen, made_here=self.made_here)}

@@ -56,7 +56,7 @@ def kind_of_dump(path: Path) -> DumpKind:
         )
     with open_file(path) as file:
         begin = file.read(512)
-    if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
+    if any(begin[offset:].startswith(mark) for offset, mark in _ARCHIVES):
         return "archive"
     if b"\0" in begin or begin.startswith(b"\x1f\x8b"):
         raise StudyError(f"{path} is not a dump in a format of pg_dump; decompress it if it is compressed")

@@ -162,7 +162,7 @@ def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> Non
         make_directory(path, mode)
 
 
-def check_place(path: Path, option: str = "--results") -> None:
+def check_safe_to_write(path: Path, option: str = "--results") -> None:
     """Raises StoreError if pgtrial runs as root and is about to write into a directory in which another account could
     replace the files. `option` is the option with which the user can name another directory."""
     with writing(path, option):

@@ -50,8 +50,8 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             )
     if names_server(data[0]):
         return spec
-    places = [from_root(named, folder) for named in data]
-    update = {"data": places, "data_files": files_of(places, f"{source}: {marks.key('load', 'data')}")}
+    paths = [from_root(named, folder) for named in data]
+    update = {"data": paths, "data_files": files_of(paths, f"{source}: {marks.key('load', 'data')}")}
     return spec.model_copy(update={"load": spec.load.model_copy(update=update)})
 
 
@@ -65,9 +65,9 @@ def _by_hand(data: Sequence[str], folder: Path) -> str:
     )
 
 
-def _is_archive(place: str) -> bool:
+def _is_archive(named: str) -> bool:
     with suppress(OSError, StudyError):  # files that cannot be read are reported elsewhere
-        return kind_of_dump(Path(place)) == "archive"
+        return kind_of_dump(Path(named)) == "archive"
     return False
 
 
@@ -83,18 +83,18 @@ def check_data_unchanged(spec: StudySpec) -> None:
             raise StudyError(f"{names} has changed since the study was planned; restore it, or start a new study")
 
 
-def data_places(spec: StudySpec) -> list[Path]:
+def data_paths(spec: StudySpec) -> list[Path]:
     """Returns the paths of the files and directories with the study's data. If the study names a database as its data,
     this is the path of the dump that pgtrial makes of it."""
     data, files = spec.load.data, spec.load.data_files
     if files is not None and data and names_server(data[0]):
         return [dumps_of(state_root()) / f"{files.sha256}{DUMP_ENDINGS[0]}"]
-    return [Path(place) for place in data]
+    return [Path(named) for named in data]
 
 
 def size_of_dumped(spec: StudySpec) -> int | None:
     """Returns the size, in bytes, of the database that was dumped for the study; None if it was not dumped yet."""
-    (path,) = data_places(spec)
+    (path,) = data_paths(spec)
     noted = path.with_suffix(_SIZE)
     return int(noted.read_text()) if noted.exists() else None
 
@@ -109,7 +109,7 @@ def forget_dump(spec: StudySpec) -> None:
     """Removes the dump of the study's database, which is not needed any more once the templates (data directories that
     trials copy) have been loaded from it."""
     if is_to_be_dumped(spec):
-        data_places(spec)[0].unlink(missing_ok=True)
+        data_paths(spec)[0].unlink(missing_ok=True)
 
 
 def dumps_of(state: Path) -> Path:
@@ -138,20 +138,20 @@ def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
     return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})
 
 
-def files_of(places: list[str], source: str) -> DataFiles:
+def files_of(paths: list[str], source: str) -> DataFiles:
     """Returns the digest and the total size of data in files. Raises StudyError, whose message begins with `source`, if
     a file cannot be read."""
     digest, size = hashlib.sha256(), 0
     try:
-        for place in map(Path, places):
-            kind_of_dump(place)
-            parts = parts_of_dump(place)
-            digest.update(digest_of(place, parts).encode())
+        for file in map(Path, paths):
+            kind_of_dump(file)
+            parts = parts_of_dump(file)
+            digest.update(digest_of(file, parts).encode())
             size += sum(path.stat().st_size for path in parts)
     except StudyError as error:
         raise StudyError(f"{source}: {error}") from None
     except OSError as error:
         raise StudyError(f"{source}: cannot read {error.filename}: {error.strerror or 'unreadable'}") from None
     if size == 0:
-        raise StudyError(f"{source}: {' and '.join(places)} is empty; name a dump, or a file of SQL, that has data")
+        raise StudyError(f"{source}: {' and '.join(paths)} is empty; name a dump, or a file of SQL, that has data")
     return DataFiles(sha256=digest.hexdigest(), size=size)

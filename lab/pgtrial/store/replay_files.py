@@ -52,8 +52,8 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             f"{source}: {marks.key('load', 'data')}: a replay needs the data as they were when the capture began, in "
             "one dump; name this dump only"
         )
-    workload = _place(spec.load.workload[0].removeprefix(REPLAY), folder)
-    data = _place(named, folder)
+    workload = _stored_path(spec.load.workload[0].removeprefix(REPLAY), folder)
+    data = _stored_path(named, folder)
     replay = spec.load.replay.model_copy(update={"data": data, "files": _look(workload, data, source)})
     load = spec.load.model_copy(update={"workload": [f"{REPLAY}{workload}"], "replay": replay, "data": []})
     return spec.model_copy(update={"load": load})
@@ -66,12 +66,12 @@ def check_unchanged(spec: StudySpec) -> None:
         return
     workload = spec.load.workload[0].removeprefix(REPLAY)
     files = _look(workload, data, marks.section("load"))
-    for place, now, then in (
+    for named_path, now, then in (
         (workload, files.capture_sha256, planned.capture_sha256),
         (data, files.data_sha256, planned.data_sha256),
     ):
         if now != then:
-            raise StudyError(f"{place} has changed since the study was planned; restore it, or start a new study")
+            raise StudyError(f"{named_path} has changed since the study was planned; restore it, or start a new study")
 
 
 def capture_of(workload: str) -> Path:
@@ -84,14 +84,14 @@ def dump_at(data: str) -> Path:
     return _path(data, _BUNDLED_DUMP)
 
 
-def _place(named: str, folder: Path) -> str:
+def _stored_path(named: str, folder: Path) -> str:
     return named if named.startswith(BUNDLED) else from_root(named, folder)
 
 
-def _path(place: str, bundled: str) -> Path:
-    if place.startswith(BUNDLED):
-        return Path(str(files("pgtrial.store") / "captures" / place.removeprefix(BUNDLED) / bundled))
-    return Path(place)
+def _path(named_path: str, bundled: str) -> Path:
+    if named_path.startswith(BUNDLED):
+        return Path(str(files("pgtrial.store") / "captures" / named_path.removeprefix(BUNDLED) / bundled))
+    return Path(named_path)
 
 
 def _look(workload: str, data: str, source: str) -> ReplayFiles:

@@ -60,9 +60,9 @@ def _read(text: str) -> tuple[tuple[str, ...], Any]:
 def _divisions(text: str) -> Iterator[tuple[str, str]]:
     """Yields the texts before and after each equals sign. A quoted name of an arm may contain equals signs, so the
     first equals sign is not always the one between path and value."""
-    for place, sign in enumerate(text):
+    for index, sign in enumerate(text):
         if sign == "=":
-            yield text[:place], text[place + 1 :]
+            yield text[:index], text[index + 1 :]
 
 
 def _path_of(key: str) -> tuple[str, ...] | None:

@@ -38,7 +38,7 @@ from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
-from pgtrial.model.study.toml_places import line_of
+from pgtrial.model.study.toml_lines import line_of
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.arm_data import with_arm_data
@@ -243,8 +243,8 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
             yield ("arms",), f"{marks.arm(repr(arm))} is not a valid name for an arm; use 1 to 60 printable characters"
         objection = objection_to_table(table) or objection_to_arm(table, design.servers[arm])
         if objection is not None:
-            place = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
-            yield ("arms", arm), f"{place}{objection}"
+            beginning = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
+            yield ("arms", arm), f"{beginning}{objection}"
 
 
 def _fleet_sentence(location: Location, message: str | None) -> str:

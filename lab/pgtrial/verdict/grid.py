@@ -55,9 +55,9 @@ class Grid:
         """Adds trials that were stored in the meantime. Results that were already computed for complete blocks are
         kept."""
         for trial in trials:
-            point = self._points[trial.index] = _place(self.plan, trial)
+            point = self._points[trial.index] = _load_point_index(self.plan, trial)
             self._goodput[trial.index] = goodput(self.plan, trial)
-            of_arm = (self._of[trial.arm, place] for place in {None, point})
+            of_arm = (self._of[trial.arm, index] for index in {None, point})
             for in_order in (self.trials, self._in_blocks[trial.block], *of_arm):
                 insort(in_order, trial, key=attrgetter("index"))
             if point is not None:
@@ -184,7 +184,7 @@ def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
     return fmean(gains) if gains else None
 
 
-def _place(plan: Plan, trial: Trial) -> int | None:
+def _load_point_index(plan: Plan, trial: Trial) -> int | None:
     """Returns the index of a trial's load point in the plan; None if the plan does not have this load point.
 
     The planned index is tried first, because searching the plan for a load point takes ten times as long.

@@ -138,7 +138,7 @@ def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[di
     common = set.intersection(*(set(of_arm) for of_arm in by_arm.values())) if by_arm else set()
     own = {arm: [one for text, one in of_arm.items() if text not in common] for arm, of_arm in by_arm.items()}
     longest = max(map(len, own.values()), default=0)
-    return [{arm: of_arm[place] for arm, of_arm in own.items() if place < len(of_arm)} for place in range(longest)]
+    return [{arm: of_arm[index] for arm, of_arm in own.items() if index < len(of_arm)} for index in range(longest)]
 
 
 def _is_luck(base: Set[_Nodes], other: Set[_Nodes]) -> bool:

@@ -46,12 +46,12 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
     if plan.is_paced:
         return []
     alike: dict[LoadPoint, dict[int, int]] = {}
-    for place, point in enumerate(plan.load_points):
-        alike.setdefault(point.model_copy(update={over: 0}), {})[getattr(point, over)] = place
+    for point_index, point in enumerate(plan.load_points):
+        alike.setdefault(point.model_copy(update={over: 0}), {})[getattr(point, over)] = point_index
     return [
-        Sweep(tuple(place for _, place in sorted(places.items())), tuple(sorted(places)))
-        for places in alike.values()
-        if len(places) >= _FEWEST[over]
+        Sweep(tuple(point_index for _, point_index in sorted(by_number.items())), tuple(sorted(by_number)))
+        for by_number in alike.values()
+        if len(by_number) >= _FEWEST[over]
     ]
 
 
@@ -110,8 +110,8 @@ def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int
     used."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
     by_point = [
-        grid.units.means({block: curve[place] for block, curve in of_blocks.items()}, counted)
-        for place in range(len(sweep.points))
+        grid.units.means({block: curve[index] for block, curve in of_blocks.items()}, counted)
+        for index in range(len(sweep.points))
     ]
     rows = [list(of_point.values()) for of_point in by_point]
     return np.asarray(rows, dtype=np.float64).reshape(len(sweep.points), -1).T
@@ -143,7 +143,9 @@ def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[
         line = line_of_loser(grid, sweep, arm, blocks)
         if line is not None and line.cliffs:
             edge = line.cliffs[0].size.estimate
-            above += [place for place, scale in zip(sweep.points, sweep.numbers, strict=True) if scale > edge]
+            above += [
+                point_index for point_index, scale in zip(sweep.points, sweep.numbers, strict=True) if scale > edge
+            ]
     if not above:
         return {}
-    return {"below": [place for place in grid.points if place not in above], "above": sorted(above)}
+    return {"below": [point_index for point_index in grid.points if point_index not in above], "above": sorted(above)}

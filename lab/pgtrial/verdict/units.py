@@ -69,8 +69,8 @@ class Units:
         """The number of blocks in a unit of analysis: 1 unless each arm runs on at least FEWEST deployments."""
         self._looks = looks_of(plan, self.blocks_each)
         self._blocks: dict[int, list[int]] = {}
-        for block, place in {trial.block: trial.place or 0 for trial in plan.trials}.items():
-            self._blocks.setdefault(place if several else block, []).append(block)
+        for block, number in {trial.block: trial.place or 0 for trial in plan.trials}.items():
+            self._blocks.setdefault(number if several else block, []).append(block)
 
     def blocks(self, units: Collection[int]) -> set[int]:
         """Returns the blocks that belong to these units of analysis. A unit is a block itself or, if each arm has

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHost, ServerPlace, WhereItRan
+from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHost, ServerLocation, WhereItRan
 from pgtrial.statistics.describe import DEVIATIONS, robust_sd
 
 THIS_MACHINE: Literal["this machine"] = "this machine"
@@ -40,11 +40,11 @@ def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]
 _PROBES = ("bandwidth_mb_s", "clock_offset_us", "clock_offset_error_us")
 
 
-def _is_here(server: ServerPlace) -> bool:
+def _is_here(server: ServerLocation) -> bool:
     return server.by == THIS_MACHINE if server.with_lab is None else server.with_lab
 
 
-def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) -> ServerPlace:
+def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) -> ServerLocation:
     connection = _fact(facts, "client", "connection")
     with_lab = None if connection is None else connection == THIS_MACHINE
     # older versions of pgtrial did not store the hosts of given servers in the plan
@@ -52,7 +52,7 @@ def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) 
     hosts = plan.hosts.get(arm, [elsewhere if with_lab is False else ServerHost(label=THIS_MACHINE, by=THIS_MACHINE)])
     times = [t.round_trip_us for t in trials if t.arm == arm and t.round_trip_us is not None]
     addresses = [host.address for host in hosts if host.address is not None]
-    return ServerPlace(
+    return ServerLocation(
         arm=arm,
         host=", ".join(host.label for host in hosts),
         by=hosts[0].by,

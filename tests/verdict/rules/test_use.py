@@ -275,4 +275,4 @@ def test_the_longest_pattern_decides():
     assert evidence_of("settings.autovacuum_work_mem") == [USES.evidence["maintenance"]]
     assert evidence_of("settings.no_such_setting") == []
     assert evidence_of("settings.enable_hashjoin") == [USES.evidence["plans"]]
-    assert all(not evidence_of(f"settings.{name}") for name in KNOWN.places)
+    assert all(not evidence_of(f"settings.{name}") for name in KNOWN.locations)

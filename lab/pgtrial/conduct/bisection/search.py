@@ -46,7 +46,7 @@ class Search:
     def suspects(self) -> list[Commit]:
         """The commits among which is the first bad commit, the oldest first."""
         rest = self._rest
-        return [commit for place, commit in enumerate(self.commits) if rest >> place & 1]
+        return [commit for index, commit in enumerate(self.commits) if rest >> index & 1]
 
     @property
     def next(self) -> Commit | None:
@@ -55,9 +55,9 @@ class Search:
         rest = self._rest
         number = rest.bit_count()
         best, best_score = None, 0
-        for place, commit in enumerate(self.commits):
-            if rest >> place & 1 and commit.id not in self.marks:
-                reached = (self._reached[place] & rest).bit_count()
+        for index, commit in enumerate(self.commits):
+            if rest >> index & 1 and commit.id not in self.marks:
+                reached = (self._reached[index] & rest).bit_count()
                 score = min(reached, number - reached)
                 if score > best_score:
                     best, best_score = commit, score
@@ -74,18 +74,18 @@ class Search:
         return steps
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {commit.id: place for place, commit in enumerate(self.commits)}
+    def _indices(self) -> dict[str, int]:
+        return {commit.id: index for index, commit in enumerate(self.commits)}
 
     @cached_property
     def _reached(self) -> list[int]:
         """For each commit the set of commits that it reaches, including itself, as the bits of a number."""
         reached: list[int] = []
-        for place, commit in enumerate(self.commits):
-            bits = 1 << place
+        for index, commit in enumerate(self.commits):
+            bits = 1 << index
             for parent in commit.parents:
-                if parent in self._places:
-                    bits |= reached[self._places[parent]]
+                if parent in self._indices:
+                    bits |= reached[self._indices[parent]]
             reached.append(bits)
         return reached
 
@@ -95,7 +95,7 @@ class Search:
         rest = (1 << len(self.commits)) - 1
         for commit, mark in self.marks.items():
             if mark == "bad":
-                rest &= self._reached[self._places[commit]]
+                rest &= self._reached[self._indices[commit]]
             elif mark == "good":
-                rest &= ~self._reached[self._places[commit]]
+                rest &= ~self._reached[self._indices[commit]]
         return rest

@@ -214,11 +214,11 @@ def refusal(trial: RunningTrial, status: int, last_words: str) -> str | None:
     if refused is None or trial.script is None:
         return None
     words = refused["message"].splitlines()[0].removeprefix("ERROR:").strip()
-    place, command = trial.script.name, refused.get("command")
+    location, command = trial.script.name, refused.get("command")
     if command is not None:
         with suppress(StudyError, IndexError):
-            place = script_commands(job_options(trial.script, trial.point))[command].place_in(place)
-    return f"{place}: PostgreSQL says: {words}"
+            location = script_commands(job_options(trial.script, trial.point))[command].location_in(location)
+    return f"{location}: PostgreSQL says: {words}"
 
 
 class JobRehearsal(LoadRehearsal):

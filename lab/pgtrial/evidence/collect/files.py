@@ -149,9 +149,9 @@ class MachineFiles(Files):
     @cached_property
     def uname(self) -> Uname:
         """The name, release and version of the operating system, which the first request fetches."""
-        scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
+        scripts = [_TOOL.format(command=shlex.join(tool), number=index) for index, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
-        self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
+        self._said |= {tool: records.get(str(index), "").strip() or None for index, tool in enumerate(self._tools)}
         lines = [line.strip() for line in records.get("uname", "").splitlines()]
         return Uname(*("" if line == "unknown" else line for line in lines[:5]))
 

@@ -45,18 +45,18 @@ def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
     memory_mb and swap_mb are in MB, cpus is a number of CPUs, cpuset a list of CPUs in the kernel's notation, and io
     has the lines of the kernel's files.
     """
-    places = _places(files, groups, root)
+    groups_of = _groups_of(files, groups, root)
     read = files.read
     return {
-        "memory_mb": _least(_bytes(read(group / name)) for group in places("memory") for name in _MEMORY),
-        "swap_mb": _least(_bytes(read(group / "memory.swap.max")) for group in places("memory")),
-        "cpus": _least(_cpus(files, group) for group in places("cpu")),
-        "cpuset": next(filter(None, (read(group / name) for group in places("cpuset") for name in _CPUSET)), None),
-        "io": _io(files, places("blkio")),
+        "memory_mb": _least(_bytes(read(group / name)) for group in groups_of("memory") for name in _MEMORY),
+        "swap_mb": _least(_bytes(read(group / "memory.swap.max")) for group in groups_of("memory")),
+        "cpus": _least(_cpus(files, group) for group in groups_of("cpu")),
+        "cpuset": next(filter(None, (read(group / name) for group in groups_of("cpuset") for name in _CPUSET)), None),
+        "io": _io(files, groups_of("blkio")),
     }
 
 
-def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
+def _groups_of(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
     """Returns a function that finds the directories with the limits of a process. It takes the name that a controller,
     such as `memory`, has in version 1 of control groups, and returns the directories of the process's control group and
     of all groups above it, whose limits apply too.
@@ -75,7 +75,7 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
     at_hand = {group for end in ends for group in (end, *end.parents) if group.is_relative_to(root)}
     files.fetch(root / "unified", *sorted(ends), *(f"{group}/{part}" for group in sorted(at_hand) for part in _FILES))
 
-    def places(controller: str) -> list[Path]:
+    def groups_of(controller: str) -> list[Path]:
         if controller in paths:
             top, path = tops[controller], paths[controller]
         elif "" in paths:
@@ -87,7 +87,7 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
         inner = top / path.lstrip("/") if files.exists(top / path.lstrip("/")) else top
         return [group for group in (inner, *inner.parents) if group == top or top in group.parents]
 
-    return places
+    return groups_of
 
 
 def _bytes(text: str | None) -> _Limit:

@@ -181,7 +181,7 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
     if (of_load := subject.load_connection) is not None:
         with suppress(psycopg.Error):
             shown |= {row[0]: row for row in rows_for_users(of_load, _SETTINGS) if row[1] is not None}
-    left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
+    left_out = {*KNOWN.locations, *KNOWN.decided, *KNOWN.reported_by_server}
     return [
         (name, value if value in _EMPTY or KNOWN.may_be_shown(name, kind) else not_shown(name, value), source)
         for name, value, source, kind in shown.values()

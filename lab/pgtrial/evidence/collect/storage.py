@@ -175,8 +175,8 @@ def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
 
 def _disk(files: Files, sys: Path, link: Path) -> Path | None:
     """Returns the disk of a device or partition, as its directory in /sys/class/block."""
-    place = files.resolve(link)
-    homes = [sys / "class/block" / name for name in (place.name, place.parent.name)]
+    resolved = files.resolve(link)
+    homes = [sys / "class/block" / name for name in (resolved.name, resolved.parent.name)]
     return next((home for home in homes if files.exists(home / "queue")), None)
 
 

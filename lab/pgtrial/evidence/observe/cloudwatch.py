@@ -84,7 +84,7 @@ class CloudWatch:
         """
         period = _period(now - begin)
         asked = list(UNITS)
-        queries = [_query(self._instances[deployment], place, name, period) for place, name in enumerate(asked)]
+        queries = [_query(self._instances[deployment], number, name, period) for number, name in enumerate(asked)]
         values = []
         try:
             pages = self._client.get_paginator("get_metric_data").paginate(
@@ -110,10 +110,10 @@ class CloudWatch:
         return MetricsError(f"arms.{self._arm}: CloudWatch returned no metrics of {self.names}: {words}; {cure}")
 
 
-def _query(instance: str, place: int, name: str, period: int) -> dict[str, Any]:
+def _query(instance: str, number: int, name: str, period: int) -> dict[str, Any]:
     dimensions = [{"Name": "DBInstanceIdentifier", "Value": instance}]
     metric = {"Namespace": "AWS/RDS", "MetricName": name, "Dimensions": dimensions}
-    return {"Id": f"m{place}", "MetricStat": {"Metric": metric, "Period": period, "Stat": "Average"}}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": metric, "Period": period, "Stat": "Average"}}
 
 
 def _period(age: timedelta) -> int:

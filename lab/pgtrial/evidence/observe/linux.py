@@ -201,7 +201,7 @@ def traffic(stat: str) -> dict[str, float]:
     words = stat.split()
     if len(words) < 7:
         return {}
-    return {name: float(int(words[place]) * unit) for name, (place, unit) in _TRAFFIC.items()}
+    return {name: float(int(words[index]) * unit) for name, (index, unit) in _TRAFFIC.items()}
 
 
 def network(dev: str) -> dict[str, float]:

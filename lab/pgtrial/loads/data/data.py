@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.made_objects import TABLES, copied_objects, drop_marked, mark_objects, marked_objects
-from pgtrial.loads.marks import Mark, Marks, marked_by, place_in
+from pgtrial.loads.marks import Mark, Marks, address_of, marked_by
 from pgtrial.loads.names import is_reached
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
@@ -228,7 +228,7 @@ def too_old(connection: Session, what: str, since: int, otherwise: str) -> str |
 
 
 _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_class'), ''),
-        {place_in("b.relname", "b.oid")}
+        {address_of("b.relname", "b.oid")}
     FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
     JOIN pg_class b ON b.oid = coalesce(i.indrelid, c.oid)
     WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
@@ -244,7 +244,7 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
     names = [name if name.startswith('"') else name.lower() for name in data.names]
     plain = [name.strip('"').replace('""', '"') for name in names]
     rows = connection.execute(_TAKEN.replace(":is_reached", is_reached(connection)).encode(), [plain, names]).fetchall()
-    taken = [name for name, comment, place in rows if not marks.read(comment, place).is_ours(data.marks)]
+    taken = [name for name, comment, address in rows if not marks.read(comment, address).is_ours(data.marks)]
     if taken:
         raise tables_of_others(connection, ", ".join(taken), "rename or drop them")
 

@@ -88,16 +88,16 @@ class DumpText:
         raise ArmError(f"{self.named} ends within the rows of a COPY; make the dump again")
 
     def _add(self, line: bytes) -> Iterator[Part]:
-        place = 0
+        position = 0
         last: tuple[bytes, list[str]] | None = None
         # latin-1 keeps every byte: the characters that end quotes and statements are ASCII in every server encoding
         for token in self._scanner.tokens(line.decode("latin-1")):
             if token.kind == "end":
                 if last is not None:
                     yield from self._end(*last)
-                last = b"".join((*self._begun, line[place : token.end])), self._scanner.ended
-                self._begun, place = [], token.end
-        rest = line[place:]
+                last = b"".join((*self._begun, line[position : token.end])), self._scanner.ended
+                self._begun, position = [], token.end
+        rest = line[position:]
         self._size += len(line)
         if last is not None and self._scanner.between and _awaits_rows(last[0]):
             yield from self._take()

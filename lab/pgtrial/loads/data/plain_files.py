@@ -105,9 +105,9 @@ class PlainFile:
                 for _ in rows:
                     pass
                 return
-            place = _ROW.search(error.diag.context or "")
+            in_row = _ROW.search(error.diag.context or "")
             raise self._refusal(
-                error, begin + int(place[1]) if place else begin, text.decode(errors="replace")
+                error, begin + int(in_row[1]) if in_row else begin, text.decode(errors="replace")
             ) from None
 
     def _is_of_extension(self, error: psycopg.Error) -> bool:

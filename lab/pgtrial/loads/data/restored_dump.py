@@ -30,7 +30,7 @@ from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import DumpKind, kind_of_dump
-from pgtrial.store.own_data import data_places, is_to_be_dumped, size_of_dumped
+from pgtrial.store.own_data import data_paths, is_to_be_dumped, size_of_dumped
 from pgtrial.store.replay_files import dump_at
 
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
@@ -58,7 +58,7 @@ class RestoredDump(Data):
         replay, files = spec.load.replay, spec.load.data_files
         if point.data is not None and files is not None:
             size = size_of_dumped(spec) or 0 if is_to_be_dumped(spec) else files.size
-            return cls(files.sha256, size, tuple(data_places(spec)), point.data)
+            return cls(files.sha256, size, tuple(data_paths(spec)), point.data)
         if point.replay is None or replay.data is None or replay.files is None:
             return None
         path = dump_at(replay.data)

@@ -58,9 +58,9 @@ def joined(section: FleetSection) -> Iterator[RayCluster]:
 
 
 class RayCluster:
-    """A joined Ray cluster with reserved CPUs ("places"), one for each machine of the fleet. The fleet has as many
-    machines as the study asks for or, if it names no number, all machines of the cluster. Raises StudyError if they are
-    not available."""
+    """A joined Ray cluster with reserved CPUs (bundles, as Ray calls them), one for each machine of the fleet. The
+    fleet has as many machines as the study asks for or, if it names no number, all machines of the cluster. Raises
+    StudyError if they are not available."""
 
     def __init__(self, ray: Any, section: FleetSection):
         # Ray's submodules can be imported only after Ray itself
@@ -85,20 +85,20 @@ class RayCluster:
             )
         self._handles: dict[Member, Any] = {}
 
-    def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
+    def hire(self, bundles: Sequence[int], patience_s: float) -> list[Member]:
         """Starts an agent (the object that starts engines) at each of these reserved CPUs, and returns the machines.
         Raises MachineLost if an agent does not start in time."""
         deadline = time.monotonic() + patience_s
-        handles = {place: self._start(place) for place in places}
-        described = {place: self._caller(handle)("describe") for place, handle in handles.items()}
+        handles = {bundle: self._start(bundle) for bundle in bundles}
+        described = {bundle: self._caller(handle)("describe") for bundle, handle in handles.items()}
         members = []
-        for place, coming in described.items():
+        for bundle, coming in described.items():
             try:
                 about = coming.result(max(0.0, deadline - time.monotonic()))
             except TimeoutError:
                 raise MachineLost(f"no machine of the Ray cluster had a free CPU within {patience_s:.0f}s") from None
-            member = Member(place, self._address(place), **about, call=self._caller(handles[place]))
-            self._handles[member] = handles[place]
+            member = Member(bundle, self._address(bundle), **about, call=self._caller(handles[bundle]))
+            self._handles[member] = handles[bundle]
             members.append(member)
         return members
 
@@ -111,17 +111,17 @@ class RayCluster:
         and removes the agent's files."""
         self._ray.kill(self._handles.pop(member))
 
-    def _start(self, place: int) -> Any:
+    def _start(self, bundle: int) -> Any:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: PLC0415
 
-        where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=place)
+        where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=bundle)
         options = {"num_cpus": 1, "max_concurrency": _THREADS, "max_restarts": 0, "scheduling_strategy": where}
         return self._ray.remote(agent.Agent).options(**options).remote()
 
-    def _address(self, place: int) -> str:
+    def _address(self, bundle: int) -> str:
         from ray.util import placement_group_table  # noqa: PLC0415
 
-        node = placement_group_table(self._group)["bundles_to_node_id"].get(place)
+        node = placement_group_table(self._group)["bundles_to_node_id"].get(bundle)
         return next((machine["NodeManagerAddress"] for machine in self._ray.nodes() if machine["NodeID"] == node), "")
 
     def _caller(self, handle: Any) -> Caller:

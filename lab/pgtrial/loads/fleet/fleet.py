@@ -72,10 +72,10 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
 class Fleet(LoadMaker):
     """Several machines, each with one engine, that make each load together, and also the data."""
 
-    def __init__(self, section: FleetSection, hiring: RayCluster, places: Sequence[int]):
+    def __init__(self, section: FleetSection, hiring: RayCluster, bundles: Sequence[int]):
         self._section = section
         self._hiring = hiring
-        self._places = places
+        self._bundles = bundles
         self._members: list[Member] = []
         self._reached: set[tuple[Member, str, int]] = set()
         self._slice_s: float | None = None
@@ -101,7 +101,7 @@ class Fleet(LoadMaker):
         """Starts an agent on each machine of the fleet, and makes sure that the machine can run the engine. Raises
         StudyError if the machines do not fit the study, and ArmError if a machine is lost or cannot run the engine."""
         try:
-            self._members = self._hiring.hire(self._places, GATHERING_S)
+            self._members = self._hiring.hire(self._bundles, GATHERING_S)
             name_all(self._members)
             for member in self._members:
                 self._fit_out(member)
@@ -187,7 +187,7 @@ class Fleet(LoadMaker):
         notes = [doubt] if (doubt := self._doubt()) is not None else []
         if not self._gone:
             return notes
-        there = f"{len(self._members)} of {len(self._places)} machines of the fleet"
+        there = f"{len(self._members)} of {len(self._bundles)} machines of the fleet"
         return [*notes, f"this load was made by {there}: {'; '.join(self._gone)}"]
 
     @contextmanager
@@ -230,12 +230,12 @@ class Fleet(LoadMaker):
         self._hiring.dismiss(member)
         lost = f"{member.name} was lost ({member.lost})"
         patience_s = self._section.patience_s
-        place = self._members.index(member)
+        index = self._members.index(member)
         if patience_s is not None:
             report(f"{lost}; waiting for another machine for {format_duration(patience_s)}")
-            self._members[place : place + 1] = self._replacement(member, lost, patience_s)
+            self._members[index : index + 1] = self._replacement(member, lost, patience_s)
             return
-        del self._members[place]
+        del self._members[index]
         self._gone.append(lost)
         if self._section.on_machine_loss == "stop":
             raise ArmError(f'{lost} from the fleet, and the study stops because of on_machine_loss = "stop"')
@@ -250,7 +250,7 @@ class Fleet(LoadMaker):
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                members = self._hiring.hire([lost.place], max(1.0, deadline - time.monotonic()))
+                members = self._hiring.hire([lost.bundle], max(1.0, deadline - time.monotonic()))
                 name_all([*self._members, *members])
                 for member in members:
                     self._fit_out(member)

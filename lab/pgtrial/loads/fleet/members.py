@@ -47,9 +47,9 @@ class Offset:
 
 @dataclass(eq=False)
 class Member:
-    """One machine of a fleet. `place` is its number among the machines that the study asked for, counted from 0."""
+    """One machine of a fleet. `bundle` is its number among the machines that the study asked for, counted from 0."""
 
-    place: int
+    bundle: int
     address: str
     host: str
     kind: str

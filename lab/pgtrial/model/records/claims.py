@@ -46,16 +46,16 @@ class Estimate(Record):
             return self._one_bound()
         if self.value >= TWICE:
             return f"{'..'.join(times_between(1 + self.low, 1 + self.value, 1 + self.high))} times"
-        places = decimals_for(self.known)
-        low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (self.low, self.high))
+        decimals = decimals_for(self.known)
+        low, high = (f"{bound * 100:{'+' if sign else ''}.{decimals}f}" for bound in (self.low, self.high))
         return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
 
     def _one_bound(self) -> str:
-        places = decimals_for(self.known)
+        decimals = decimals_for(self.known)
         if self.low is not None:
-            return f"at least {_no_minus_zero(f'{self.low * 100:+.{places}f}')}%"
+            return f"at least {_no_minus_zero(f'{self.low * 100:+.{decimals}f}')}%"
         if self.high is not None:
-            return f"at most {_no_minus_zero(f'{self.high * 100:+.{places}f}')}%"
+            return f"at most {_no_minus_zero(f'{self.high * 100:+.{decimals}f}')}%"
         return "not bounded yet"
 
 

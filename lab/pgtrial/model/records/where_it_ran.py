@@ -82,7 +82,7 @@ class MachineShare(Record):
     )
 
 
-class ServerPlace(Record):
+class ServerLocation(Record):
     """The host of an arm's server, and the network path to it from the machine of pgtrial. None means that a value is
     not known."""
 
@@ -189,7 +189,7 @@ class WhereItRan(Record):
     load: Literal["lab", "fleet"] = Field(
         description="What made the load: pgtrial's own machine (`lab`) or several machines together (`fleet`)."
     )
-    servers: list[ServerPlace]
+    servers: list[ServerLocation]
     machines: list[MachinePart] = Field(
         [], description="The machines that made the load together, in the order in which they first took part."
     )

@@ -50,24 +50,24 @@ def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
     taken = _variables_in(spec)
     unused = (name for number in count(1) if (name := f"{_VARIABLE}{number}") not in taken)
     variables: dict[str, str] = {}
-    places: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
 
-    def mark(place: str, text: str) -> str:
+    def mark(path: str, text: str) -> str:
         earlier = _MARK.fullmatch(text)
         if earlier is None and text not in variables:
             variables[text] = next(unused)
         name = earlier[1] if earlier is not None else variables[text]
-        places.setdefault(name, []).append(place)
+        paths.setdefault(name, []).append(path)
         return _mark(name)
 
-    return _changed(spec, mark), places
+    return _changed(spec, mark), paths
 
 
 def filled(spec: StudySpec, environment: Mapping[str, str]) -> StudySpec:
     """Returns the study in which each mark such as `(cut: PGTRIAL_SECRET_1)` is replaced by the value of the
     environment variable that it names. Raises StudyError if a variable is missing."""
     wanted = _variables_in(spec)
-    missing = [f"{name} ({', '.join(places)})" for name, places in wanted.items() if name not in environment]
+    missing = [f"{name} ({', '.join(paths)})" for name, paths in wanted.items() if name not in environment]
     if missing:
         raise StudyError(
             "the study comes from a bundle without the values that may be secrets; set the environment variables "
@@ -84,28 +84,28 @@ def _mark(variable: str) -> str:
 def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
     """Returns the environment variables that the marks in a study, such as `(cut: PGTRIAL_SECRET_1)`, name. Each has
     the paths of its marks in the study."""
-    places: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
 
-    def note(place: str, text: str) -> str:
+    def note(path: str, text: str) -> str:
         if (mark := _MARK.fullmatch(text)) is not None:
-            places.setdefault(mark[1], []).append(place)
+            paths.setdefault(mark[1], []).append(path)
         return text
 
     _changed(spec, note)
-    return places
+    return paths
 
 
 def kept(spec: StudySpec) -> list[str]:
     """Returns the paths, such as `load.job.command`, of values in `[load]` that may be secrets. They are not cut,
     because the plan contains them too."""
-    places: list[str] = []
+    paths: list[str] = []
 
-    def note(place: str, text: str) -> str:
-        places.append(place)
+    def note(path: str, text: str) -> str:
+        paths.append(path)
         return text
 
     _walked(spec.load, "load", note)
-    return places
+    return paths
 
 
 def _changed(spec: StudySpec, change: Change) -> StudySpec:
@@ -115,32 +115,31 @@ def _changed(spec: StudySpec, change: Change) -> StudySpec:
     return spec.model_copy(update={"server": _walked(spec.server, "server", change), "arms": arms})
 
 
-def _walked(value: Any, place: str, change: Change) -> Any:
+def _walked(value: Any, path: str, change: Change) -> Any:
     match value:
         case Record():
             fields = type(value).model_fields
             parts = {
-                name: (getattr(value, name), _walked(getattr(value, name), f"{place}.{name}", change))
-                for name in fields
+                name: (getattr(value, name), _walked(getattr(value, name), f"{path}.{name}", change)) for name in fields
             }
             update = {name: new for name, (old, new) in parts.items() if new != old}
             return value.model_copy(update=update) if update else value
         case dict():
-            return {key: _walked(item, f"{place}.{key}", change) for key, item in value.items()}
+            return {key: _walked(item, f"{path}.{key}", change) for key, item in value.items()}
         case list() | tuple():
-            return type(value)(_walked(item, place, change) for item in value)
-        case str() if place.endswith(".dsn"):
-            return _with_options(value, f"{place} options", change)
-        case str() if _MARK.fullmatch(value) or _may_be_secret(place, value):
-            return change(place, value)
+            return type(value)(_walked(item, path, change) for item in value)
+        case str() if path.endswith(".dsn"):
+            return _with_options(value, f"{path} options", change)
+        case str() if _MARK.fullmatch(value) or _may_be_secret(path, value):
+            return change(path, value)
     return value
 
 
-def _may_be_secret(place: str, text: str) -> bool:
-    _, of_settings, setting = place.partition(".settings.")
+def _may_be_secret(path: str, text: str) -> bool:
+    _, of_settings, setting = path.partition(".settings.")
     if of_settings:
         return not _may_be_shown(setting, text)
-    _, of_variables, name = re.sub(r"\.variables\.", ".environment.", place).partition(".environment.")
+    _, of_variables, name = re.sub(r"\.variables\.", ".environment.", path).partition(".environment.")
     return bool(of_variables and _SECRET_NAME.search(name)) or without_tokens(text) != text
 
 
@@ -152,7 +151,7 @@ def _may_be_shown(name: str, value: str) -> bool:
     return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value
 
 
-def _with_options(dsn: str, place: str, change: Change) -> str:
+def _with_options(dsn: str, path: str, change: Change) -> str:
     """Returns a connection string whose `options` are replaced by the result of `change`; unchanged if no option may be
     a secret."""
     try:
@@ -163,5 +162,5 @@ def _with_options(dsn: str, place: str, change: Change) -> str:
     settings = _OPTION.findall(former)
     if not _OPTION.sub("", former).strip() and all(_may_be_shown(name, text) for name, text in settings):
         return dsn
-    options = change(place, former)
+    options = change(path, former)
     return dsn if options == former else make_conninfo("", **{**parts, "options": options})

@@ -19,11 +19,11 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.places import Shared, shared_places
 from pgtrial.model.study.price import Price, price_of
 from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.servers import Given, Made, Server
 from pgtrial.model.study.setup import SESSION_SETTINGS
+from pgtrial.model.study.shared_storage import SharedStorage, shared_storage_of
 from pgtrial.model.study.spec import StudySpec, VerdictSection, is_paced, load_points
 
 _OF_ANALYZE = "default_statistics_target"
@@ -152,15 +152,15 @@ class Design:
         return self.load.statistics if self.copying else "once"
 
     @cached_property
-    def places(self) -> list[Shared]:
+    def shared_storage(self) -> list[SharedStorage]:
         """The groups of arms that share places for their data, such as devices, and use them alternately. The groups
         are in the order of the arms."""
-        return shared_places(self.servers)
+        return shared_storage_of(self.servers)
 
-    def listed_places(self, *arms: str) -> tuple[str, ...]:
+    def listed_storage(self, *arms: str) -> tuple[str, ...]:
         """Returns the places (devices or directories) in the storage lists of these arms, if all of them share the same
         places; empty otherwise."""
-        return next((group.places for group in self.places if set(arms) <= set(group.arms)), ())
+        return next((group.names for group in self.shared_storage if set(arms) <= set(group.arms)), ())
 
     @cached_property
     def layouts(self) -> dict[str, int]:

@@ -192,12 +192,12 @@ def _storage(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
     for volume in (storage, storage.wal) if storage is not None else ():
         if volume is None:
             continue
-        for place in volume.on:
+        for path in volume.on:
             erased = ", WHATEVER IS ON IT" if volume.overwrite else ""
-            if place.startswith("/dev/"):
-                yield Effect("machine", f"makes a file system {volume.fs} on the device {place}{erased}")
-            elif place.startswith("/"):
-                yield Effect("machine", f"writes data in the directory {place}")
+            if path.startswith("/dev/"):
+                yield Effect("machine", f"makes a file system {volume.fs} on the device {path}{erased}")
+            elif path.startswith("/"):
+                yield Effect("machine", f"writes data in the directory {path}")
             else:
                 options = " ".join([*volume.mkfs, *volume.mount])
                 yield Effect("machine", f"makes and mounts a file system {volume.fs} in a file {options}".rstrip())

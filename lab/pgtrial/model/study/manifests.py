@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.study.toml_places import cure_of, declared_again, line_of, unclosed
+from pgtrial.model.study.toml_lines import cure_of, declared_again, line_of, unclosed
 from pgtrial.model.units import nearest, plural
 
 _R = TypeVar("_R", bound=Record)
@@ -140,9 +140,9 @@ def _message(kind: str, message: str) -> str:
 def _without_item(location: Location, content: Mapping[str, Any] | None) -> Location:
     """Returns the location without the number of a list item, if the user wrote a single value in place of a list."""
     value: Any = content
-    for place, part in enumerate(location):
+    for index, part in enumerate(location):
         if isinstance(part, int) and isinstance(value, str | int | float):
-            return location[:place]
+            return location[:index]
         if isinstance(part, str):
             value = value.get(part) if isinstance(value, Mapping) else None
         else:

@@ -202,7 +202,7 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 if _present(table, [key]):
                     yield f"has {key}, which is for given servers; remove it, or give a dsn"
             yield from _of_builds(server)
-            yield from _of_place(table, server)
+            yield from _of_storage(table, server)
 
 
 _LINKS_IN_ITS_ORDER = re.compile(r"-flto(?!=no)|^-Db_lto=true")
@@ -232,7 +232,7 @@ def _of_builds(server: Made) -> Iterator[str]:
         yield 'has extensions, which are created on a fresh copy for every trial; leave reset out, or set it to "copy"'
 
 
-def _of_place(table: SetUp, server: Made) -> Iterator[str]:
+def _of_storage(table: SetUp, server: Made) -> Iterator[str]:
     match server:
         case MadeBySsh(data=""):
             yield 'has ssh and no data; name a folder on that host for all files of pgtrial, data = "/var/db/pgtrial"'

@@ -104,8 +104,8 @@ def source_of(text: str) -> Source:
     if not text.startswith(_GIT):
         raise ValueError("is not a source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
     rest = text.removeprefix(_GIT)
-    places = [match.start() for match in _AT.finditer(rest)]
-    repository, ref = (rest[: places[-1]], rest[places[-1] + 1 :]) if places else (rest, "")
+    positions = [match.start() for match in _AT.finditer(rest)]
+    repository, ref = (rest[: positions[-1]], rest[positions[-1] + 1 :]) if positions else (rest, "")
     if not repository or not ref:
         raise ValueError("names no commit; write a branch, tag or commit behind @, such as git:PATH@master")
     _check_words(repository, ref)

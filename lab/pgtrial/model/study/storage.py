@@ -58,20 +58,20 @@ class Volume(Record):
         directories. None if the data are on a volume that pgtrial makes."""
         return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
 
-    def at(self, place: int | None) -> Self:
-        """Returns the same volume on one of the devices or directories that its list names. `place` is the index in the
+    def at(self, index: int | None) -> Self:
+        """Returns the same volume on one of the devices or directories that its list names. `index` is the index in the
         list; if it is None, the volume is returned unchanged."""
-        return self if place is None else self.model_copy(update={"on": [self.on[place]]})
+        return self if index is None else self.model_copy(update={"on": [self.on[index]]})
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         named = ", ".join(self.on)
-        for place in self.on:
-            if place != "loop" and not place.startswith("/"):
+        for path in self.on:
+            if path != "loop" and not path.startswith("/"):
                 raise ValueError(
-                    f"on = {place!r} is not a place for a volume; write loop, a device (/dev/...) or a directory (/...)"
+                    f"on = {path!r} is not a place for a volume; write loop, a device (/dev/...) or a directory (/...)"
                 )
-        if len({place.startswith("/dev/") for place in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
+        if len({path.startswith("/dev/") for path in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
             raise ValueError(f"on lists places of different kinds ({named}); list devices only, or directories only")
         if len(set(self.on)) < len(self.on):
             raise ValueError(f"on lists a place more than once ({named}); name each place once")
@@ -92,12 +92,12 @@ class Storage(Volume):
 
     wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
 
-    def at(self, place: int | None) -> Self:
-        """Returns the same storage on one of the devices or directories that its list names; `place` is the index in
+    def at(self, index: int | None) -> Self:
+        """Returns the same storage on one of the devices or directories that its list names; `index` is the index in
         the list. If the WAL volume has a list too, the entry with the same index is used."""
-        placed = super().at(place)
+        placed = super().at(index)
         wal = self.wal
-        return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(place)})
+        return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(index)})
 
     @model_validator(mode="after")
     def _wal_goes_along(self) -> Self:
@@ -109,9 +109,9 @@ class Storage(Volume):
         return self
 
 
-def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
+def facts_of_storage(storage: Storage | None, base: Storage | None) -> list[str]:
     """Returns the names of the facts that differ between arms with these storages, as far as the study file tells."""
-    return [*_facts("", place, base), *_facts("wal_", place and place.wal, base and base.wal)]
+    return [*_facts("", storage, base), *_facts("wal_", storage and storage.wal, base and base.wal)]
 
 
 def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:

@@ -16,12 +16,12 @@ def capacity_charts(data: StudyData) -> list[Figure]:
     """Returns one chart for each load point at which the study searched for a capacity, which is the highest rate at
     which the response time keeps a limit. The result is empty if there is no such load point."""
     points = enumerate(data.plan.load_points)
-    figures = (_of_point(data, place, point.capacity) for place, point in points if point.capacity is not None)
+    figures = (_of_point(data, index, point.capacity) for index, point in points if point.capacity is not None)
     return [figure for figure in figures if figure is not None]
 
 
-def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | None:
-    rows = _probes(data, place)
+def _of_point(data: StudyData, index: int, promise: CapacityLoad) -> Figure | None:
+    rows = _probes(data, index)
     if not rows:
         return None
     canvas = Canvas()
@@ -31,7 +31,7 @@ def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | No
     dots = canvas.chart(rows).mark("point", size=36, opacity=0.6)
     tooltip = ["arm:N", "block:Q", channel("rate:Q", format=",.0f"), channel("ms:Q", format=",.3g"), "kept:N"]
     layers: list[Any] = []
-    capacities = _capacities(data, place)
+    capacities = _capacities(data, index)
     bounded = [row for row in capacities if row["low"] is not None and row["high"] is not None]
     colour = arm_colour(arms)
     if bounded:
@@ -44,16 +44,16 @@ def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | No
         lines.encode(x=x, color=colour),
         dots.encode(x=x, y=y, color=colour, shape=arm_shape(arms), tooltip=tooltip),
     ]
-    where = f", {data.labels[place]}" if len(data.labels) > 1 else ""
+    where = f", {data.labels[index]}" if len(data.labels) > 1 else ""
     title = f"{promise.percentile} over the rate{where}"
     found = "; ".join(f"{row['arm']} {row['rate']:,.0f}/s" for row in capacities)
     return canvas.figure(title, layers, 280, f"{title}: the promise is {promise.label}. Capacities: {found}.", "ms")
 
 
-def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
-    """Returns a row for each probe (a run at one rate) of the load point with the index `place`. Probes in which the
+def _probes(data: StudyData, index: int) -> list[dict[str, Any]]:
+    """Returns a row for each probe (a run at one rate) of the load point with the index `index`. Probes in which the
     percentile of the response time could not be computed are left out."""
-    point = data.plan.load_points[place]
+    point = data.plan.load_points[index]
     return [
         {
             "arm": trial.arm,
@@ -69,9 +69,9 @@ def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
     ]
 
 
-def _capacities(data: StudyData, place: int) -> list[dict[str, Any]]:
+def _capacities(data: StudyData, index: int) -> list[dict[str, Any]]:
     return [
         {"arm": level.arm, "rate": level.tps.median, "low": level.tps_low, "high": level.tps_high}
         for level in data.result.levels
-        if level.load_point == place and level.tps is not None
+        if level.load_point == index and level.tps is not None
     ]

@@ -101,11 +101,11 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     if value is None:
         return None
     side = side_of(claim)
-    place = _load_point(data, claim) or f"{side or f'all {len(data.labels)} load points'}, mean (primary)"
+    measured_at = _load_point(data, claim) or f"{side or f'all {len(data.labels)} load points'}, mean (primary)"
     regime = "" if side else in_regime(claim).replace(", ", "|")
     interval = f" ({difference.text()})" if difference and difference.low is not None else ""
     return {
-        "label": place.replace(", ", ",|", 1) + regime,
+        "label": measured_at.replace(", ", ",|", 1) + regime,
         "claim": _name(data, claim),
         "value": value,
         "low": difference and difference.low,

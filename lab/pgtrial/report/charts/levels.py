@@ -21,7 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
     """Returns the indexes of the load points, grouped by the value that `key` returns for each load point."""
-    return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
+    return grouped((key(point), position) for position, point in enumerate(data.plan.load_points))
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Over:
     """The horizontal axis over which throughput is drawn: the number of clients, or the size of the database."""
 
     title: str
-    place: Callable[[LoadPoint], int]
+    position: Callable[[LoadPoint], int]
     words: Callable[[int], str]
     """Returns a value of the axis in words, such as `8 clients`."""
     label: str
@@ -52,7 +52,7 @@ class Readings:
     """The unit of the throughput, such as tps."""
 
     @property
-    def places(self) -> list[int]:
+    def positions(self) -> list[int]:
         """The values of the horizontal axis at which there are medians, in ascending order."""
         return sorted({level["place"] for level in self.levels})
 
@@ -103,8 +103,8 @@ def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
 
 
 def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
-    place = over.place(point)
-    return {"place": place, "where": over.words(place)}
+    position = over.position(point)
+    return {"place": position, "where": over.words(position)}
 
 
 def _in_full(unit: str) -> str:
@@ -129,10 +129,10 @@ def _of_median(unit: str) -> list[str | Channel]:
     ]
 
 
-def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
+def lines(canvas: Canvas, measured: Readings, positions: list[int]) -> list[Layer]:
     """Returns the layers of a chart with a line for each arm. The horizontal axis is logarithmic and has a tick at each
-    of `places`."""
-    x, colour = horizontal(measured.over, places), arm_colour(measured.arms)
+    of `positions`."""
+    x, colour = horizontal(measured.over, positions), arm_colour(measured.arms)
     y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
     base = canvas.chart(measured.levels).encode(x=x, color=colour)
     dots = canvas.chart(measured.trials).mark("circle", size=18, opacity=0.35)
@@ -146,14 +146,14 @@ def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
     ]
 
 
-def horizontal(over: Over, places: list[int]) -> Channel:
+def horizontal(over: Over, positions: list[int]) -> Channel:
     """Returns the logarithmic horizontal axis of a chart over numbers of clients or sizes, with a tick at each of
-    `places`."""
+    `positions`."""
     return channel(
         "place:Q",
         title=over.title,
         scale={"type": "log", "base": 2, "nice": False, "padding": 24},
-        axis={"values": places, "labelExpr": over.label, "grid": False, "labelOverlap": True},
+        axis={"values": positions, "labelExpr": over.label, "grid": False, "labelOverlap": True},
     )
 
 
@@ -166,8 +166,8 @@ def tps_charts(data: StudyData) -> list[Figure]:
         if not measured.levels:
             continue
         canvas = Canvas()
-        several = len(measured.places) > 1
-        layers = lines(canvas, measured, measured.places) if several else _side_by_side(canvas, measured, unit)
+        several = len(measured.positions) > 1
+        layers = lines(canvas, measured, measured.positions) if several else _side_by_side(canvas, measured, unit)
         height = 260 if several else 40 + 48 * len(measured.arms)
         title = f"{load}{_at_rate(rate)}"
         alt_text = f"Throughput in {_in_full(measured.unit)}, {title}: {measured.in_words()}."
@@ -231,7 +231,7 @@ def size_charts(data: StudyData) -> list[Figure]:
     figures = []
     for (workload, clients, rate), inside in by_size.items():
         measured = readings(data, inside, over)
-        if len(measured.places) > 1:
+        if len(measured.positions) > 1:
             title = f"{workload}, {CLIENTS.words(clients)}{_at_rate(rate)}, over database size"
             figures.append(_over_size(data, title, measured))
     return figures
@@ -254,14 +254,14 @@ def over_size(data: StudyData) -> Over:
 
 def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     canvas = Canvas()
-    layers: list[Any] = lines(canvas, measured, measured.places)
+    layers: list[Any] = lines(canvas, measured, measured.positions)
     alt_text = f"Throughput in {_in_full(measured.unit)}, {title}: {measured.in_words()}."
     cache = _shared_buffers(data) if measured.over.in_megabytes else None
-    if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
+    if cache is not None and measured.positions[0] / _NEAR <= cache["place"] <= measured.positions[-1] * _NEAR:
         # the label stands on the side of the line where there is more room
-        left = cache["place"] ** 2 < measured.places[0] * measured.places[-1]
+        left = cache["place"] ** 2 < measured.positions[0] * measured.positions[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}
-        mark = canvas.chart([cache]).encode(x=horizontal(measured.over, measured.places))
+        mark = canvas.chart([cache]).encode(x=horizontal(measured.over, measured.positions))
         words = mark.mark("text", color="--soft", baseline="top", dy=2, fontSize=11, **aside)
         layers = [
             mark.mark("rule", color="--soft", strokeDash=[4, 4]),

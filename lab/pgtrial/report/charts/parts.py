@@ -89,7 +89,7 @@ def arm_dash(names: list[str], field: str = "arm:N") -> Channel:
 
 
 def _repeated(names: list[str], values: Sequence[Any]) -> dict[str, Any]:
-    return {"domain": names, "range": [values[place % len(values)] for place in range(len(names))]}
+    return {"domain": names, "range": [values[index % len(values)] for index in range(len(names))]}
 
 
 def row_axis(field: str, rows: Rows, **options: Any) -> Channel:

@@ -130,9 +130,9 @@ def _over_clients(data: StudyData, published: PublishedFigure, per_second: float
 def _levels(title: str, theirs: list[dict[str, Any]], ours: Readings) -> Figure:
     everywhere = [row for row in theirs if row["place"] is None]
     somewhere = [row for row in theirs if row["place"] is not None]
-    places = sorted({*ours.places, *(row["place"] for row in somewhere)})
+    positions = sorted({*ours.positions, *(row["place"] for row in somewhere)})
     canvas = Canvas()
-    layers: list[Any] = lines(canvas, ours, places)
+    layers: list[Any] = lines(canvas, ours, positions)
     y = channel("tps:Q", title=None)
     tooltip: list[Any] = ["series:N", channel("tps:Q", format=",.0f", title="published tps"), "exact:N"]
     if everywhere:
@@ -141,7 +141,7 @@ def _levels(title: str, theirs: list[dict[str, Any]], ours: Readings) -> Figure:
         layers.append(level.mark("rule", color="--soft", strokeDash=[5, 4], strokeWidth=1.5))
         layers.append(words.encode(x={"value": 4}, text="series:N"))
     if somewhere:
-        point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, places), y=y, tooltip=tooltip)
+        point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, positions), y=y, tooltip=tooltip)
         layers.append(point.mark("point", shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
         layers.append(point.mark("text", color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
     summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in theirs)

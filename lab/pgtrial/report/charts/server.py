@@ -41,7 +41,7 @@ def wait_charts(data: StudyData) -> list[Figure]:
     trials. The warm-up is left of zero."""
     events = events_shown(data)
     names = {CPU: "--wait-cpu", OTHER: "--wait-other"}
-    colours = {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
+    colours = {event: names.get(event, f"--wait-{index}") for index, event in enumerate(events)}
     # events that are not shown by their own name are counted as OTHER
     part = pl.when(pl.col("event").is_in(events)).then(pl.col("event")).otherwise(pl.lit(OTHER))
     step = _bin_width(data)
@@ -68,7 +68,7 @@ def work_charts(data: StudyData) -> list[Figure]:
 
 def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
     modes = {name: mode for mode, names in CPU_MODES.items() for name in names}
-    colours = {mode: f"--wait-{place + 1}" for place, mode in enumerate(CPU_MODES)}
+    colours = {mode: f"--wait-{index + 1}" for index, mode in enumerate(CPU_MODES)}
     part = pl.col("name").replace_strict(modes, default=None)
     at_work = pl.when(part.is_not_null()).then(pl.col("value")).otherwise(0.0)
     modes_of = {arm: host_series(data, point, arm, "cpu", step) for arm in data.plan.arms}
@@ -89,7 +89,7 @@ class _Stack:
     """The unit of one part."""
     height: int
     legend: dict[str, Any]
-    places: int
+    decimals: int
     """The number of decimals of the values. Means in the alternative text have one decimal less."""
     named_parts: int | None = None
     """How many parts the alternative text names, beginning with the largest. None: all parts in their order."""
@@ -129,10 +129,10 @@ class _Axes:
 def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, str], axes: _Axes) -> Figure:
     wide = frame.pivot("part", index="second", values="value", aggregate_function="sum").fill_null(0.0).sort("second")
     seconds = wide["second"].to_list()
-    parts = {part: [round(value, look.places) for value in wide[part]] for part in colours if part in wide.columns}
+    parts = {part: [round(value, look.decimals) for value in wide[part]] for part in colours if part in wide.columns}
     rows: list[dict[str, Any]] = [
-        {"part": part, "place": place, "s": seconds, "n": parts[part]}
-        for place, part in enumerate(colours)
+        {"part": part, "place": index, "s": seconds, "n": parts[part]}
+        for index, part in enumerate(colours)
         if any(parts.get(part, []))
     ]
     scale = {"domain": list(colours), "range": list(colours.values())}
@@ -152,7 +152,7 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
     means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
     if look.named_parts is not None:
         means = sorted(means, key=lambda mean: -mean[1])[: look.named_parts]
-    summary = ", ".join(f"{part} {mean:.{look.places - 1}f}" for part, mean in means)
+    summary = ", ".join(f"{part} {mean:.{look.decimals - 1}f}" for part, mean in means)
     layers = [area, *start_of_measuring(canvas, axes.first, axes.last)]
     text = f"{look.text}, {title}; on average {summary}."
     return canvas.figure(title, layers, look.height, text, look.unit)

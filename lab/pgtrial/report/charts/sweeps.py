@@ -15,7 +15,7 @@ from pgtrial.report.charts.levels import CLIENTS, Over, Readings, horizontal, li
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.charts.vega import Layer, channel
 from pgtrial.report.data import StudyData
-from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_place, sweep_label
+from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_position, sweep_label
 from pgtrial.statistics.scalability import Curve
 
 _STEPS = 80
@@ -37,10 +37,10 @@ def scaling_charts(data: StudyData) -> list[Figure]:
 def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Figure:
     canvas, measured = Canvas(), readings(data, points, CLIENTS)
     rows = [row for of_arm in laws.values() if of_arm.law is not None for row in _curve(of_arm, of_arm.law)]
-    base = canvas.chart(rows).encode(x=horizontal(CLIENTS, measured.places), color=arm_colour(measured.arms))
+    base = canvas.chart(rows).encode(x=horizontal(CLIENTS, measured.positions), color=arm_colour(measured.arms))
     band = base.mark("area", fillOpacity=0.15).encode(y=channel("low:Q", title=None), y2="high:Q")
     title = f"{sweep_label(data.plan.load_points, next(iter(laws.values())))}, over clients"
-    peaks = "; ".join(f"peak of {arm}: {peak_place(of_arm)}" for arm, of_arm in laws.items())
+    peaks = "; ".join(f"peak of {arm}: {peak_position(of_arm)}" for arm, of_arm in laws.items())
     text = f"Scalability law of throughput, {title}: {peaks}. Medians: {measured.in_words()}."
     return canvas.figure(title, [band, _line(base, measured), *_marks(canvas, measured)], 260, text, measured.unit)
 
@@ -56,12 +56,12 @@ def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
     return [
         {
             "arm": of_arm.arm,
-            "place": math.exp(place),
-            "tps": (tps := curve.speed(math.exp(place))),
-            "low": tps * math.exp(np.interp(place, tested, below)),
-            "high": tps * math.exp(np.interp(place, tested, above)),
+            "place": math.exp(position),
+            "tps": (tps := curve.speed(math.exp(position))),
+            "low": tps * math.exp(np.interp(position, tested, below)),
+            "high": tps * math.exp(np.interp(position, tested, above)),
         }
-        for place in np.linspace(tested[0], tested[-1], _STEPS)
+        for position in np.linspace(tested[0], tested[-1], _STEPS)
     ]
 
 
@@ -89,19 +89,19 @@ def cliff_charts(data: StudyData) -> list[Figure]:
 def _cliffs(data: StudyData, points: list[int], arms: list[SizeCurve]) -> Figure:
     over = over_size(data)
     canvas, measured = Canvas(), readings(data, points, over)
-    megabytes = [over.place(data.plan.load_points[point]) for point in points]
+    megabytes = [over.position(data.plan.load_points[point]) for point in points]
 
-    def place(scale: float) -> float:
+    def position(scale: float) -> float:
         return math.exp(float(np.interp(math.log(scale), np.log(arms[0].scales), np.log(megabytes))))
 
-    rows = [{"arm": of_arm.arm, "place": place(at), "tps": tps} for of_arm in arms for at, tps in of_arm.line]
-    base = canvas.chart(rows).encode(x=horizontal(over, measured.places), color=arm_colour(measured.arms))
+    rows = [{"arm": of_arm.arm, "place": position(at), "tps": tps} for of_arm in arms for at, tps in of_arm.line]
+    base = canvas.chart(rows).encode(x=horizontal(over, measured.positions), color=arm_colour(measured.arms))
     edges = [
-        {"arm": of_arm.arm, "place": place(low), "to": place(high), "at": place(value)}
+        {"arm": of_arm.arm, "place": position(low), "to": position(high), "at": position(value)}
         for of_arm in arms
         for low, value, high in (_finite(cliff.scale) for cliff in of_arm.cliffs)
     ]
-    marked = canvas.chart(edges).encode(x=horizontal(over, measured.places), color=arm_colour(measured.arms))
+    marked = canvas.chart(edges).encode(x=horizontal(over, measured.positions), color=arm_colour(measured.arms))
     layers = [
         marked.mark("rect", fillOpacity=0.1).encode(x2="to:Q"),
         marked.mark("rule", strokeDash=[4, 4]).encode(x=_field(over, measured, "at")),
@@ -115,7 +115,7 @@ def _cliffs(data: StudyData, points: list[int], arms: list[SizeCurve]) -> Figure
 
 
 def _field(over: Over, measured: Readings, name: str) -> dict[str, Any]:
-    return {**horizontal(over, measured.places), "field": name}
+    return {**horizontal(over, measured.positions), "field": name}
 
 
 def _line(base: Layer, measured: Readings) -> Layer:
@@ -125,4 +125,4 @@ def _line(base: Layer, measured: Readings) -> Layer:
 
 def _marks(canvas: Canvas, measured: Readings) -> list[Layer]:
     """Returns the layers for the medians and the single trials, without the line through the medians."""
-    return lines(canvas, measured, measured.places)[1:]
+    return lines(canvas, measured, measured.positions)[1:]

@@ -86,10 +86,10 @@ def _parts(data: StudyData) -> Figure | None:
     rows: list[dict[str, Any]] = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
-        for place, (name, field) in enumerate(_PARTS.items()):
+        for index, (name, field) in enumerate(_PARTS.items()):
             known = [times.mean / 1e6 for task in tasks if (times := getattr(task, field)) is not None]
             if known:
-                rows.append({"arm": arm, "part": name, "s": sum(known) / len(known), "place": place})
+                rows.append({"arm": arm, "part": name, "s": sum(known) / len(known), "place": index})
     if not rows:
         return None
     canvas = Canvas()

@@ -105,7 +105,7 @@ class Row:
     """A row of the comparison: a load point, the part of the trials at a load point before or after a lasting change of
     speed, or the mean over the load points."""
 
-    place: str
+    load_point: str
     levels: dict[str, str]
     claim: Claim
 
@@ -126,7 +126,7 @@ def _comparison(data: StudyData, claim: Claim) -> Table[Row]:
         "",
         rows,
         [
-            Column("load", lambda row: row.place),
+            Column("load", lambda row: row.load_point),
             *(number(f"{arm}, {unit}", partial(_level_of, arm)) for arm in (base, head)),
             number("difference", lambda row: estimate_text(row.claim, "so far")),
             number("95% interval", lambda row: established(row.claim, plan), Estimate.text),

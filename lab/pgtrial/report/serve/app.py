@@ -40,11 +40,13 @@ engine writes one line in each second."""
 class Site:
     """The addresses of one web server. `closing` returns true when the server is about to end."""
 
-    def __init__(self, catalogue: Catalogue, histories: Histories, base: str, places: str, closing: Callable[[], bool]):
+    def __init__(
+        self, catalogue: Catalogue, histories: Histories, base: str, folders: str, closing: Callable[[], bool]
+    ):
         self._catalogue = catalogue
         self._histories = histories
         self._base = base
-        self._pages = Pages(base, places)
+        self._pages = Pages(base, folders)
         self._closing = closing
         self._live: dict[str, Live] = {}
 

@@ -56,7 +56,7 @@ class Bar:
     """An interval that a page draws."""
 
     interval: str
-    places: dict[str, float]
+    positions: dict[str, float]
     """The positions in the drawing by their names, as `strip` returns them."""
 
 
@@ -262,8 +262,8 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
 
 
 def _bar(claim: Claim, margin: float) -> Bar | None:
-    places = strip(claim, margin) if claim.verdict != "withheld" else None
-    return Bar(claim.difference.text(), places) if claim.difference is not None and places is not None else None
+    positions = strip(claim, margin) if claim.verdict != "withheld" else None
+    return Bar(claim.difference.text(), positions) if claim.difference is not None and positions is not None else None
 
 
 def _stored_trials(path: Path) -> int:

@@ -36,7 +36,7 @@ class Band:
     upper bounds, with a line through the estimates."""
 
     name: str
-    place: int
+    index: int
     """The number of the arm's colour, counted from 1."""
     area: str
     line: str
@@ -127,9 +127,9 @@ def spark(values: Sequence[float]) -> str:
     step = 100 / (SHOWN_S - 1)
     first = 100 - step * (len(values) - 1)
     return _points(
-        [(round(first + step * place, 2), round(10 - 9.5 * value / most, 2)) for place, value in enumerate(values)]
+        [(round(first + step * index, 2), round(10 - 9.5 * value / most, 2)) for index, value in enumerate(values)]
     )
 
 
-def _points(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in places)
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in points)

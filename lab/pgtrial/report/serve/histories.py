@@ -14,7 +14,7 @@ from pgtrial.model.study.sources import is_source
 from pgtrial.report.history import Change, Series, series_of
 from pgtrial.report.serve.catalogue import is_study, key_of
 from pgtrial.store.histories.lines import read_lines
-from pgtrial.store.histories.places import HistoryPlace, place_of
+from pgtrial.store.histories.stores import HistoryStore, store_of
 
 _KEPT = 64
 """The number of histories whose changes are kept in memory."""
@@ -64,7 +64,7 @@ class Histories:
     def check_branches(self) -> None:
         """Raises StudyError for a branch that cannot be read."""
         for path in filter(is_branch, self._paths):
-            place_of(str(path)).names()
+            store_of(str(path)).names()
 
     def all(self) -> list[History]:
         """Returns all histories, including histories and branches that cannot be read."""
@@ -78,18 +78,18 @@ class Histories:
         if not is_branch(path) and (not path.is_dir() or is_study(path)):
             return
         try:
-            place = place_of(str(path))
-            names = place.names()
+            store = store_of(str(path))
+            names = store.names()
         except PgtrialError as error:
             yield History(key_of(path.name, str(path)), str(path), str(path), [], str(error))
             return
         for name in names:
-            yield self._read(place, name)
+            yield self._read(store, name)
 
-    def _read(self, place: HistoryPlace, name: str) -> History:
-        file = place.file(name)
+    def _read(self, store: HistoryStore, name: str) -> History:
+        file = store.file(name)
         key = key_of(name, file)
         try:
-            return History(key, name, file, self._series(place.read(name), file))
+            return History(key, name, file, self._series(store.read(name), file))
         except PgtrialError as error:
             return History(key, name, file, [], str(error))

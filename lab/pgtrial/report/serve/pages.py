@@ -41,9 +41,9 @@ _SIZE = {
 class Pages:
     """Renders all pages except the page of a refused request. The addresses in the pages begin with `base`."""
 
-    def __init__(self, base: str, places: str):
+    def __init__(self, base: str, folders: str):
         self._base = base
-        self._places = places
+        self._folders = folders
         """The paths that are served, as text."""
 
     @cached_property
@@ -70,7 +70,7 @@ class Pages:
             query=query,
             refused=refused,
             words=WORDS,
-            places=self._places,
+            folders=self._folders,
         )
 
     def study(self, study: Glance, data: StudyData | None, look: Look | None, others: Sequence[Glance]) -> str:
@@ -110,7 +110,7 @@ class Pages:
 
     def trial(self, study: Glance, data: StudyData, trial: Trial) -> str:
         """Returns the page of one trial, second by second."""
-        place = data.trials.index(trial)
+        index = data.trials.index(trial)
         topic = Topic("trial", f"Trial {trial.index + 1}", "")
         section = Section(topic, trial_charts(data, trial), [_seconds(data, trial), _waits(data, trial)])
         return self._render(
@@ -120,8 +120,8 @@ class Pages:
             about=_about(trial),
             section=section,
             specs=specs([section]),
-            before=data.trials[place - 1] if place else None,
-            after=data.trials[place + 1] if place + 1 < len(data.trials) else None,
+            before=data.trials[index - 1] if index else None,
+            after=data.trials[index + 1] if index + 1 < len(data.trials) else None,
         )
 
 
@@ -141,12 +141,12 @@ def _live_values(look: Look) -> dict[str, Any]:
     plan = look.plan
     if plan is None:
         return {"look": look, "estimates": [], "drawing": None, "findings": []}
-    place = {arm: number % 6 + 1 for number, arm in enumerate(plan.arms)}
+    colours = {arm: number % 6 + 1 for number, arm in enumerate(plan.arms)}
     units = plan.deployments if look.so_far and look.so_far[0].claim.unit == "deployment" else plan.end
     return {
         "look": look,
         "unit": rate_unit(plan.load_points),
-        "colour": place.__getitem__,
+        "colour": colours.__getitem__,
         "estimates": [_estimate(estimate, look, plan) for estimate in look.so_far if look.blocks],
         "drawing": drawing.narrowing(look.so_far, plan.arms, plan.margin, units),
         "findings": [finding for finding in look.findings if finding.severity != "info"],

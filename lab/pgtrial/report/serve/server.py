@@ -41,14 +41,14 @@ def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]
     """Serves the studies and histories at these paths for the time of the context, at the given port or, if `port` is
     None, at a free port. Raises PgtrialError if the port is in use."""
     token = secrets.token_urlsafe(24)
-    places = ", ".join(map(str, paths))
+    folders = ", ".join(map(str, paths))
     with ExitStack() as stack:
         sockets = _listening(port)
         for listener in sockets:
             stack.callback(listener.close)
         number = sockets[0].getsockname()[1]
         catalogue = Catalogue([path for path in paths if not is_branch(path)])
-        site = Site(catalogue, Histories(paths), f"/{token}", places, lambda: server.should_exit)
+        site = Site(catalogue, Histories(paths), f"/{token}", folders, lambda: server.should_exit)
         server = uvicorn.Server(
             uvicorn.Config(
                 Gate(site.app(), token, number),

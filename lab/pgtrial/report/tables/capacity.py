@@ -45,7 +45,7 @@ def _levels(data: StudyData) -> Table[Level]:
 
 
 def _probes(data: StudyData) -> Table[tuple[Trial, int, Probe]]:
-    rows = [(trial, place, probe) for trial in data.trials for place, probe in enumerate(trial.probes, 1)]
+    rows = [(trial, number, probe) for trial in data.trials for number, probe in enumerate(trial.probes, 1)]
     return Table(
         "All probes, which are runs at one rate. The column of waiting transactions counts those whose "
         "scheduled start had passed at the end and that no client had begun.",

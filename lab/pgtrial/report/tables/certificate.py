@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 from pgtrial.model.records.machine import Certificate, Found, Reach, StudyRun
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Table, by_place
+from pgtrial.report.table import Table, by_position
 from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
@@ -77,13 +77,13 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
         rows = [
             (number, run.blocks, format_duration(run.seconds), run.verdict) for number, run in enumerate(studies, 1)
         ]
-        return Table(caption, rows, by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)), folded=folded)
+        return Table(caption, rows, by_position("study", "blocks", "time", "verdict", right=(0, 1, 2)), folded=folded)
 
     return [
         Table(
             f"Time to find a difference with a power of 80%: {_conditions(certificate)}.",
             [(as_written(far.difference), far.blocks, format_duration(far.seconds)) for far in certificate.reach],
-            by_place("difference", "blocks", "time", right=(0, 1, 2)),
+            by_position("difference", "blocks", "time", right=(0, 1, 2)),
             folded=folded,
         ),
         of_studies(

@@ -60,8 +60,8 @@ def job_table(data: StudyData) -> Table[_Row]:
     """Returns the table of the job (such as CREATE INDEX), with its time and its effects on each arm. It has no rows if
     the study has no job."""
     rows = [
-        _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
-        for place, point in enumerate(data.plan.load_points)
+        _Row(arm, data.labels[index], [t for t in data.trials if t.arm == arm and t.load_point == point])
+        for index, point in enumerate(data.plan.load_points)
         if point.job is not None
         for arm in data.plan.arms
     ]

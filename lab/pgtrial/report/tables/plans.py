@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, by_place, number
+from pgtrial.report.table import Column, Table, by_position, number
 from pgtrial.report.words import query_times_as_long
 from pgtrial.verdict.plans import PlanPair, load_statements, plan_pairs
 
@@ -101,7 +101,7 @@ def _caption(data: StudyData, row: _Row) -> str:
 def side_by_side(caption: str, arms: Sequence[str], plans: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
     """Returns a table with the plans of a statement on several arms side by side, line by line."""
     lines = [[_indented(line) for line in plan] for plan in plans]
-    return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms), is_text=True)
+    return Table(caption, list(zip_longest(*lines, fillvalue="")), by_position(*arms), is_text=True)
 
 
 def _indented(line: str) -> str:

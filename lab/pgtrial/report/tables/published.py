@@ -9,7 +9,7 @@ from typing import Any
 from pgtrial.model.published import Figure, Point, Published
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Beside, Contrast, Ratio, beside, findings, published_text, ratio_text
-from pgtrial.report.table import NONE, Column, Table, by_place, number
+from pgtrial.report.table import NONE, Column, Table, by_position, number
 
 
 def published_tables(data: StudyData) -> list[Table[Any]]:
@@ -48,7 +48,7 @@ def _claims(data: StudyData, published: Published) -> Table[Sequence[str]]:
         "What the article says in words, and what this study has on it: of several load points the smallest and the "
         "largest ratio.",
         [[claim.text, "; ".join(map(_finding, findings(data, claim))) or NONE] for claim in published.claims],
-        by_place("published", "this study"),
+        by_position("published", "this study"),
     )
 
 
@@ -64,7 +64,7 @@ def _source(published: Published) -> Table[Sequence[str]]:
     return Table(
         "The published study: its source, its machine and its parameters.",
         rows,
-        by_place("part", "in words"),
+        by_position("part", "in words"),
     )
 
 
@@ -78,7 +78,7 @@ def _figures(published: Published) -> Table[Sequence[str]]:
     return Table(
         "The figures as published; `stated`: a number of the text, `approximate`: the text says about.",
         rows,
-        by_place("figure", "arm", "at", "value", "unit", "how exact", "remark", right=[3]),
+        by_position("figure", "arm", "at", "value", "unit", "how exact", "remark", right=[3]),
         folded=True,
     )
 

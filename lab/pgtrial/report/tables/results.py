@@ -25,7 +25,7 @@ from pgtrial.model.records.results import (
 from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, by_place, number, range_text
+from pgtrial.report.table import Column, Table, by_position, number, range_text
 from pgtrial.report.words import established, estimate_text, interval_name, measure_text, signed, where
 from pgtrial.statistics import p8
 from pgtrial.verdict.family import primary_sharing
@@ -151,7 +151,7 @@ def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> T
     rows = [[*cell, *(known.get(cell) for known in levels)] for cell in dict.fromkeys(chain(*levels))]
     unit = rate_unit(one.plan.load_points)
     caption = f"Throughput of each arm in either study: {unit} of the median trial."
-    return Table(caption, rows, by_place("load point", "arm", *names, right=[2, 3]))
+    return Table(caption, rows, by_position("load point", "arm", *names, right=[2, 3]))
 
 
 def _quality(data: StudyData) -> list[Column[Level]]:
@@ -235,8 +235,8 @@ def milliseconds(microseconds: float) -> str:
 def digits(value: float, most: int = 3) -> str:
     """Returns a number as text, with three significant digits. Numbers from 100 on have all digits before the decimal
     point, and numbers below one have `most` decimals."""
-    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
-    return f"{value:,.{places}f}"
+    decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
+    return f"{value:,.{decimals}f}"
 
 
 def regime_table(data: StudyData) -> Table[CellRegimes]:

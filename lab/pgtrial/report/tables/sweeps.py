@@ -11,7 +11,7 @@ from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.sweeps import Bounds, Cliff, Law, Scaling, SizeCurve
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.sweep_words import between_text, noise_of_means, number_text, peak_place, reads_text, sweep_label
+from pgtrial.report.sweep_words import between_text, noise_of_means, number_text, peak_position, reads_text, sweep_label
 from pgtrial.report.table import Column, Table, number, range_text
 from pgtrial.report.words import signed
 
@@ -66,7 +66,7 @@ def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], st
 
 
 def _peak(row: Scaling) -> str | None:
-    return "the law does not fit" if row.law is not None and not row.law.fits else peak_place(row)
+    return "the law does not fit" if row.law is not None and not row.law.fits else peak_position(row)
 
 
 def _misfit(row: Scaling) -> str | None:
@@ -108,7 +108,7 @@ def cliff_table(data: StudyData) -> Table[_Row]:
             Column("load", lambda row: sweep_label(points, row.curve)),
             Column("arm", lambda row: row.curve.arm),
             number("tested scales", lambda row: f"{row.curve.scales[0]:,} to {row.curve.scales[-1]:,}"),
-            number("cliff at scale", _place),
+            number("cliff at scale", _cliff),
             number("95% interval", lambda row: row.cliff and between_text(row.cliff.scale)),
             number("within a doubling", lambda row: row.cliff and percent(row.cliff.change)),
             Column("reads", lambda row: row.cliff and reads_text(row.cliff)),
@@ -120,7 +120,7 @@ def cliff_table(data: StudyData) -> Table[_Row]:
     )
 
 
-def _place(row: _Row) -> str:
+def _cliff(row: _Row) -> str:
     if row.cliff is None or row.cliff.scale.value is None:
         return "none" if row.curve.line else "not known"
     return number_text(row.cliff.scale.value)

@@ -12,7 +12,7 @@ from pgtrial.model.records.results import Criterion
 from pgtrial.model.records.trial import TaskTimes, Trial
 from pgtrial.model.units import as_written
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import NONE, Table, by_place
+from pgtrial.report.table import NONE, Table, by_position
 from pgtrial.report.words import signed
 from pgtrial.verdict.levels import NOTABLE_SHARE
 from pgtrial.verdict.metrics.criteria import FAILURES, SECONDARY, secondary
@@ -70,7 +70,7 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
         "failed. A difference of times is one of speed (+25%: four fifths of the time), one of tasks is by trial."
     )
     heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in published)]
-    return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))))
+    return Table(caption, table, by_position(*heads, right=(1, 2, 3, *range(5, len(heads)))))
 
 
 _WON = ("better", "worse")
@@ -148,7 +148,7 @@ def _parts(data: StudyData) -> Table[Sequence[str]]:
         "time."
     )
     known = [row for row in rows if row[2] != NONE]
-    return Table(caption, known, by_place("arm", "time", "mean", "median", "p95", "longest", right=(2, 3, 4, 5)))
+    return Table(caption, known, by_position("arm", "time", "mean", "median", "p95", "longest", right=(2, 3, 4, 5)))
 
 
 def _of_median(times: Sequence[TaskTimes], figure: str) -> str:
@@ -169,7 +169,7 @@ def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     heads = [
         f"{arm}: {figure}" for arm in data.plan.arms for figure in ("per minute", "mean, ms", "p90, ms", "p99, ms")
     ]
-    columns = by_place("transaction", *heads, right=range(1, 1 + len(heads)))
+    columns = by_position("transaction", *heads, right=range(1, 1 + len(heads)))
     tables = []
     for point in data.plan.load_points:
         trials = [trial for trial in data.trials if trial.load_point == point and trial.status == "completed"]

@@ -11,7 +11,7 @@ from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, by_place, number
+from pgtrial.report.table import Column, Table, by_position, number
 from pgtrial.report.tables.results import levels_text, milliseconds
 
 
@@ -101,12 +101,12 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
             for trial in lossy
             for span in trial.failure_spans
         ],
-        by_place("trial", "arm", "part", "SQLSTATE or kind", "second", "failed", right=[0, 5]),
+        by_position("trial", "arm", "part", "SQLSTATE or kind", "second", "failed", right=[0, 5]),
     )
     log = Table(
         "The last messages in the server's log during the load.",
         [(trial.index + 1, trial.arm, line) for trial in data.trials for line in trial.server_log_tail],
-        by_place("trial", "arm", "line", right=[0]),
+        by_position("trial", "arm", "line", right=[0]),
     )
     return [failures, trials, _interrupted(data), spans, log]
 
@@ -188,7 +188,7 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
         "If that is more than one in eight for an arm, the comparison is withheld unless the study "
         "allows it.",
         rows,
-        by_place(*heads, right=range(2, 6)),
+        by_position(*heads, right=range(2, 6)),
     )
 
 

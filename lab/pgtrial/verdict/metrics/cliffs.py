@@ -88,13 +88,17 @@ def _line(sweep: Sweep, line: BrokenLine) -> list[tuple[float, float]]:
     known = dict(zip((math.log(scale) for scale in sweep.numbers), line.values, strict=True))
     first = sweep.numbers[0]
 
-    def value(place: float) -> float:
+    def value(log_size: float) -> float:
         base, slope = line.values[0], line.knots[0].before
-        bends = sum((knot.after - knot.before) * max(0.0, place - math.log(knot.size.estimate)) for knot in line.knots)
-        return base + slope * (place - math.log(first)) + bends
+        bends = sum(
+            (knot.after - knot.before) * max(0.0, log_size - math.log(knot.size.estimate)) for knot in line.knots
+        )
+        return base + slope * (log_size - math.log(first)) + bends
 
-    known |= {place: value(place) for knot in line.knots if (place := math.log(knot.size.estimate)) not in known}
-    return [(math.exp(place), math.exp(known[place])) for place in sorted(known)]
+    known |= {
+        log_size: value(log_size) for knot in line.knots if (log_size := math.log(knot.size.estimate)) not in known
+    }
+    return [(math.exp(log_size), math.exp(known[log_size])) for log_size in sorted(known)]
 
 
 def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
@@ -121,14 +125,14 @@ def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
     The first one is the middle of the gap in which the curve falls most steeply, the second one the middle of that half
     of the gap that contains the cliff.
     """
-    places = np.log(sweep.numbers)
-    gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(places)))
-    low, high = places[gap], places[gap + 1]
+    log_sizes = np.log(sweep.numbers)
+    gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(log_sizes)))
+    low, high = log_sizes[gap], log_sizes[gap + 1]
     middle = (low + high) / 2
     half = (low + middle) / 2 if math.log(cliff.size.estimate) <= middle else (middle + high) / 2
     if high - low < 2 * math.log(_NARROW):
         return []
-    return sorted({round(math.exp(place)) for place in (middle, half)} - set(sweep.numbers))
+    return sorted({round(math.exp(log_size)) for log_size in (middle, half)} - set(sweep.numbers))
 
 
 def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:

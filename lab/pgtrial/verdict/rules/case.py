@@ -174,8 +174,8 @@ class Case:
     def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
         """Returns the completed trials in their order, of one arm or of all arms, at one load point or at all load
         points."""
-        place = None if point is None else self.plan.load_points.index(point)
-        trials = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
+        index = None if point is None else self.plan.load_points.index(point)
+        trials = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, index)]
         return sorted((trial for trial in trials if trial.status == "completed"), key=lambda trial: trial.index)
 
     def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:

@@ -69,11 +69,11 @@ def swapped_places(case: Case) -> Iterator[Concern]:
     The facts (settings and other properties) of an arm were collected in a single trial, and describe only the location
     that the arm had in that trial.
     """
-    swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
+    swapped = ((difference.arm, difference) for difference in case.differences if _of_storage(case, difference))
     for arm, of_arm in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
-            f"{case.baseline} and {arm} exchange {listed(case.design.listed_places(arm))} at random from block to "
+            f"{case.baseline} and {arm} exchange {listed(case.design.listed_storage(arm))} at random from block to "
             f"block; when the facts were collected they were at different ones, and so differed in {_keys(of_arm)}.",
             "Nothing to do: over all blocks both arms are at each place.",
             "info",
@@ -157,10 +157,10 @@ def _of_volume(key: str, difference: Difference) -> bool:
     return difference.name.startswith("wal_") or not key.startswith("storage.wal_")
 
 
-def _of_the_place(case: Case, difference: Difference) -> bool:
+def _of_storage(case: Case, difference: Difference) -> bool:
     """True if a difference of storage exists only because two arms exchange their storage locations at random between
     trials."""
-    swapped = difference.group == "storage" and case.design.listed_places(case.baseline, difference.arm)
+    swapped = difference.group == "storage" and case.design.listed_storage(case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
 
@@ -172,7 +172,7 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
     values = (difference.baseline_value, difference.value)
     return (
         difference.key in _DURABILITY
-        or _of_the_place(case, difference)
+        or _of_storage(case, difference)
         or difference.key in _NETWORK_PATH
         or (difference.group == "server" and difference.name in _OTHER_RULES)
         or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
@@ -185,10 +185,12 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
     an arm, which are several servers of the same product. Unknown values do not count as different."""
     for arm, deployments in case.deployments.items():
         for group, name, values in compared(deployments):
-            known = [place for place, value in enumerate(values) if value is not None]
-            alike = grouped((json.dumps(values[place], sort_keys=True), place) for place in known).values()
+            known = [index for index, value in enumerate(values) if value is not None]
+            alike = grouped((json.dumps(values[index], sort_keys=True), index) for index in known).values()
             if len(alike) > 1:
-                shown = listed(f"{as_shown(values[places[0]])} in {_numbers(deployments, places)}" for places in alike)
+                shown = listed(
+                    f"{as_shown(values[indices[0]])} in {_numbers(deployments, indices)}" for indices in alike
+                )
                 yield Concern(
                     [arm],
                     f"The deployments of {arm} differ in {group}.{name}: {shown} (numbered from 1).",
@@ -217,6 +219,6 @@ def changed_in_between(case: Case) -> Iterator[Concern]:
         )
 
 
-def _numbers(deployments: Sequence[Facts], places: Sequence[int]) -> str:
-    numbers = [str(1 + (deployments[place].deployment or 0)) for place in places]
+def _numbers(deployments: Sequence[Facts], indices: Sequence[int]) -> str:
+    numbers = [str(1 + (deployments[index].deployment or 0)) for index in indices]
     return f"deployment{'s' if len(numbers) > 1 else ''} {listed(numbers)}"

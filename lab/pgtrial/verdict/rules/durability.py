@@ -49,8 +49,8 @@ def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
     """Returns all properties on which the durability of an arm depends, by the key that declares them."""
     aspects = [*_settings(case, arm), *_database(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
-    for place in ("", "wal_") if apart else ("",):
-        aspects += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
+    for prefix in ("", "wal_") if apart else ("",):
+        aspects += _volume(case, arm, prefix, "of the WAL" if prefix else "of the data directory")
     return {aspect.key: aspect for aspect in aspects}
 
 
@@ -76,26 +76,26 @@ def _database(case: Case, arm: str) -> Iterator[_Aspect]:
         yield _Aspect(_UNLOGGED, "the list of unlogged tables", as_shown(", ".join(names) or "empty"), ", ".join(names))
 
 
-def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
+def _volume(case: Case, arm: str, prefix: str, where: str) -> Iterator[_Aspect]:
     """Yields the mount options, the kind of the file system, and the property `sync` of ZFS for a volume.
 
     With sync=disabled, ZFS reports a flush as done without writing anything (zfsprops(7)).
     """
     options, kind, parameters = (
-        _stored(case, arm, place, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
+        _stored(case, arm, prefix, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
     )
     unsafe = None if options is None else ",".join(option for option in options.split(",") if option in _UNSAFE_MOUNTS)
-    yield _Aspect(f"storage.{place}mount_options", f"the mount {where}", options, unsafe)
+    yield _Aspect(f"storage.{prefix}mount_options", f"the mount {where}", options, unsafe)
     volatile = kind if kind is None or kind in _VOLATILE_FILESYSTEMS else ""
-    yield _Aspect(f"storage.{place}filesystem", f"the file system {where}", kind, volatile)
+    yield _Aspect(f"storage.{prefix}filesystem", f"the file system {where}", kind, volatile)
     sync = (parameters or {}).get("sync") if kind == "zfs" else "standard"
     weak = None if kind is None or sync is None else sync if sync == "disabled" else ""
-    yield _Aspect(f"storage.{place}filesystem_parameters", f"sync of ZFS {where}", sync, weak)
+    yield _Aspect(f"storage.{prefix}filesystem_parameters", f"sync of ZFS {where}", sync, weak)
 
 
-def _stored(case: Case, arm: str, place: str, name: str) -> Any:
+def _stored(case: Case, arm: str, prefix: str, name: str) -> Any:
     """Returns a property (fact) of the storage of the WAL, or of the data directory if the WAL is stored there too."""
-    value = case.value(arm, "storage", f"{place}{name}")
+    value = case.value(arm, "storage", f"{prefix}{name}")
     return value if value is not None else case.value(arm, "storage", name)
 
 
@@ -174,7 +174,7 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
         if not other or not base or max(other, base) < _UNEQUAL * min(other, base):
             continue
         declared = case.declared_below(arm, "storage", "server.dsn", "server.host")
-        if declared or _on_one_volume(case, arm) or case.design.listed_places(case.baseline, arm):
+        if declared or _on_one_volume(case, arm) or case.design.listed_storage(case.baseline, arm):
             continue  # declared, noise, or exchanged at random; suspicious_flush reports rates that are too fast
         faster = arm if other > base else case.baseline
         grave = _is_too_fast(case, faster)
@@ -218,5 +218,5 @@ def _is_protected(case: Case, arm: str) -> bool:
 def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
     """Returns a property (fact) of the volume to which a commit is flushed. This is the volume of the WAL if the WAL
     has a volume of its own, and otherwise the volume of the data directory."""
-    place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
-    return case.value(arm, group, f"{place}{name}")
+    prefix = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
+    return case.value(arm, group, f"{prefix}{name}")

@@ -85,9 +85,9 @@ def ceiling(case: Case) -> Iterator[Concern]:
 
     If both arms of a comparison reach this rate, nothing is known about their difference, and there is no verdict.
     """
-    for place, point in enumerate(case.plan.load_points):
+    for index, point in enumerate(case.plan.load_points):
         most = point.capacity.at_most if point.capacity is not None else None
-        at_most = [arm for arm in case.plan.arms if most is not None and _reach(case.grid.of(arm, place), most)]
+        at_most = [arm for arm in case.plan.arms if most is not None and _reach(case.grid.of(arm, index), most)]
         others = [arm for arm in at_most if arm != case.baseline]
         both = case.baseline in at_most and bool(others)
         if at_most and case.others:
@@ -132,11 +132,11 @@ def _spoilt(
         return
     (first, at, reasons, trials_there), arms = cells[0], list(dict.fromkeys(arm for arm, *_ in cells))
     more = len({point for _, point, *_ in cells}) - 1
-    place = f"{len(reasons)} of {plural(trials_there, 'trial')} of {first} at {plan.load_points[at].label}"
-    place += f", and others at {plural(more, 'more load point')}" if more else ""
+    where = f"{len(reasons)} of {plural(trials_there, 'trial')} of {first} at {plan.load_points[at].label}"
+    where += f", and others at {plural(more, 'more load point')}" if more else ""
     yield Concern(
         [plan.baseline] if plan.baseline in arms else arms,
-        message.format(arms=" and ".join(arms), where=place, example=reasons[0]),
+        message.format(arms=" and ".join(arms), where=where, example=reasons[0]),
         _ALLOWED if allowed else cure,
         "warning" if allowed else severity,
         cells=[(arm, point) for arm, point, *_ in cells],

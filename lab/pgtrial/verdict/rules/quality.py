@@ -32,7 +32,7 @@ def unequal_quality(case: Case) -> Iterator[Concern]:
                 arm,
                 odd,
                 f"The answers are not equally good: {first.quality.text(first.value)} of {arm} against "
-                f"{first.of_baseline:.4g} of {case.baseline} ({{place}}), further apart than the tolerance of "
+                f"{first.of_baseline:.4g} of {case.baseline} ({{where}}), further apart than the tolerance of "
                 f"{first.quality.tolerance:g}.",
                 f"Tune the arms until their {first.quality.name} is equal, or set [load.pack] tolerance; then compare "
                 "their speed.",
@@ -52,7 +52,7 @@ def quality_not_reached(case: Case) -> Iterator[Concern]:
                 case,
                 arm,
                 odd,
-                f"{first.quality.text(first.value)} of {arm} ({{place}}) is not the {first.quality.at_least:g} that "
+                f"{first.quality.text(first.value)} of {arm} ({{where}}) is not the {first.quality.at_least:g} that "
                 f"the study asks for at {least}.",
                 f"Tune the arm until it reaches that {first.quality.name}, or change [load.pack] at_least.",
             )
@@ -92,7 +92,7 @@ def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
 def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:
     """Returns a concern (problem) that withholds the verdicts on an arm at the load points of `odd`. Its message names
     the first of these load points."""
-    place = case.plan.load_points[odd[0].point].label
-    place += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
+    label = case.plan.load_points[odd[0].point].label
+    label += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
     cells = [(arm, cell.point) for cell in odd]
-    return Concern([arm], message.replace("{place}", place), cure, "withhold", cells=cells)
+    return Concern([arm], message.replace("{where}", label), cure, "withhold", cells=cells)

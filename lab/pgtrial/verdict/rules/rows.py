@@ -30,10 +30,10 @@ def unequal_data(case: Case) -> Iterator[Concern]:
     A given server is run by somebody else, and pgtrial does not reset its tables. The load may change a table there,
     and the change stays, so that a difference in such a table is only a warning.
     """
-    places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
-    base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
+    servers = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
+    base = _tables(servers[0][1]) if servers and servers[0][0] == case.baseline else {}
     reported = set()
-    for arm, facts in places[1:]:
+    for arm, facts in servers[1:]:
         tables = _tables(facts)
         odd = [name for name in base if tables and _differ(base[name], tables.get(name))]
         grave = [name for name in odd if not base[name].changed_by_load]
@@ -136,7 +136,7 @@ class _Unlike:
     tables: Mapping[str, TableRows]
 
     @property
-    def place(self) -> str:
+    def server(self) -> str:
         """Returns in words whose tables these are: the name of an arm or, if the arm has several deployments, of a
         deployment."""
         return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
@@ -157,9 +157,9 @@ def _words(of: _Unlike, name: str) -> str:
     """Returns in words how a table differs from the same table of the baseline."""
     base, other = of.base[name], of.tables.get(name)
     if other is None:
-        return f"there is no table {name} in {of.place}"
+        return f"there is no table {name} in {of.server}"
     looked_up = f", looked up by {base.sample:,} keys" if base.sample else ""
-    counts = f"{base.rows:,} rows in {of.baseline} and {other.rows:,} in {of.place}{looked_up}"
+    counts = f"{base.rows:,} rows in {of.baseline} and {other.rows:,} in {of.server}{looked_up}"
     missing = sorted(base.columns.keys() ^ other.columns.keys())
     unlike = [column for column, digest in base.columns.items() if other.columns.get(column, digest) != digest]
     if missing:

@@ -18,11 +18,11 @@ def carry_over(case: Case) -> Iterator[Concern]:
         if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= case.plan.margin:
             continue
         if moved.low > 0 or moved.high < 0:
-            place = "the mean" if shift.load_point is None else case.plan.load_points[shift.load_point].label
+            averaged_over = "the mean" if shift.load_point is None else case.plan.load_points[shift.load_point].label
             yield Concern(
                 [shift.arm],
                 f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
-                f"{change(moved.value)} ({place}, 95% interval {moved.text()}): the arms do not lose the "
+                f"{change(moved.value)} ({averaged_over}, 95% interval {moved.text()}): the arms do not lose the "
                 "same to each other.",
                 'Run the study without slices ([load] interleave = "off"), or with longer ones.',
             )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli import conduct
-from pgtrial.conduct import place
+from pgtrial.conduct import study_directory
 from pgtrial.conduct.progress import Preparing, StudyEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StoreError
@@ -34,26 +34,26 @@ def complete(study):
 
 
 def test_the_same_unfinished_study_is_taken_up():
-    first, there = place.find_or_create(spec(), None, anew=False)
+    first, there = study_directory.find_or_create(spec(), None, anew=False)
     assert not there
-    again, there = place.find_or_create(spec(), None, anew=False)
+    again, there = study_directory.find_or_create(spec(), None, anew=False)
     assert there
     assert again.path == first.path
     assert again.plan == first.plan
 
 
 def test_a_changed_study_is_another_one():
-    first, _ = place.find_or_create(spec(), None, anew=False)
+    first, _ = study_directory.find_or_create(spec(), None, anew=False)
     for changed in (spec(clients=9), spec(seed=5)):
-        other, there = place.find_or_create(changed, None, anew=False)
+        other, there = study_directory.find_or_create(changed, None, anew=False)
         assert not there
         assert other.path != first.path
 
 
 def test_a_study_that_has_ended_without_its_report_is_taken_up():
-    first, _ = place.find_or_create(spec(), None, anew=False)
+    first, _ = study_directory.find_or_create(spec(), None, anew=False)
     complete(first)
-    again, there = place.find_or_create(spec(), None, anew=False)
+    again, there = study_directory.find_or_create(spec(), None, anew=False)
     assert there
     assert again.path == first.path
 
@@ -61,7 +61,7 @@ def test_a_study_that_has_ended_without_its_report_is_taken_up():
 def test_what_a_lab_left_that_was_killed_after_its_last_trial_is_removed_all_the_same(fresh_state, monkeypatch):
     require_engine()
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
-    study, _ = place.find_or_create(spec(), None, anew=False)
+    study, _ = study_directory.find_or_create(spec(), None, anew=False)
     complete(study)
     left = fresh_state / "runs" / "1234-killed"
     left.mkdir(parents=True)
@@ -73,23 +73,25 @@ def test_what_a_lab_left_that_was_killed_after_its_last_trial_is_removed_all_the
 
 
 def test_a_finished_study_is_run_anew():
-    first, _ = place.find_or_create(spec(), None, anew=False)
+    first, _ = study_directory.find_or_create(spec(), None, anew=False)
     complete(first)
     first.write_file("report.html", "<p>")
-    again, there = place.find_or_create(spec(), None, anew=False)
+    again, there = study_directory.find_or_create(spec(), None, anew=False)
     assert not there
     assert again.path != first.path
 
 
 def test_a_study_names_the_earlier_ones_of_its_question_beside_it(tmp_path):
-    nothing_run, _ = place.find_or_create(spec(question="Does jit pay?"), None, anew=True)
-    first, _ = place.find_or_create(spec(), None, anew=True)
+    nothing_run, _ = study_directory.find_or_create(spec(question="Does jit pay?"), None, anew=True)
+    first, _ = study_directory.find_or_create(spec(), None, anew=True)
     complete(first)
-    asked, _ = place.find_or_create(spec(clients=9, question="Does jit pay?"), None, anew=True)
+    asked, _ = study_directory.find_or_create(spec(clients=9, question="Does jit pay?"), None, anew=True)
     complete(asked)
-    others, _ = place.find_or_create(spec(clients=9, name="other", question="Is 9 too many?"), None, anew=True)
-    seeded, _ = place.find_or_create(spec(seed=3, name="again"), Path("results/chosen"), anew=False)
-    same_question, _ = place.find_or_create(spec(question="Does jit pay?"), None, anew=True)
+    others, _ = study_directory.find_or_create(
+        spec(clients=9, name="other", question="Is 9 too many?"), None, anew=True
+    )
+    seeded, _ = study_directory.find_or_create(spec(seed=3, name="again"), Path("results/chosen"), anew=False)
+    same_question, _ = study_directory.find_or_create(spec(question="Does jit pay?"), None, anew=True)
     assert [study.plan.earlier for study in (nothing_run, first, asked)] == [[], [], []]
     assert [each.directory for each in others.plan.earlier] == [asked.path.name]
     (earlier,) = seeded.plan.earlier
@@ -110,8 +112,8 @@ def test_an_edited_script_of_an_arm_makes_another_question(tmp_path):
         return build_study({"study": study, "arms": arms, "verdict": {"blocks": 1}}, "test", tmp_path)
 
     first = asked("SELECT 2;\n")
-    assert place.asks_the_same(first, asked("SELECT 2;\n", name="again"))
-    assert not place.asks_the_same(first, asked("SELECT 3;\n"))
+    assert study_directory.asks_the_same(first, asked("SELECT 2;\n", name="again"))
+    assert not study_directory.asks_the_same(first, asked("SELECT 3;\n"))
 
 
 def test_another_commit_makes_another_question():
@@ -119,42 +121,42 @@ def test_another_commit_makes_another_question():
         arms = {"base": {"postgres": f"git:/pg@{'a' * 40}"}, "head": {"postgres": f"git:/pg@{commit * 40}"}}
         return build_study({"study": {"question": "base or head?"}, "arms": arms}, "test")
 
-    assert place.asks_the_same(asked("b"), asked("b"))
-    assert not place.asks_the_same(asked("b"), asked("c"))
+    assert study_directory.asks_the_same(asked("b"), asked("b"))
+    assert not study_directory.asks_the_same(asked("b"), asked("c"))
 
 
 def test_a_new_one_is_started_on_request():
-    first, _ = place.find_or_create(spec(), None, anew=False)
-    other, there = place.find_or_create(spec(), None, anew=True)
+    first, _ = study_directory.find_or_create(spec(), None, anew=False)
+    other, there = study_directory.find_or_create(spec(), None, anew=True)
     assert not there
     assert other.path != first.path
-    newest, there = place.find_or_create(spec(), None, anew=False)
+    newest, there = study_directory.find_or_create(spec(), None, anew=False)
     assert there
     assert newest.path == other.path
 
 
 def test_a_chosen_directory_is_used_and_taken_up_by_the_same_study_only(tmp_path):
     chosen = tmp_path / "deep" / "mine"
-    first, there = place.find_or_create(spec(), chosen, anew=False)
+    first, there = study_directory.find_or_create(spec(), chosen, anew=False)
     assert not there
     assert first.path == chosen
-    again, there = place.find_or_create(spec(), chosen, anew=False)
+    again, there = study_directory.find_or_create(spec(), chosen, anew=False)
     assert there
     assert again.plan == first.plan
     with pytest.raises(StoreError, match="has another study than the one to run"):
-        place.find_or_create(spec(clients=9), chosen, anew=False)
+        study_directory.find_or_create(spec(clients=9), chosen, anew=False)
 
 
 def test_the_studys_own_seed_is_used_and_otherwise_one_is_drawn():
-    assert place.plan_now(spec(seed=5)).seed == 5
-    assert place.plan_now(spec()).seed != place.plan_now(spec()).seed
+    assert study_directory.plan_now(spec(seed=5)).seed == 5
+    assert study_directory.plan_now(spec()).seed != study_directory.plan_now(spec()).seed
 
 
 def test_a_password_does_not_keep_a_study_from_being_taken_up(tmp_path):
     arms = {"a": {"dsn": "host=one password=hunter2"}, "b": {"dsn": "host=two"}}
     given = build_study({"study": {"name": "p"}, "arms": arms, "verdict": {"blocks": 1}}, "test")
-    first, _ = place.find_or_create(given, None, anew=False)
-    _, there = place.find_or_create(given, None, anew=False)
+    first, _ = study_directory.find_or_create(given, None, anew=False)
+    _, there = study_directory.find_or_create(given, None, anew=False)
     assert there
     assert StudyDirectory.open(first.path).spec.arms["a"].dsn == ["host=one"]
     for file in tmp_path.rglob("*"):
@@ -162,7 +164,7 @@ def test_a_password_does_not_keep_a_study_from_being_taken_up(tmp_path):
 
 
 def test_a_study_that_has_to_stop_says_what_is_stored_and_how_to_go_on(monkeypatch):
-    study, _ = place.find_or_create(spec(), None, anew=False)
+    study, _ = study_directory.find_or_create(spec(), None, anew=False)
 
     def stop(study, listener, spec, more):
         raise ArmError("arms.a: cannot connect")

@@ -132,7 +132,10 @@ def test_data_and_wal_go_to_places_of_the_same_number():
         ({"fs": "ext4", "on": ["/dev/sdb", "/data"]}, "on lists places of different kinds"),
         ({"fs": "ext4", "on": ["/dev/sdb", "/dev/sdb"]}, "on lists a place more than once"),
         ({"fs": "ext4", "on": ["/dev/sdb", "sdc"]}, "on = 'sdc' is not a place"),
-        (DISKS | {"wal": {"fs": "ext4", "on": ["/dev/sdd", "/dev/sde", "/dev/sdf"]}}, "wal.on lists 3 places and on 2"),
+        (
+            DISKS | {"wal": {"fs": "ext4", "on": ["/dev/sdd", "/dev/sde", "/dev/sdf"]}},
+            "wal.on lists 3 places and on lists 2",
+        ),
     ],
 )
 def test_a_list_of_places_that_cannot_be_is_refused_in_one_sentence(storage, sentence):

@@ -14,10 +14,10 @@ from pgtrial.store.histories.lines import read_lines
 HISTORY = "history"
 """The default directory for histories."""
 
-HistoryPlace = HistoryDirectory | HistoryBranch
+HistoryStore = HistoryDirectory | HistoryBranch
 
 
-def place_of(text: str) -> HistoryPlace:
+def store_of(text: str) -> HistoryStore:
     """Returns the directory or branch with histories that a text of the user names. Raises StudyError if the text names
     neither."""
     if not is_source(text):
@@ -31,6 +31,6 @@ def place_of(text: str) -> HistoryPlace:
     return HistoryBranch(source)
 
 
-def read_history(place: HistoryPlace, name: str) -> list[Entry]:
+def read_history(store: HistoryStore, name: str) -> list[Entry]:
     """Returns the entries of a history, the earliest first. Raises StoreError if the history is missing or damaged."""
-    return read_lines(place.read(name), place.file(name))
+    return read_lines(store.read(name), store.file(name))

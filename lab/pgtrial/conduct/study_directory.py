@@ -28,7 +28,7 @@ from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import check_place, make_folder, writing
+from pgtrial.store.files import check_safe_to_write, make_folder, writing
 from pgtrial.store.own_data import dump_to_be_taken, is_to_be_dumped, with_dump
 from pgtrial.verdict.grid import Grid
 
@@ -48,7 +48,7 @@ def find_or_create(
     With `after_budget`, a study that its budget has ended before the first look counts as unfinished. Raises StoreError
     and StudyError.
     """
-    check_place(results or RESULTS)
+    check_safe_to_write(results or RESULTS)
     if results is not None:
         if (results / "study.toml").exists():
             return same_study(spec, results), True

@@ -20,31 +20,31 @@ whether or not arms share places for their data."""
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedStorage:
     """Arms that share several places for their data and use them alternately: the places that their storage lists, or
     kept copies of the data, of which there is one for each arm."""
 
     arms: tuple[str, ...]
-    places: tuple[str, ...]
+    names: tuple[str, ...]
     """The names of the places; empty for kept copies of the data."""
 
     @property
     def count(self) -> int:
         """Returns the number of places."""
-        return len(self.places) or len(self.arms)
+        return len(self.names) or len(self.arms)
 
 
-def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
+def shared_storage_of(servers: Mapping[str, Server]) -> list[SharedStorage]:
     """Returns the groups of arms that share places for their data, in the order of the arms. A list of places makes a
     group even if only one arm has the list."""
     groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
     for arm, server in servers.items():
         if isinstance(server, Made) and (common := _common(server)) is not None:
             groups[common].append(arm)
-    return [Shared(tuple(arms), places) for (_, places), arms in groups.items() if places or len(arms) > 1]
+    return [SharedStorage(tuple(arms), names) for (_, names), arms in groups.items() if names or len(arms) > 1]
 
 
-def draw_places(shared: Sequence[Shared], trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
+def draw_storage(shared: Sequence[SharedStorage], trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
     """Returns the planned trials with the places of their data. At each load point of each block, the places are a new
     random permutation.
 
@@ -63,11 +63,11 @@ def draw_places(shared: Sequence[Shared], trials: Sequence[PlannedTrial], seed: 
     ]
 
 
-def _draw(shared: Sequence[Shared], generator: np.random.Generator) -> Iterator[tuple[str, int]]:
+def _draw(shared: Sequence[SharedStorage], generator: np.random.Generator) -> Iterator[tuple[str, int]]:
     for group in shared:
-        places = generator.permutation(group.count)
+        numbers = generator.permutation(group.count)
         for turn, arm in enumerate(generator.permutation(len(group.arms))):
-            yield group.arms[int(arm)], int(places[turn % group.count])
+            yield group.arms[int(arm)], int(numbers[turn % group.count])
 
 
 def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
@@ -80,8 +80,8 @@ def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
     """
     host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
     match server:
-        case Made(storage=Storage(on=places)) if len(places) > 1:
-            return host[0], tuple(places)
+        case Made(storage=Storage(on=names)) if len(names) > 1:
+            return host[0], tuple(names)
         case Made(reset="vacuum", postgres=postgres, initdb=initdb):
             own = server.data_files.sha256 if isinstance(server, MadeHere) and server.data_files is not None else ""
             return (*host, own, postgres, *initdb), ()
