@@ -252,9 +252,7 @@ def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
     history_command("show", named=str(tmp_path))
     out = capsys.readouterr().out
     assert "2026-11-11: it fell by 5" in out
-    assert (
-        "measure both commits around the last change again to confirm it: pgtrial history confirm --study FILE" in out
-    )
+    assert "last change, measure both commits around it again: pgtrial history confirm --study FILE" in out
     history_command("show", [Path("s")], named=str(tmp_path), json=True)
     (series,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")

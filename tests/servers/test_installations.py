@@ -75,7 +75,7 @@ def test_why_a_program_does_not_run_is_said_in_the_systems_words(tmp_path, progr
     for name in ("postgres", "initdb"):
         (tmp_path / name).write_bytes(program)
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(StudyError, match=rf"says: {said}; give an installation that runs on this machine"):
+    with pytest.raises(StudyError, match=rf"its version but: {said}; give an installation that runs on this machine"):
         resolve(str(tmp_path))
 
 
