@@ -22,6 +22,7 @@ from pgtrial.files.writing import replace_file
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.marks import in_toml
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.resources import resource
@@ -137,7 +138,7 @@ class Plots:
     def _chart(self, section: str) -> Chart:
         figures = draw(section, self._data())
         if not figures:
-            raise StudyError(f"this study has nothing for the chart {section!r} yet")
+            raise StudyError(f"this study has nothing for the chart {quoted(section)} yet")
         charts = [_with_colours({**figure.spec, "title": figure.title, "width": _WIDTH}) for figure in figures]
         return Chart(charts[0] if len(charts) == 1 else _one_below_another(charts))
 
@@ -269,12 +270,12 @@ class Study:
         Raises StudyError for an unknown name, or if no trial has a histogram.
         """
         if arm not in self.arms:
-            raise StudyError(f"{self.path} has no arm {arm!r}; its arms are {', '.join(self.arms)}")
+            raise StudyError(f"{self.path} has no arm {quoted(arm)}; its arms are {', '.join(self.arms)}")
         labels = self.load_points
         if load_point is None and len(labels) > 1:
             raise StudyError(f"{self.path} has {len(labels)} load points; name one of {labels}")
         if load_point is not None and load_point not in labels:
-            raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
+            raise StudyError(f"{self.path} has no load point {quoted(load_point)}; name one of {labels}")
         trials = [t for t in self._measured.trials if t.arm == arm and load_point in (None, t.load_point.label)]
         known = [latencies for trial in trials if (latencies := self._directory.latencies(trial)) is not None]
         if not known:

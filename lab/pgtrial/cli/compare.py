@@ -14,6 +14,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.by_options import Reword, by_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import PgtrialError, StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.suites import is_suite
 from pgtrial.store.comparison import comparison, parse_setup
@@ -454,7 +455,8 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     for text, (name, _, column) in zip(texts, pairs, strict=True):
         if not name.strip() or not column.strip():
             raise StudyError(
-                f"--values {text!r} does not name a variable and a column; write for example --values id=orders.id"
+                f"--values {quoted(text)} does not name a variable and a column; write for example --values "
+                "id=orders.id"
             )
     return _once("--values", [(name.strip(), column.strip()) for name, _, column in pairs])
 
@@ -467,8 +469,8 @@ def _patterns(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
     for text, (name, _, pattern) in zip(texts, pairs, strict=True):
         if not name.strip() or not pattern.strip():
             raise StudyError(
-                f"--reads {text!r} does not consist of a name and a pattern; write for example --reads 'NOPM=achieved "
-                "(\\d+) NOPM'"
+                f"--reads {quoted(text)} does not consist of a name and a pattern; write for example --reads "
+                "'NOPM=achieved (\\d+) NOPM'"
             )
     named = _once("--reads", [(name.strip(), pattern) for name, _, pattern in pairs])
     return {name: {"pattern": pattern} for name, pattern in named.items()}
@@ -482,7 +484,7 @@ def _promise(text: str | None) -> dict[str, str] | None:
     pairs = [part.partition("=") for part in _words(text) or []]
     if not pairs or not all(name.strip() and value.strip() for name, _, value in pairs):
         raise StudyError(
-            f"--capacity {text!r} does not name a percentile and its limit; write for example --capacity "
+            f"--capacity {quoted(text)} does not name a percentile and its limit; write for example --capacity "
             "p99=20ms,failures=0.1%"
         )
     return _once("--capacity", [(name.strip(), value.strip()) for name, _, value in pairs])
@@ -503,5 +505,5 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
         return None if text is None else [int(word) for word in _words(text) or []]
     except ValueError:
         raise StudyError(
-            f"{option} {text!r} is not a list of whole numbers; write for example {option} 1,8,32"
+            f"{option} {quoted(text)} is not a list of whole numbers; write for example {option} 1,8,32"
         ) from None

@@ -16,6 +16,7 @@ from pgtrial.cli.output import json_line, line, print_message
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.history import Entry
 from pgtrial.model.study.effects import Effect, effects_of_setups
 from pgtrial.model.study.setup import SetUp
@@ -313,5 +314,5 @@ def _moment(date: str | None) -> str | None:
     try:
         moment = datetime.fromisoformat(date)
     except ValueError:
-        raise StudyError(f"--date {date!r} is not a time; write for example 2026-11-26T12:00Z") from None
+        raise StudyError(f"--date {quoted(date)} is not a time; write for example 2026-11-26T12:00Z") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")

@@ -17,6 +17,7 @@ from pgtrial.judge.judging import judge
 from pgtrial.judge.numbers import read_numbers
 from pgtrial.judge.words import in_words
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import parse_share
 from pgtrial.statistics import p9
 
@@ -121,7 +122,7 @@ def _share(text: str) -> float:
     except ValueError as error:
         raise StudyError(f"--margin: {error}") from None
     if not 0 < share < 1:
-        raise StudyError(f"--margin {text!r} is out of range; write a share above 0% and below 100%, such as 2%")
+        raise StudyError(f"--margin {quoted(text)} is out of range; write a share above 0% and below 100%, such as 2%")
     return share
 
 

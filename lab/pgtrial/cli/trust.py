@@ -11,6 +11,7 @@ import typer
 
 from pgtrial.cli.output import print_message, warn
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.cut_values import cut, kept
 from pgtrial.model.study.effects import KINDS, SQL, Effect
 from pgtrial.model.study.spec import StudySpec
@@ -80,7 +81,7 @@ def _kinds(allow: str | None) -> list[str]:
     kinds = [] if allow is None else [word.strip() for word in allow.split(",")]
     for kind in kinds:
         if kind not in KINDS:
-            raise StudyError(f"--allow {kind!r} is not a known word; write one or more of {', '.join(KINDS)}")
+            raise StudyError(f"--allow {quoted(kind)} is not a known word; write one or more of {', '.join(KINDS)}")
     return kinds
 
 

@@ -19,6 +19,7 @@ from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.servers import Given, Server
 from pgtrial.store.files import first_line
 
@@ -74,7 +75,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
         return
     with target.connect_as_load() as session, target.connect_as_user() as superuser:
         for statement in server.setup_sql:
-            failed = f"{marks.at_arm(arm)}setup_sql {statement.strip()[:60]!r} failed"
+            failed = f"{marks.at_arm(arm)}setup_sql {quoted(statement.strip()[:60])} failed"
             parts = [part.text for part in statements(statement, {})]
             for part in parts:
                 if reads_rows(part):

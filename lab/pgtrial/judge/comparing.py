@@ -20,6 +20,7 @@ from pgtrial.judge.judgement import Better, Pattern
 from pgtrial.judge.numbers import Numbers
 from pgtrial.judge.reasons import not_drawn, not_like_a_coin
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.claims import BlockRatio, Claim
 from pgtrial.model.units import nearest
 from pgtrial.statistics import p8
@@ -127,11 +128,11 @@ def _arms(numbers: Numbers, asked: Asked) -> list[str]:
     names = numbers.names
     if asked.baseline is not None and asked.baseline not in names:
         cure = nearest(asked.baseline, names, "its arms are")
-        raise StudyError(f"{numbers.source} has no arm {asked.baseline!r}, which --baseline names; {cure}")
+        raise StudyError(f"{numbers.source} has no arm {quoted(asked.baseline)}, which --baseline names; {cure}")
     if len(names) == 1 and asked.drawn:
         raise StudyError(
-            f"{numbers.source} has the single arm {names[0]!r}, and --order drawn is about the order of two or more; "
-            "add the runs of the other arm, or leave --order out to see how the runs of this arm scatter"
+            f"{numbers.source} has the single arm {quoted(names[0])}, and --order drawn is about the order of two or "
+            "more; add the runs of the other arm, or leave --order out to see how the runs of this arm scatter"
         )
     baseline = asked.baseline or names[0]
     return [baseline, *(name for name in names if name != baseline)]

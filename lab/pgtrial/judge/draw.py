@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import numbered
 
 
@@ -43,12 +44,15 @@ def draw(arms: Sequence[str], blocks: int, seed: int) -> Drawn:
     names = [arm.strip() for arm in arms]
     if len(names) < 2 or not all(names):
         raise StudyError(
-            f"--draw {','.join(arms)!r} does not name two arms; separate their names by commas, as in --draw old,new"
+            f"--draw {quoted(','.join(arms))} does not name two arms; separate their names by commas, as in --draw "
+            "old,new"
         )
     for index, name in enumerate(names):
         if name in names[:index]:
             other = numbered(name, names)
-            raise StudyError(f"--draw names {name!r} twice; give each arm a name of its own, such as {other!r}")
+            raise StudyError(
+                f"--draw names {quoted(name)} twice; give each arm a name of its own, such as {quoted(other)}"
+            )
     generator = np.random.Generator(np.random.Philox(seed))
     return Drawn(names, seed, [[names[index] for index in generator.permutation(len(names))] for _ in range(blocks)])
 

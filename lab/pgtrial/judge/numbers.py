@@ -23,6 +23,7 @@ from pathlib import Path
 
 from pgtrial.files.reading import MOST_BYTES, read_bytes
 from pgtrial.model.errors import StudyError, one_line
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import grouped, plural
 
 STDIN = "-"
@@ -159,7 +160,7 @@ def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
     known = [title.casefold() for title in header]
     twice = [title for title, times in Counter(title for title in known if title).items() if times > 1]
     if twice:
-        raise StudyError(f"{name}, the line with the column names has {twice[0]!r} twice; rename one of the two")
+        raise StudyError(f"{name}, the line with the column names has {quoted(twice[0])} twice; rename one of the two")
 
     def index_of(wanted: str) -> int | None:
         return known.index(wanted.casefold()) if wanted.casefold() in known else None
@@ -168,8 +169,8 @@ def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
     if arm is None or value is None:
         missing, cure = (_ARM, "") if arm is None else (column, ", or name it by --value")
         raise StudyError(
-            f"{name} has no column {missing!r} in its first line, which has {', '.join(map(repr, header))}; rename the "
-            f"column that has {'the names of the set-ups' if arm is None else 'the measured numbers'}{cure}"
+            f"{name} has no column {quoted(missing)} in its first line, which has {', '.join(map(quoted, header))}; "
+            f"rename the column that has {'the names of the set-ups' if arm is None else 'the measured numbers'}{cure}"
         )
     return _Columns(arm, value, index_of(_BLOCK), index_of(_TIME), len(header))
 
@@ -192,8 +193,8 @@ def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str
         )
     if len(different := dict.fromkeys(arms)) > MOST_ARMS:
         raise StudyError(
-            f"{name} has {len(different):,} names in its column {_ARM}, such as {arms[0]!r}; this column must name the "
-            f"set-up that was measured, and pgtrial compares at most {MOST_ARMS} set-ups"
+            f"{name} has {len(different):,} names in its column {_ARM}, such as {quoted(arms[0])}; this column must "
+            f"name the set-up that was measured, and pgtrial compares at most {MOST_ARMS} set-ups"
         )
     order = _order(name, lines, times) if columns.time is not None else range(len(lines))
     return Numbers(
@@ -232,16 +233,17 @@ def _value(where: str, text: str) -> float:
         raise StudyError(f"{where}: the field is empty; write the number that was measured")
     if _WITH_COMMA.fullmatch(text):
         raise StudyError(
-            f"{where}: {text!r} has a comma; write decimals after a point and nothing between thousands, such as 1234.5"
+            f"{where}: {quoted(text)} has a comma; write decimals after a point and nothing between thousands, such as "
+            "1234.5"
         )
     if value is None or "_" in text:
-        raise StudyError(f"{where}: {text!r} is not a number; write it without a unit, such as 1234.5")
+        raise StudyError(f"{where}: {quoted(text)} is not a number; write it without a unit, such as 1234.5")
     if not math.isfinite(value):
-        raise StudyError(f"{where}: {text!r} cannot be compared; {_FAILED}")
+        raise StudyError(f"{where}: {quoted(text)} cannot be compared; {_FAILED}")
     if not _LEAST <= value <= _MOST and value > 0:
-        raise StudyError(f"{where}: {text!r} is out of range; write it in another unit")
+        raise StudyError(f"{where}: {quoted(text)} is out of range; write it in another unit")
     if value <= 0:
-        raise StudyError(f"{where}: {text!r} is not above zero, and arms are compared by a ratio; {_FAILED}")
+        raise StudyError(f"{where}: {quoted(text)} is not above zero, and arms are compared by a ratio; {_FAILED}")
     return value
 
 
@@ -259,10 +261,12 @@ def _moment(where: str, text: str) -> float | datetime:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise StudyError(
-                f"{where}: {text!r} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
+                f"{where}: {quoted(text)} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
             ) from None
     if isinstance(moment, float) and not math.isfinite(moment):
-        raise StudyError(f"{where}: {text!r} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z")
+        raise StudyError(
+            f"{where}: {quoted(text)} is not a time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
+        )
     return moment
 
 

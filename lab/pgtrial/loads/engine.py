@@ -24,6 +24,7 @@ from pgtrial.loads.process import TAIL_LINES, begun, engine_path, finished, last
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import wait_or_kill
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.quoting import quoted
 from pgtrial.store.files import cannot_write
 
 PROTOCOL = 2
@@ -321,7 +322,7 @@ def _parse(line: str) -> Event:
     with suppress(ValueError):
         event = json.loads(line)
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        raise TrialError(f"the engine wrote a line that is not an event: {line.strip()[:120]!r}")
+        raise TrialError(f"the engine wrote a line that is not an event: {quoted(line.strip()[:120])}")
     if event["event"] == "hello" and event.get("protocol") != PROTOCOL:
         raise StudyError(
             f"{engine_path()} uses version {event.get('protocol')} of the event protocol, but this pgtrial needs "

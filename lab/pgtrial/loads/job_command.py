@@ -30,6 +30,7 @@ from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, TrialError
+from pgtrial.model.quoting import quoted
 
 _TICK_S = 1.0
 _MOST_OUTPUT = 16 * 2**20
@@ -130,7 +131,7 @@ class CommandRun(EngineRun):
     @property
     def maker(self) -> str:
         """The program of the job, as the subject of sentences about the end of the load."""
-        return f"the program {self._words[0]!r}"
+        return f"the program {quoted(self._words[0])}"
 
     def interrupt(self) -> None:
         """Sends SIGINT to the program and to all processes of its group."""

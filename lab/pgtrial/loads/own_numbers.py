@@ -22,6 +22,7 @@ from pgtrial.loads.printed_numbers import checked, number_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError, one_line
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.own_metrics import MetricSection
 from pgtrial.model.study.programs import words_of
 from pgtrial.model.units import format_duration, plural, shortened
@@ -109,7 +110,7 @@ class OwnNumber:
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
-            raise NoNumber(f"its SQL returned {shortened(str(found), _SHOWN)!r}, which is not a number")
+            raise NoNumber(f"its SQL returned {quoted(shortened(str(found), _SHOWN))}, which is not a number")
         return checked(float(found), self._name, "its SQL")
 
     def _printed(self) -> float:

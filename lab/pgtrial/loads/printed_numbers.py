@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgtrial.model.errors import TrialError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.own_metrics import Printed
 from pgtrial.model.units import plural, shortened
 
@@ -70,7 +71,7 @@ def number_in(text: str, printed: Printed, what: str, who: str) -> float:
 
 def _read(text: str, what: str, who: str) -> float:
     if not any(sign.isdigit() for sign in text) or not _NUMBER.fullmatch(text.strip()):
-        raise TrialError(f"{who} printed {shortened(text, _SHOWN)!r} for {what}, which is not a number")
+        raise TrialError(f"{who} printed {quoted(shortened(text, _SHOWN))} for {what}, which is not a number")
     return checked(float(text.replace(",", "")), what, who)
 
 
@@ -108,7 +109,7 @@ def _check_unit(text: str, found: re.Match[str], unit: str, what: str, who: str)
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"its last line is {shortened(lines[-1], _SHOWN)!r}" if lines else "it printed nothing"
+    return f"its last line is {quoted(shortened(lines[-1], _SHOWN))}" if lines else "it printed nothing"
 
 
 def _in_json(text: str, path: str, what: str, who: str) -> float:
@@ -134,7 +135,7 @@ def _in_json(text: str, path: str, what: str, who: str) -> float:
         case dict():
             shown = "a table"
         case other:
-            shown = f"the text {shortened(str(other), _SHOWN)!r}"
+            shown = f"the text {quoted(shortened(str(other), _SHOWN))}"
     raise TrialError(f"{who} printed JSON in which {path} is {shown}, but {what} must be a single number")
 
 

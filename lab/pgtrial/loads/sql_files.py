@@ -13,6 +13,7 @@ from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import STATEMENT_LENGTH, shortened
 from pgtrial.store.files import first_line
 
@@ -158,8 +159,8 @@ class SqlFiles:
         name = copied[2]
         if name not in self.files:
             raise StudyError(
-                f"the pack {self.pack}: {file}, line {statement.line}: COPY reads {name!r}, which is not in the folder "
-                "of the pack; put the rows there, in a file whose name ends in .csv or .tsv"
+                f"the pack {self.pack}: {file}, line {statement.line}: COPY reads {quoted(name)}, which is not in the "
+                "folder of the pack; put the rows there, in a file whose name ends in .csv or .tsv"
             )
         with session.cursor() as cursor, cursor.copy(f"{copied[1]}STDIN{copied[3]}".encode()) as copy:
             copy.write(self.files[name])

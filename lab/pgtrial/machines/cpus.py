@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.model.quoting import quoted
 
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 _STATUS = Path("/proc/self/status")
@@ -77,7 +78,7 @@ def listed_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"{text!r} is no list of {what}; write for example 0-3,6")
+            raise ValueError(f"{quoted(text)} is no list of {what}; write for example 0-3,6")
         first = int(match[1])
         numbers.update(range(first, int(match[2] or first) + 1))
     return frozenset(numbers)

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pgtrial.files.locks import take
 from pgtrial.machines.machine import LOCAL, Change, ChangedMeanwhile, HostError, Machine, lies_in, refused
 from pgtrial.model.errors import ArmError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.resources import resource
 from pgtrial.model.study.keys import KernelFile, keys_of
 from pgtrial.model.study.machine_keys import COUNTERPARTS, MachineKeys
@@ -160,7 +161,7 @@ def in_force(text: str) -> str:
 
 
 def _write(machine: Machine, name: str, path: Path, value: str) -> None:
-    with refused(f"set {name} to {value!r} ({path})"):
+    with refused(f"set {name} to {quoted(value)} ({path})"):
         machine.write_text(path, value)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import nearest
 
 FEWEST_SLOWER = 100
@@ -81,7 +82,7 @@ def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
     names are known. `own` has the names of the metrics that the study defines."""
     for name in names:
         if name not in METRICS and name not in own:
-            return f"{name!r} is not a metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
+            return f"{quoted(name)} is not a metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
     return None
 
 

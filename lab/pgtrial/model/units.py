@@ -15,6 +15,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator
 
+from pgtrial.model.quoting import quoted
+
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 _DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
 _DURATION_UNITS |= {"second": 1.0, "seconds": 1.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0}
@@ -50,7 +52,7 @@ def variables(values: dict[str, str]) -> dict[str, str]:
     """Returns the values unchanged. Raises ValueError if a key is not a valid name for a variable."""
     for name in values:
         if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
+            raise ValueError(f"{quoted(name)} is not the name of a variable; use letters, digits and _")
     return values
 
 
@@ -73,7 +75,7 @@ def parse_duration(value: object) -> float:
     text = value.strip().lower() if isinstance(value, str) else ""
     parts = _QUANTITY.findall(text)
     if not parts or _QUANTITY.sub("", text).strip() or any(unit not in _DURATION_UNITS for _, unit in parts):
-        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
+        raise ValueError(f"{quoted(value)} is not a duration; write for example 10s, 5min or 1h")
     return sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
 
 
@@ -83,14 +85,14 @@ def parse_share(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value > 1:
             raise ValueError(
-                f"{value!r} is more than the whole, which is 1; write {value:g}% in quotes for {value:g} per cent"
+                f"{quoted(value)} is more than the whole, which is 1; write {value:g}% in quotes for {value:g} per cent"
             )
         return float(value)
     if isinstance(value, str):
         number = value.strip()
         with contextlib.suppress(ValueError):
             return float(number.removesuffix("%")) * (0.01 if number.endswith("%") else 1.0)
-    raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01")
+    raise ValueError(f"{quoted(value)} is not a share; write for example 1% or 0.01")
 
 
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
@@ -104,7 +106,7 @@ def parse_size(value: object) -> int:
         return value
     match = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     if match is None or match[2] not in _SIZE_UNITS:
-        raise ValueError(f"{value!r} is not a size; write for example 8GB or 512MiB")
+        raise ValueError(f"{quoted(value)} is not a size; write for example 8GB or 512MiB")
     return int(float(match[1]) * _SIZE_UNITS[match[2]])
 
 
@@ -232,10 +234,10 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
         return str(words[0])
     if len(words) != 2 or words[0] != "wait":
         written = ", ".join(f'"{word}"' for word in others)
-        raise ValueError(f'{value!r} is not a valid policy; write {written}, or for example "{example}"')
+        raise ValueError(f'{quoted(value)} is not a valid policy; write {written}, or for example "{example}"')
     patience = parse_duration(words[1])
     if not 1 <= patience <= _LONGEST_S:
-        raise ValueError(f"{value!r} is out of range; write a time to wait from 1s to 24h")
+        raise ValueError(f"{quoted(value)} is out of range; write a time to wait from 1s to 24h")
     return f"wait {patience:g}s"
 
 
@@ -255,7 +257,7 @@ def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
     `otherwise` and all known words."""
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(names)}"
+    return f"did you mean {quoted(near[0])}?" if near else f"{otherwise} {', '.join(names)}"
 
 
 def numbered(name: str, taken: Collection[str]) -> str:

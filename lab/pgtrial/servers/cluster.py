@@ -18,6 +18,7 @@ from pgtrial.loads.data.data import LOADING_WAL_MB, Data, prefilled_wal_mb
 from pgtrial.loads.target import Target, has_data_in
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.access import HBA, Access, reserved_port, verifier
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.postmaster import DATABASE, OWNER, SUPERUSER, Child, Hosted, Postmaster
@@ -298,7 +299,7 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
                 "remove one of them"
             )
         if not _NAME.fullmatch(name):
-            raise StudyError(f"arms.{arm}: {name!r} is not the name of a PostgreSQL setting; correct it")
+            raise StudyError(f"arms.{arm}: {quoted(name)} is not the name of a PostgreSQL setting; correct it")
         if name.lower() in _RESERVED:
             raise StudyError(f"arms.{arm}: {name} cannot be set, because {_RESERVED[name.lower()]}; remove it")
 

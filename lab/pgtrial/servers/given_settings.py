@@ -14,6 +14,7 @@ import psycopg
 
 from pgtrial.loads.target import TIME_LIMITS, Session, Target
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.auto_conf import read_auto_conf
 from pgtrial.servers.server_record import write_down
 from pgtrial.servers.session_values import differences, unequal_values
@@ -151,4 +152,4 @@ def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
 
 
 def _assigned(settings: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} = {text!r}" for name, text in settings.items())
+    return ", ".join(f"{name} = {quoted(text)}" for name, text in settings.items())

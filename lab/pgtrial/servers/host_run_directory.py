@@ -23,6 +23,7 @@ from pgtrial.machines.journal import Journal, NotUndone, Occasion, UndoRecord
 from pgtrial.machines.machine import HostError, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.machines.trust import check_own, check_way
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.run_directory import RunDirectory, servers_account
 from pgtrial.servers.templates import RunTemplates
 
@@ -105,7 +106,8 @@ class HostRunDirectory(RunDirectory):
             root = f"{data.rstrip('/')}/pgtrial-{secrets.token_hex(4)}"
             if len(os.fsencode(root)) > _LONGEST_ROOT:
                 raise HostError(
-                    f"data = {data!r} is too long a path for Unix sockets below it; name a folder with a shorter path"
+                    f"data = {quoted(data)} is too long a path for Unix sockets below it; name a folder with a shorter "
+                    "path"
                 )
             record = HostRunRecord(ssh, sudo, data, root, folder_made=not _is_there(machine, data))
         except BaseException:
@@ -116,7 +118,9 @@ class HostRunDirectory(RunDirectory):
             made._make()
         except OSError as error:
             made.remove()
-            raise HostError(f"data = {data!r} on {ssh}: pgtrial cannot make files there: {error.strerror}") from None
+            raise HostError(
+                f"data = {quoted(data)} on {ssh}: pgtrial cannot make files there: {error.strerror}"
+            ) from None
         except BaseException:
             made.remove()
             raise
@@ -258,7 +262,7 @@ else above=$(dirname "$1"); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4
 def _is_there(machine: RemoteMachine, data: str) -> bool:
     """True if the folder `data` exists on the host, false if pgtrial has to make it. Raises HostTrouble if pgtrial
     cannot make a run directory in it."""
-    where = f"data = {data!r} on {machine.label}"
+    where = f"data = {quoted(data)} on {machine.label}"
     words = {
         1: f"{where} is not a directory; name a directory",
         2: f"{where}: you may not write there; make it yours (chown), write sudo = true, or name another directory",

@@ -23,6 +23,7 @@ from pathlib import Path
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.servers import OLDEST
 from pgtrial.model.study.sources import is_source
 from pgtrial.servers.trees import open_to_all
@@ -117,7 +118,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     """Returns the installed server for a version ("18", "18.6") or a bin directory. If there is none, raises StudyError
     with a list of the servers that the machine has."""
     here = machine is LOCAL
-    where = f"postgres = {wanted!r}" if here else f"postgres = {wanted!r} on {machine.label}"
+    where = f"postgres = {quoted(wanted)}" if here else f"postgres = {quoted(wanted)} on {machine.label}"
     if is_source(wanted):
         raise StudyError(
             f"{where} is a source, which only `pgtrial run` builds; name a version or a bin directory here"

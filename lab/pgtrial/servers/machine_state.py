@@ -21,6 +21,7 @@ from pgtrial.machines.kernel import (
 from pgtrial.machines.machine import Change, ChangedMeanwhile, HostError, Machine
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.keys import KernelFile
 from pgtrial.model.study.machine_keys import COUNTERPARTS
 from pgtrial.model.study.servers import Made
@@ -66,8 +67,8 @@ class MachineState:
                 )
         for name in {*page_settings(setup)} & {*setup.settings}:
             raise StudyError(
-                f"{where}: pgtrial sets {name} itself because of huge_pages = {setup.huge_pages!r}; remove {name} from "
-                "settings"
+                f"{where}: pgtrial sets {name} itself because of huge_pages = {quoted(setup.huge_pages)}; remove "
+                f"{name} from settings"
             )
         try:
             self._changes(Path("/"))

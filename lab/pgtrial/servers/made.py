@@ -25,6 +25,7 @@ from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Ma
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.keys import Launcher
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
@@ -421,7 +422,7 @@ def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
     for name, key in KEYS.items():
         value = getattr(setup, name, None)
         if isinstance(key.effect, Launcher) and value is not None:
-            command += _through(machine, f"{name} = {value!r}", value, key.effect)
+            command += _through(machine, f"{name} = {quoted(value)}", value, key.effect)
     return tuple(command)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psycopg
 
 from pgtrial.loads.target import CHANGED_BY_LAB, Session, value, values_for_users
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.setting_values import same_value
 
 _VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_catalog.pg_settings
@@ -57,11 +58,11 @@ def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]
             # a setting of an extension that is not loaded is a plain string, and pg_settings does not list it
             text = value(session, "SELECT current_setting(%s, true)", name)
             if text != wanted:
-                unequal[name] = "unknown" if text is None else repr(text)
+                unequal[name] = "unknown" if text is None else quoted(text)
         elif not same_value(
             in_session.name, in_session.kind, in_session.unit, in_session.setting, wanted
         ) and not _written_so(session, in_session, wanted):
-            unequal[name] = repr(_shown(session, in_session))
+            unequal[name] = quoted(_shown(session, in_session))
     return unequal
 
 
@@ -75,7 +76,7 @@ def _shown(session: Session, setting: SessionValue) -> str:
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
     """Returns a clause for messages on the settings in `unequal`: which value each has in the session, and which value
     the arm asks for."""
-    return " and ".join(f"{name} is {shown} instead of {settings[name]!r}" for name, shown in unequal.items())
+    return " and ".join(f"{name} is {shown} instead of {quoted(settings[name])}" for name, shown in unequal.items())
 
 
 def may_have(session: Session, setting: SessionValue) -> bool:

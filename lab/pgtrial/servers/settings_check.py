@@ -16,6 +16,7 @@ import psycopg
 
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.auto_conf import (
     CONNINFO,
     AutoConf,
@@ -125,7 +126,9 @@ class SettingsCheck:
     def _check_value(self, session: Session, row: SessionValue) -> None:
         name = row.name
         if "\n" in self._wanted(row):
-            self._refuse(f"{name} = {self._wanted(row)!r} has a line break, which ALTER SYSTEM refuses; remove it")
+            self._refuse(
+                f"{name} = {quoted(self._wanted(row))} has a line break, which ALTER SYSTEM refuses; remove it"
+            )
         domain = Domain(row.kind, row.unit, *(session.execute(_DOMAIN, (name,)).fetchone() or ()))
         if not domain.may_have(self._wanted(row)):
             unit = f" (in {row.unit})" if row.unit else ""
@@ -134,12 +137,14 @@ class SettingsCheck:
                 if domain.lowest
                 else ", ".join(domain.choices or ("on", "off"))
             )
-            self._refuse(f"{name} cannot be {self._wanted(row)!r}: the server accepts {takes}; correct it")
+            self._refuse(f"{name} cannot be {quoted(self._wanted(row))}: the server accepts {takes}; correct it")
         if is_list(name, session.info.server_version):
             try:
                 elements(name, self._wanted(row))
             except ValueError:
-                self._refuse(f"{name} = {self._wanted(row)!r} is not a list of names separated by commas; correct it")
+                self._refuse(
+                    f"{name} = {quoted(self._wanted(row))} is not a list of names separated by commas; correct it"
+                )
 
     def _check_may_reload(self, session: Session) -> None:
         if not value(session, "SELECT has_function_privilege('pg_reload_conf()', 'EXECUTE')"):

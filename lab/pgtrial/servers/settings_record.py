@@ -20,6 +20,7 @@ from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
 from pgtrial.machines.journal import NotUndone, Occasion
 from pgtrial.machines.machine import Machine
 from pgtrial.model.errors import ArmError, one_line
+from pgtrial.model.quoting import quoted
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
 from pgtrial.servers.server_record import ServerRecord
 
@@ -150,7 +151,7 @@ def write(session: Session, name: str, text: str | None) -> None:
     psycopg.Error, and ArmError if ALTER SYSTEM cannot write the value."""
     values = [] if text is None else values_of(session, name, text)
     if values is None:
-        raise ArmError(f"ALTER SYSTEM cannot write {name} = {text!r}")
+        raise ArmError(f"ALTER SYSTEM cannot write {name} = {quoted(text)}")
     session.execute(alter_system(name, *values))
 
 

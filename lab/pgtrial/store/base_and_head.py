@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.store import git
 from pgtrial.store.repositories import Commit, commit_of, is_ancestor
 
@@ -47,13 +48,13 @@ def compared(setup: str, environment: Mapping[str, str]) -> Compared:
     repositories = sorted(set(_WITHOUT_REF.findall(setup)))
     if not repositories:
         raise StudyError(
-            f"a gate needs two set-ups to compare, and {setup!r} is only one; name BASE and HEAD, or one set-up with a "
-            "repository, such as postgres=git:."
+            f"a gate needs two set-ups to compare, and {quoted(setup)} is only one; name BASE and HEAD, or one set-up "
+            "with a repository, such as postgres=git:."
         )
     if len(repositories) > 1:
         raise StudyError(
-            f"{setup!r} has several repositories without a commit ({', '.join(repositories)}); write a commit behind @ "
-            "for all of them except the one whose change is tested"
+            f"{quoted(setup)} has several repositories without a commit ({', '.join(repositories)}); write a commit "
+            "behind @ for all of them except the one whose change is tested"
         )
     if "://" in repositories[0]:
         raise StudyError(f"git:{repositories[0]} is not on this machine; clone it, or name BASE and HEAD")

@@ -26,6 +26,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from pgtrial.files.reading import open_file, read_bytes
 from pgtrial.model.errors import StoreError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import reading
@@ -94,7 +95,7 @@ def _safe(name: str) -> str:
     windows = PureWindowsPath(name)
     plain = name.isprintable() and "\\" not in name and not windows.drive
     if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
-        raise ValueError(f"{name!r} is not a path that a file in a bundle can have")
+        raise ValueError(f"{quoted(name)} is not a path that a file in a bundle can have")
     _header(name, 0)
     return name
 
@@ -171,7 +172,7 @@ def _part(path: Path, name: str, text: bytes | None) -> Part:
         return Part(name=name, size=size, sha256=sha256)
     except ValidationError as error:
         raise StoreError(
-            f"{str(path)!r} cannot be bundled: its name is too long or not portable, or it has 8 GB or more; "
+            f"{quoted(str(path))} cannot be bundled: its name is too long or not portable, or it has 8 GB or more; "
             "move it out of the study's directory"
         ) from error
 

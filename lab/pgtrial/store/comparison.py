@@ -11,6 +11,7 @@ from typing import Any
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, KEYS_OF_SQL, OBJECTS
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.connection_strings import SERVER_KEYS, names_server
 from pgtrial.model.study.jobs import JOB, file_of, is_job
 from pgtrial.model.study.servers import parts_of
@@ -99,8 +100,8 @@ def _refuse_colon(part: str) -> None:
     name, colon, rest = part.partition(":")
     if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
         raise StudyError(
-            f"{part.strip()!r}: an arm is named by NAME=..., such as '{name.strip()}={rest.strip() or 'jit=off'}'; "
-            "separate settings by commas"
+            f"{quoted(part.strip())}: an arm is named by NAME=..., such as "
+            f"'{name.strip()}={rest.strip() or 'jit=off'}'; separate settings by commas"
         )
 
 
@@ -125,7 +126,7 @@ def parse_setup(text: str) -> dict[str, Any]:
     if is_job(text):
         text = f"workload={text}"
     if _SQL.match(text) and text.partition("=")[0].strip() not in _TO_THE_END:
-        raise StudyError(f"{text!r} is not a set-up: {OBJECTS}")
+        raise StudyError(f"{quoted(text)} is not a set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
     if (match := _LAST.fullmatch(text)) is not None:
         key = KEYS_OF_SQL.get(match[2], match[2])
@@ -135,11 +136,12 @@ def parse_setup(text: str) -> dict[str, Any]:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(
-                f"{part.strip()!r} is not a set-up; write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, "
-                f"workload=FILE.sql, job:FILE.sql, data=FILE.sql, command=PROGRAM, a connection string, or {_DEFAULT!r}"
+                f"{quoted(part.strip())} is not a set-up; write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, "
+                f"workload=FILE.sql, job:FILE.sql, data=FILE.sql, command=PROGRAM, a connection string, or "
+                f"{quoted(_DEFAULT)}"
             )
         if (key in setup and key != "values") or key in setup.get("settings", ()):
-            raise StudyError(f"{text!r} has {key} more than once; leave one out")
+            raise StudyError(f"{quoted(text)} has {key} more than once; leave one out")
         _add(setup, key, value)
     return setup
 

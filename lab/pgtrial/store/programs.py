@@ -15,6 +15,7 @@ from pgtrial.files.reading import open_file
 from pgtrial.files.trust import refusal_to_run, refusal_to_run_command
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.programs import PROGRAMS, words_of
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
@@ -108,8 +109,8 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
     changed = [name for name, digest in server.command_files.items() if now.get(name) != digest]
     if changed:
         raise StudyError(
-            f"arms.{arm}: {changed[0]} of the command {server.command!r} has changed since the study was planned; "
-            "restore it, or start a new study (--new)"
+            f"arms.{arm}: {changed[0]} of the command {quoted(server.command)} has changed since the study was "
+            "planned; restore it, or start a new study (--new)"
         )
 
 
@@ -126,7 +127,7 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
     if path is None:
         named = f"{directory / program}" if "/" in program else f"{program} on PATH"
         raise StudyError(
-            f"{where}command: there is no program {named}; install it, or correct the command {server.command!r}"
+            f"{where}command: there is no program {named}; install it, or correct the command {quoted(server.command)}"
         )
     if (why := refusal_to_run_command([program, *arguments], directory, path)) is not None:
         raise StudyError(f"{where}command: {why}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.sources import GitSource, is_commit
 from pgtrial.store import git
 from pgtrial.store.state import is_own, own_directory, state_root
@@ -171,8 +172,8 @@ def _remote_commit(source: GitSource) -> str:
     matching = sorted((names[name], commit) for commit, name in rows if name in names)
     if not matching:
         raise StudyError(
-            f"{source.text}: the repository has no branch or tag {source.ref!r}; correct it, or give all 40 digits of "
-            "a commit"
+            f"{source.text}: the repository has no branch or tag {quoted(source.ref)}; correct it, or give all 40 "
+            "digits of a commit"
         )
     return matching[0][1]
 
@@ -186,7 +187,7 @@ def _commit(repository: Path, source: GitSource) -> str:
     commit = git.commit_named(repository, source.ref)
     if commit is None or not is_commit(commit):
         raise StudyError(
-            f"{source.text}: the repository has no commit {source.ref!r}; `git -C {repository} log --all --oneline` "
-            "lists its commits"
+            f"{source.text}: the repository has no commit {quoted(source.ref)}; `git -C {repository} log --all "
+            "--oneline` lists its commits"
         )
     return commit

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import nearest
 from pgtrial.store.study_file import Change
 
@@ -54,7 +55,7 @@ def _read(text: str) -> tuple[tuple[str, ...], Any]:
                     f"--set {key.strip()}: write the section and the key, with a period between them; {_EXAMPLE}"
                 )
             return path, toml_or_text(value.strip())
-    raise StudyError(f"--set {text!r} is not of the form SECTION.KEY=VALUE; {_EXAMPLE}")
+    raise StudyError(f"--set {quoted(text)} is not of the form SECTION.KEY=VALUE; {_EXAMPLE}")
 
 
 def _divisions(text: str) -> Iterator[tuple[str, str]]:
@@ -80,7 +81,7 @@ def _path_of(key: str) -> tuple[str, ...] | None:
 
 def _check_arm(path: Sequence[str], arms: Mapping[str, Any]) -> None:
     if path[0] == "arms" and path[1] not in arms:
-        raise StudyError(f"--set: no arm is called {path[1]!r}; {nearest(path[1], list(arms), 'the arms are')}")
+        raise StudyError(f"--set: no arm is called {quoted(path[1])}; {nearest(path[1], list(arms), 'the arms are')}")
 
 
 def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: Sequence[str]) -> dict[str, Any]:

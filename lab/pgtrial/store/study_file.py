@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.former_keys import name_of_today, why_gone
@@ -240,7 +241,10 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
         yield ("server",), f"{marks.heading('server')}{objection}"
     for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
-            yield ("arms",), f"{marks.arm(repr(arm))} is not a valid name for an arm; use 1 to 60 printable characters"
+            yield (
+                ("arms",),
+                f"{marks.arm(quoted(arm))} is not a valid name for an arm; use 1 to 60 printable characters",
+            )
         objection = objection_to_table(table) or objection_to_arm(table, design.servers[arm])
         if objection is not None:
             beginning = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
@@ -256,7 +260,7 @@ def _sentence(location: Location, message: str | None) -> str:
     if message is None:
         where = f" in {_table(path)}" if path else ""
         noun = "key" if path else "section or key"
-        return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
+        return f"unknown {noun} {quoted(key)}{where}; {_known_keys(path, key)}"
     if location == ("arms",):
         return _TWO_ARMS
     return f"{_where(location)}{'' if message.startswith(MUST) else ':'} {message}"

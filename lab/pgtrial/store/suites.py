@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import Given
@@ -123,7 +124,8 @@ def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
         if name not in queries:
             hint = nearest(name, queries, "there are")
             raise StudyError(
-                f"{source}: {marks.key('load.suite', 'unchecked')}: there is no query {name!r} in {found.name}; {hint}"
+                f"{source}: {marks.key('load.suite', 'unchecked')}: there is no query {quoted(name)} in {found.name}; "
+                f"{hint}"
             )
     if found.suite.data is not None and load.data:
         raise StudyError(

@@ -18,6 +18,7 @@ from pgtrial.files.reading import read_bytes
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.load_section import LoadSection
@@ -327,8 +328,8 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
         if name not in bundled_packs():
             hint = nearest(name, bundled_packs(), "pgtrial comes with")
             raise StudyError(
-                f"{source}: no pack called {name!r} comes with pgtrial; {hint}. A pack of your own is named by the "
-                "path of its folder, ./my-pack"
+                f"{source}: no pack called {quoted(name)} comes with pgtrial; {hint}. A pack of your own is named by "
+                "the path of its folder, ./my-pack"
             )
         return _read_pack(_PACKS / name, name, mix or None, source)
     path = folder / workload

@@ -28,6 +28,7 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError
 from pgtrial.model.printable import printable
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.programs import words_of
 from pgtrial.model.study.servers import Server
 from pgtrial.model.units import format_duration, shortened
@@ -156,7 +157,7 @@ class Program:
     @property
     def label(self) -> str:
         """The phrase for the program in messages, such as `the client program 'node a.js'`."""
-        return f"the client program {shortened(self.command, _SHOWN)!r}"
+        return f"the client program {quoted(shortened(self.command, _SHOWN))}"
 
     @property
     def pid(self) -> int:
@@ -254,7 +255,7 @@ class Program:
         return None
 
     def _shown(self, line: bytes) -> str:
-        return repr(shortened(self._masked(line[: 4 * _SHOWN].decode(errors="replace").strip()), _SHOWN))
+        return quoted(shortened(self._masked(line[: 4 * _SHOWN].decode(errors="replace").strip()), _SHOWN))
 
     def _masked(self, text: str) -> str:
         """Returns a text from the program in which the password is masked, if it has one."""

@@ -16,6 +16,7 @@ from pgtrial.loads.load_run import Inbox, LoadRun
 from pgtrial.loads.programs.program import START_LIMIT_S, Batch, Program, ProgramOrder
 from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.model.errors import TrialError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import percent
 from pgtrial.store.files import cannot_write
 
@@ -177,8 +178,8 @@ def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | 
         ), None
     if share < _NOTED_BELOW:
         return None, (
-            f"the batches of {command!r} claim only {percent(share, 0)} of the time from the token to the answer; the "
-            "remaining time of the program is not measured"
+            f"the batches of {quoted(command)} claim only {percent(share, 0)} of the time from the token to the "
+            "answer; the remaining time of the program is not measured"
         )
     return None, None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from pgtrial.machines.machine import HostLost
+from pgtrial.model.quoting import quoted
 
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 
@@ -91,7 +92,7 @@ def no_posix_shell(login: str, words: str) -> str:
         f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; if the host has "
         "Windows, "
         "start its server yourself and name the server by dsn, with ssh beside the dsn for looking at the host; "
-        f"the login printed {words!r}"
+        f"the login printed {quoted(words)}"
     )
 
 

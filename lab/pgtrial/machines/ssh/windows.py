@@ -9,6 +9,7 @@ from pgtrial.machines.ssh.complaints import Unreachable
 from pgtrial.machines.ssh.connection import Connection
 from pgtrial.machines.ssh.machine import RemoteMachine, asked, short, uname
 from pgtrial.machines.windows import WindowsHost, command_line, parse_reply, reply_script
+from pgtrial.model.quoting import quoted
 
 
 class RemoteWindows(WindowsHost):
@@ -58,6 +59,7 @@ def answers_to_powershell(connection: Connection) -> bool:
     if parse_reply(output).get("windows") != "Windows_NT":
         raise Unreachable(
             f"{connection.login} answers neither as a POSIX shell nor with PowerShell, by which pgtrial would look at "
-            f"the host; name another login, or leave ssh out; the login printed {short(words or output + errors)!r}"
+            f"the host; name another login, or leave ssh out; the login printed "
+            f"{quoted(short(words or output + errors))}"
         )
     return True

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
@@ -78,7 +79,7 @@ class Figure(Record):
     @model_validator(mode="after")
     def _baseline_is_a_series(self) -> Figure:
         if self.baseline is not None and self.baseline not in [series.name for series in self.series]:
-            raise ValueError(f"the baseline {self.baseline!r} of {self.title!r} is not one of its series")
+            raise ValueError(f"the baseline {quoted(self.baseline)} of {quoted(self.title)} is not one of its series")
         return self
 
     @property
@@ -142,7 +143,7 @@ def known_name(name: str) -> str:
     nearest known name."""
     names = published_names()
     if name not in names:
-        raise ValueError(f"no published figures are called {name!r}; {nearest(name, names, 'there are')}")
+        raise ValueError(f"no published figures are called {quoted(name)}; {nearest(name, names, 'there are')}")
     return name
 
 

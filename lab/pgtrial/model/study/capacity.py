@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from pgtrial.model.metrics import PERCENTILES, transactions_for
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds, Share, nearest
 
@@ -80,7 +81,7 @@ def _promise(value: Any) -> Any:
     named = [key for key in value if key in PERCENTILES]
     unknown = [key for key in value if key not in PERCENTILES and key not in _OTHERS]
     if unknown:
-        raise ValueError(f"a promise has no key {unknown[0]!r}; {nearest(unknown[0], _PARTS, 'its keys are')}")
+        raise ValueError(f"a promise has no key {quoted(unknown[0])}; {nearest(unknown[0], _PARTS, 'its keys are')}")
     if len(named) != 1:
         raise ValueError('a promise must have one percentile with its limit; write for example { p99 = "20ms" }')
     rest = {key: value[key] for key in _OTHERS if key in value}

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.units import patience_s, policy
 
@@ -19,8 +20,8 @@ _ADDRESS = re.compile(r"(ray://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}")
 def _known_address(address: str) -> str:
     if address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(address):
         raise ValueError(
-            f'{address!r} is not the address of a Ray cluster; write "auto" for the one that this machine belongs to, '
-            '"ray://HOST:10001", or "local" for one made on this machine for the run'
+            f'{quoted(address)} is not the address of a Ray cluster; write "auto" for the one that this machine '
+            'belongs to, "ray://HOST:10001", or "local" for one made on this machine for the run'
         )
     return address
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import parse_duration
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -19,7 +20,7 @@ def _scale(value: Any) -> int | float:
     try:
         scale = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is not a scale factor; write a number, such as 10") from None
+        raise ValueError(f"{quoted(value)} is not a scale factor; write a number, such as 10") from None
     if not 0 < scale <= _LARGEST_SCALE:
         raise ValueError(f"{scale:g} is not a scale factor; write a number above 0, and at most {_LARGEST_SCALE:,}")
     return int(scale) if scale.is_integer() else scale
@@ -41,7 +42,9 @@ def _interleave(value: Any) -> Any:
     try:
         seconds = parse_duration(value)
     except ValueError:
-        raise ValueError(f'{value!r} is neither "auto" nor "off" nor the length of a slice, such as "250ms"') from None
+        raise ValueError(
+            f'{quoted(value)} is neither "auto" nor "off" nor the length of a slice, such as "250ms"'
+        ) from None
     if seconds < SHORTEST_SLICE_S:
         raise ValueError(f"a slice of {seconds * 1000:g}ms is too short; write {SHORTEST_SLICE_S * 1000:g}ms or more")
     return seconds
@@ -72,9 +75,9 @@ def _length(value: Any) -> Any:
     try:
         seconds = parse_duration(value)
     except ValueError:
-        raise ValueError(f'{value!r} is not a duration; write for example 10s or 1min, or "auto"') from None
+        raise ValueError(f'{quoted(value)} is not a duration; write for example 10s or 1min, or "auto"') from None
     if not math.isfinite(seconds):
-        raise ValueError(f"{value!r} is not the length of a trial; write for example 10s or 1min")
+        raise ValueError(f"{quoted(value)} is not the length of a trial; write for example 10s or 1min")
     return seconds
 
 

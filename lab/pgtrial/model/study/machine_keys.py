@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Facts, KernelFile, KernelParameters, Key, Launcher, keys_of
 from pgtrial.model.units import Setting, variables
@@ -50,7 +51,7 @@ def _parameters(values: dict[str, str]) -> dict[str, str]:
         # the name becomes a path below /proc/sys, and an argument of sysctl
         if not _PARAMETER.fullmatch(name):
             raise ValueError(
-                f"{name!r} is not the name of a kernel parameter; write it as sysctl does, such as vm.swappiness"
+                f"{quoted(name)} is not the name of a kernel parameter; write it as sysctl does, such as vm.swappiness"
             )
     return values
 

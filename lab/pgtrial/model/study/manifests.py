@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.toml_lines import cure_of, declared_again, line_of, unclosed
 from pgtrial.model.units import nearest, plural
@@ -41,7 +42,7 @@ def manifest(text: str, kind: type[_R], source: str, tables: Mapping[str, type[R
         if message is None:
             known = tables.get(path[0], kind) if path else kind
             where = f" in [{'.'.join(path)}]" if path else ""
-            return f"unknown key {key!r}{where}; {nearest(key, known.model_fields, 'known are')}"
+            return f"unknown key {quoted(key)}{where}; {nearest(key, known.model_fields, 'known are')}"
         where = ".".join([*path, key])
         return f"{where}{'' if message.startswith(MUST) else ':'} {message}" if where else message
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.units import variables
@@ -58,7 +59,7 @@ def column_parts(column: str) -> tuple[str, str] | None:
 def _columns(values: dict[str, str]) -> dict[str, str]:
     for name, column in variables(values).items():
         if column_parts(column) is None:
-            raise ValueError(f'{column!r} is not a column; write the table and the column: {name} = "orders.id"')
+            raise ValueError(f'{quoted(column)} is not a column; write the table and the column: {name} = "orders.id"')
     return values
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pgtrial.model.metrics import METRICS
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.own_metrics import OwnMetric
 from pgtrial.model.study.programs import known_command
@@ -135,7 +136,7 @@ def objections_to_names(names: Iterable[str], where: str) -> Iterator[str]:
         if name in METRICS:
             yield f"{where}: {name} is a metric of pgtrial's own; give yours another name, such as 'my {name}'"
         elif not _NAME.fullmatch(name):
-            yield f"{where}: {name!r} cannot be the name of a metric; {_NAMES}"
+            yield f"{where}: {quoted(name)} cannot be the name of a metric; {_NAMES}"
 
 
 def metrics_of_reads(reads: Mapping[str, JobRead]) -> dict[str, OwnMetric]:

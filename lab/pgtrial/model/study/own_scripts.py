@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from pgtrial.model import marks
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.jobs import is_job
 from pgtrial.model.study.keys import Key
@@ -21,13 +22,13 @@ def own_script(path: str) -> str:
     if is_job(path):
         if not path.endswith(".sql"):
             raise ValueError(
-                f"{path!r} names no SQL file; an arm's job is job:FILE.sql, and a program that is a job must be the "
-                "same for all arms"
+                f"{quoted(path)} names no SQL file; an arm's job is job:FILE.sql, and a program that is a job must be "
+                "the same for all arms"
             )
         return path
     if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
         raise ValueError(
-            f"{path!r} is not a pgbench script; an arm's workload is the path of one .sql file, or a job, "
+            f"{quoted(path)} is not a pgbench script; an arm's workload is the path of one .sql file, or a job, "
             f"job:FILE.sql; any other workload must be the same for all arms and belongs in {marks.section('load')}"
         )
     return path

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.pack import PackLoad, Quality, Weight
 from pgtrial.model.study.manifests import manifest
@@ -130,7 +131,7 @@ class Pack(Record):
             )
         for name in self.mixes:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"mixes: {name!r} cannot be the name of a mix; use letters, digits, _ and -")
+                raise ValueError(f"mixes: {quoted(name)} cannot be the name of a mix; use letters, digits, _ and -")
         for mix, weights in self.by_mix.items():
             where = "scripts" if mix is None else f"mixes.{mix}"
             if not any(weights.values()):
@@ -152,7 +153,9 @@ class Pack(Record):
 def check_name(name: str, source: str) -> None:
     """Raises StudyError if a pack cannot have this name, which is the name of its folder."""
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{source}: {name!r} cannot be the name of a pack; use letters, digits, _ and -, at most 31")
+        raise StudyError(
+            f"{source}: {quoted(name)} cannot be the name of a pack; use letters, digits, _ and -, at most 31"
+        )
 
 
 def read_pack(name: str, files: Mapping[str, str]) -> Pack:
@@ -172,7 +175,7 @@ def _complaints(pack: Pack, files: Mapping[str, str]) -> Iterable[str]:
         if file in _SPECIAL:
             yield f"{MANIFEST} names {file} as a script of the load, which pgtrial itself runs; rename the script"
         if not file.endswith(".sql") or "/" in file:
-            yield f"{MANIFEST} names the script {file!r}; a script lies in the pack's folder and ends in .sql"
+            yield f"{MANIFEST} names the script {quoted(file)}; a script lies in the pack's folder and ends in .sql"
         if file not in files:
             yield f"{MANIFEST} names {file}, which is not in the folder; write it, or remove the line"
     for file in sorted(files):
@@ -207,7 +210,7 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
     if mix not in pack.by_mix:
         known = [known_mix for known_mix in pack.by_mix if known_mix is not None]
         hint = nearest(str(mix), known, "it has") if known else "it has none"
-        raise StudyError(f"the pack {name} has no mix {mix!r}; {hint}")
+        raise StudyError(f"the pack {name} has no mix {quoted(mix)}; {hint}")
     asked = {key: value for key in ("at_least", "tolerance") if (value := getattr(section, key)) is not None}
     return PackLoad(
         name=name,
@@ -231,7 +234,9 @@ def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> N
     for name in section.variables:
         if name not in known:
             hint = nearest(name, known, "its packs have") if known else "its packs have no variables"
-            raise StudyError(f"{source}: {marks.key('load.pack', 'variables')}: there is no variable {name!r}; {hint}")
+            raise StudyError(
+                f"{source}: {marks.key('load.pack', 'variables')}: there is no variable {quoted(name)}; {hint}"
+            )
     measured = any(pack.quality is not None for pack in of_all)
     if not measured and (section.at_least is not None or section.tolerance is not None):
         raise StudyError(

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pgtrial.model.quoting import quoted
+
 _HOURS = {"h": 1, "d": 24, "month": 730, "year": 8760}
 """The number of hours in each unit of time. A month has the mean length, as cloud providers bill it."""
 
@@ -25,7 +27,8 @@ def price_of(text: str) -> Price:
     match = _PRICE.fullmatch(text)
     if match is None or match[3] not in _HOURS or not float(match[1]):
         raise ValueError(
-            f"{text!r} is not a price; write an amount, a currency and a time (h, d, month or year), such as 0.42 USD/h"
+            f"{quoted(text)} is not a price; write an amount, a currency and a time (h, d, month or year), such as "
+            "0.42 USD/h"
         )
     return Price(100 * float(match[1]) / _HOURS[match[3]], match[2])
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.units import Share, as_arguments
@@ -50,7 +51,7 @@ def _known_speed(speed: Any) -> Any:
     is_number = isinstance(speed, float) and 1 / _HIGHEST_SPEED <= speed <= _HIGHEST_SPEED
     if not is_number and speed != AS_FAST_AS_POSSIBLE:
         raise ValueError(
-            f'{speed!r} is not a speed; write a number, 1 for the recorded times, or "{AS_FAST_AS_POSSIBLE}"'
+            f'{quoted(speed)} is not a speed; write a number, 1 for the recorded times, or "{AS_FAST_AS_POSSIBLE}"'
         )
     return speed
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.build_keys import BuildKeys
 from pgtrial.model.study.machine_keys import MachineKeys
@@ -238,13 +239,13 @@ def _of_storage(table: SetUp, server: Made) -> Iterator[str]:
             yield 'has ssh and no data; name a folder on that host for all files of pgtrial, data = "/var/db/pgtrial"'
         case MadeBySsh(data=data) if not _is_folder(data) or len(table.data or ()) > 1:
             yield (
-                f"has ssh, and data is then the folder on that host: {data!r} is not a folder; write it from / on, "
-                "such as /var/db/pgtrial"
+                f"has ssh, and data is then the folder on that host: {quoted(data)} is not a folder; write it from / "
+                "on, such as /var/db/pgtrial"
             )
         case MadeBySsh() if table.connect is not None:
             yield "has connect, and a server on another host is reached by TCP; leave connect out"
         case MadeBySsh(postgres=postgres) if postgres.startswith("~"):
-            yield f"postgres = {postgres!r}: on another host, write the directory from / on"
+            yield f"postgres = {quoted(postgres)}: on another host, write the directory from / on"
         case MadeHere():
             yield from _without_host(table)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 from pgtrial.model.study.build_keys import BuildKeys, checked_source
@@ -48,7 +49,9 @@ class ProviderMetrics(Record):
 
 def _login(text: str) -> str:
     if not _LOGIN.fullmatch(text):
-        raise ValueError(f"{text!r} is not a login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
+        raise ValueError(
+            f"{quoted(text)} is not a login; write user@host, or a name of ~/.ssh/config (a port belongs there)"
+        )
     return text
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.units import Bytes, as_list
 
@@ -69,7 +70,8 @@ class Volume(Record):
         for path in self.on:
             if path != "loop" and not path.startswith("/"):
                 raise ValueError(
-                    f"on = {path!r} is not a place for a volume; write loop, a device (/dev/...) or a directory (/...)"
+                    f"on = {quoted(path)} is not a place for a volume; write loop, a device (/dev/...) or a directory "
+                    "(/...)"
                 )
         if len({path.startswith("/dev/") for path in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
             raise ValueError(f"on lists places of different kinds ({named}); list devices only, or directories only")

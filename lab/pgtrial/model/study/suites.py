@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.suite import QUERY_ENDING, Cache
 from pgtrial.model.study.manifests import manifest
@@ -131,7 +132,9 @@ class Suite(Record):
     @classmethod
     def _known(cls, data: str | None) -> str | None:
         if data is not None and data not in GENERATORS:
-            raise ValueError(f"{data!r} is not a data set of the load engine; {nearest(data, GENERATORS, 'there are')}")
+            raise ValueError(
+                f"{quoted(data)} is not a data set of the load engine; {nearest(data, GENERATORS, 'there are')}"
+            )
         return data
 
 
@@ -169,5 +172,5 @@ def check_suite_name(name: str, source: str) -> None:
     have."""
     if not _NAME.fullmatch(name):
         raise StudyError(
-            f"{source}: {name!r} cannot be the name of a suite or a query; use letters, digits, _, . and -"
+            f"{source}: {quoted(name)} cannot be the name of a suite or a query; use letters, digits, _, . and -"
         )

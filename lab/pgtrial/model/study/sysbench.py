@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.units import Setting, as_arguments
 
@@ -74,7 +75,7 @@ def _passed_on(options: dict[str, str]) -> dict[str, str]:
         if plain(option).startswith("pgsql_") and plain(option) != "pgsql_variant":
             raise ValueError(f"the arm sets the option {option}; use the arm's dsn")
         if not option.replace("-", "").replace("_", "").isalnum():
-            raise ValueError(f"{option!r} is not the name of an option; write it without -- and =")
+            raise ValueError(f"{quoted(option)} is not the name of an option; write it without -- and =")
     return options
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds, as_arguments
 
@@ -53,7 +54,7 @@ def _known_arrival(arrival: str) -> str:
     digits = arrival.removeprefix(_RANDOM)
     if arrival != AT_ONCE and not (_RATE.fullmatch(digits) and float(digits) > 0):
         raise ValueError(
-            f'{arrival!r} is not an arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)'
+            f'{quoted(arrival)} is not an arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)'
         )
     return arrival
 

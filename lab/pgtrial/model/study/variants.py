@@ -21,6 +21,7 @@ from typing import Any
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.units import nearest, numbered
 
 SECTION = "profiles"
@@ -54,7 +55,7 @@ def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> di
             raise StudyError(f"{source} has no profiles; leave --profile out")
         return common
     if wanted is not None and wanted not in names:
-        raise StudyError(f"{source} has no profile {wanted!r}; {nearest(wanted, names, 'it has')}")
+        raise StudyError(f"{source} has no profile {quoted(wanted)}; {nearest(wanted, names, 'it has')}")
     chosen = wanted or names[0]
     result = _merged(common, data[SECTION][chosen])
     if "arms" in data[SECTION][chosen]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.study.jobs import is_job
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.own_data import weight_of
@@ -50,5 +51,5 @@ def known(names: list[str]) -> list[str]:
                 else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
                 "path, with a / or ending in .sql or .lua; a pack that comes with pgtrial is pack:NAME"
             )
-            raise ValueError(f"{name!r} is not a built-in workload; {hint}")
+            raise ValueError(f"{quoted(name)} is not a built-in workload; {hint}")
     return names

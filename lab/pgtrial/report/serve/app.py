@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from pgtrial.model.errors import PgtrialError, StoreError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.resources import resource
 from pgtrial.model.units import slug
 from pgtrial.report import html
@@ -239,7 +240,7 @@ def _query(request: Request) -> tuple[Query, str | None]:
         try:
             dates[name] = date.fromisoformat(given[name]) if given[name] else None
         except ValueError:
-            refused = f"{given[name]!r} is not a date, so the search ignores it; write for example 2026-11-23."
+            refused = f"{quoted(given[name])} is not a date, so the search ignores it; write for example 2026-11-23."
     words = given["question"].strip(), given["arm"].strip()
     return Query(*words, dates["since"], dates["until"], given["verdict"]), refused
 

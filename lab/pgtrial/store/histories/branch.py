@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.history import Entry
 from pgtrial.model.study.sources import GitSource, is_commit
 from pgtrial.store import git
@@ -99,7 +100,7 @@ class HistoryBranch:
         for namespace in ("heads", "remotes"):
             if (tip := git.commit_named(self.repository, f"refs/{namespace}/{self._branch}")) is not None:
                 return tip
-        raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
+        raise StudyError(f"{self._where}: the repository has no branch {quoted(self._branch)}; {self._cure()}")
 
     def _cure(self) -> str:
         """Returns the command that creates the missing branch, as the last clause of a message."""
@@ -149,7 +150,9 @@ class HistoryBranch:
         git.output(self.repository, self._where, "rev-parse", "--git-dir")
         named = git.run(self.repository, "check-ref-format", "--branch", self._branch)
         if named.stdout.strip() != self._branch or is_commit(self._branch):
-            raise StudyError(f"{self._where}: {self._branch!r} is not a valid name of a branch; write git:PATH@BRANCH")
+            raise StudyError(
+                f"{self._where}: {quoted(self._branch)} is not a valid name of a branch; write git:PATH@BRANCH"
+            )
 
     def _check_writable(self) -> None:
         """Raises StudyError if pgtrial cannot add a commit to the branch."""
@@ -164,7 +167,7 @@ class HistoryBranch:
             git.commit_named(self.repository, f"refs/heads/{self._branch}") is None
             and self._remote_that_has_it() is not None
         ):
-            raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
+            raise StudyError(f"{self._where}: the repository has no branch {quoted(self._branch)}; {self._cure()}")
         for role in ("AUTHOR", "COMMITTER"):
             if git.run(self.repository, "var", f"GIT_{role}_IDENT").returncode != 0:
                 raise StudyError(

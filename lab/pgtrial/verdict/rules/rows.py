@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.rows import TableRows
@@ -88,7 +89,7 @@ def rows_in_one_arm(case: Case) -> Iterator[Concern]:
                 more = f"; so do {len(odd) - 1} more statements" if len(odd) > 1 else ""
                 yield Concern(
                     [case.baseline, arm],
-                    f"The statement {shortened(odd[0], STATEMENT_LENGTH)!r} finds rows in one arm only: {counts}"
+                    f"The statement {quoted(shortened(odd[0], STATEMENT_LENGTH))} finds rows in one arm only: {counts}"
                     f"{more}.",
                     f"What finds nothing is answered sooner. {_SAME_ROWS}",
                     "withhold",
