@@ -153,8 +153,8 @@ impl<S: Shell> Mode<S> for Closed {
 
     #[inline(always)]
     fn next(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> bool {
-        if thread.is_held(client, now) {
-            thread.hold(client, now);
+        if thread.cannot_begin(client, now) {
+            thread.finish_or_wait(client, now);
             return false;
         }
         if thread.throttle.is_some() {
@@ -196,7 +196,7 @@ impl<S: Shell> Mode<S> for Closed {
         client.own.outage = None;
         // The time of the load or this engine's slice may have ended while the client waited.
         if !thread.may_begin(client, now) {
-            return thread.hold(client, now);
+            return thread.finish_or_wait(client, now);
         }
         thread.note_start(client, now);
         thread.drive(client, now);
@@ -249,10 +249,14 @@ impl<S: Shell> Mode<S> for Closed {
     fn due(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) {
         if let Some(outage @ Outage { is_pausing: true, .. }) = &mut client.own.outage {
             outage.is_pausing = false;
-            return if thread.may_begin(client, now) { thread.connect(client, now) } else { thread.hold(client, now) };
+            return if thread.may_begin(client, now) {
+                thread.connect(client, now)
+            } else {
+                thread.finish_or_wait(client, now)
+            };
         }
         if !thread.may_begin(client, now) {
-            return thread.hold(client, now);
+            return thread.finish_or_wait(client, now);
         }
         thread.counters.note_oversleep(now - client.transaction.scheduled);
         if thread.is_connected(client, now) {
@@ -300,14 +304,14 @@ impl<S: Shell> Loop<'_, S> {
     /// Returns true if a client must not begin a transaction: the client has run all of its transactions, the load is
     /// over, or it is the slice of another engine.
     #[inline(always)]
-    fn is_held(&self, client: &LoopClient<S>, now: Nanos) -> bool {
+    fn cannot_begin(&self, client: &LoopClient<S>, now: Nanos) -> bool {
         client.done >= self.mode.transactions || !self.is_open(now)
     }
 
     /// Handles a client that must not begin a transaction: the client finishes, or waits for this engine's next slice.
     #[cold]
-    fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
-        self.part(client, now);
+    fn finish_or_wait(&mut self, client: &mut LoopClient<S>, now: Nanos) {
+        self.leave_slice(client, now);
         let is_done = client.done >= self.mode.transactions || self.is_over(now);
         if is_done { self.leave(client) } else { self.await_slice(client, now) }
     }
@@ -334,8 +338,8 @@ impl<S: Shell> Loop<'_, S> {
                 // Starts may come faster than this loop skips them. Therefore the clock is read again, so that the loop
                 // notices the end of the run.
                 now = self.read_clock();
-                if self.is_held(client, now) {
-                    self.hold(client, now);
+                if self.cannot_begin(client, now) {
+                    self.finish_or_wait(client, now);
                     return false;
                 }
                 if self.shared.is_ended() {
@@ -351,7 +355,7 @@ impl<S: Shell> Loop<'_, S> {
             }
         }
         if self.counters.period.slice.is_some() {
-            self.rest(client)
+            self.wait_for_deadline(client)
         } else {
             self.leave(client)
         }

@@ -10,7 +10,7 @@ use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Period, Schedule};
 use crate::shell::Shell;
 use crate::statistics::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
-use crate::statistics::{LoadStatistics, ModeCounts, ScriptAccount, Turn};
+use crate::statistics::{LoadStatistics, ModeCounts, ScriptAccount, SliceTime};
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
 
@@ -60,7 +60,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
                 || options.log.is_some()
                 || options.tries != Some(1)
                 || scripts.len() > 1,
-            statistics: LoadStatistics { turn: plan.slices.map(|_| Turn::default()), ..statistics },
+            statistics: LoadStatistics { slice_time: plan.slices.map(|_| SliceTime::default()), ..statistics },
             log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
             totals: ThreadTotals {
                 scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
@@ -116,7 +116,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
 
     /// Counts the client as taking part in the load from `now` on, if `now` is within this engine's slice. Used only if
     /// several engines take turns in slices of time.
-    pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
+    pub fn enter_slice<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.period.slice.filter(|_| !client.takes_part) else { return };
         let start_deadline = self.schedule.start_deadline(&self.period);
         if (self.schedule.start + slice.begins..start_deadline).contains(&now) {
@@ -129,7 +129,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
 
     /// Stops counting the client as taking part in this engine's slice. Used only if several engines take turns in
     /// slices of time.
-    pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
+    pub fn leave_slice<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
             self.taking_part.0 -= 1;
@@ -156,8 +156,8 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
             Some(slice) => to.min(slice.ends).saturating_sub(from.max(slice.begins)),
             None => to - from,
         };
-        if let Some(turn) = self.statistics.turn.as_mut().filter(|_| clients > 0) {
-            turn.add(clients * counted, from, to);
+        if let Some(slice_time) = self.statistics.slice_time.as_mut().filter(|_| clients > 0) {
+            slice_time.add(clients * counted, from, to);
         }
         self.taking_part.1 = now;
     }

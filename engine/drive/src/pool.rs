@@ -232,9 +232,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use ground::clock::MS;
     use ground::shard::Shard;
-
-    const MS: Nanos = 1_000_000;
 
     fn pool(tasks: u32, arrival: Arrival, size: usize, timeout_ms: u64, lifetime_ms: Option<u64>) -> Pool {
         let timeout = Duration::from_millis(timeout_ms);

@@ -228,7 +228,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         outcome.warmup_s = seconds(ended.min(schedule.measure) - schedule.start);
         outcome.elapsed_s = seconds(ended.saturating_sub(schedule.measure));
         outcome.measure_s = seconds(ended.min(schedule.end).saturating_sub(schedule.measure));
-        let loaded_s = outcome.measure.turn_s(self.plan.clients).unwrap_or(outcome.measure_s);
+        let loaded_s = outcome.measure.slice_time_s(self.plan.clients).unwrap_or(outcome.measure_s);
         if loaded_s > 0.0 {
             outcome.busiest_thread /= loaded_s;
         }

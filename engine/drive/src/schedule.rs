@@ -153,8 +153,8 @@ mod tests {
         assert_eq!((schedule.end, first), (schedule.measure, warmup));
         let slices = Slices { length: SECOND, index: 0, of: 2, seed: 0 };
         let mut sliced = Schedule::new(5, Duration::ZERO, Some(Duration::from_secs(4)), Some(slices));
-        let mut turn = sliced.first();
-        assert!(!sliced.cut(7, &mut turn));
+        let mut period = sliced.first();
+        assert!(!sliced.cut(7, &mut period));
     }
 
     #[test]

@@ -39,17 +39,17 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
 
     /// Makes a client for which no scheduled start is left wait for the end of the load or, if several engines take
     /// turns in slices of time, for the end of this engine's slice.
-    pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
+    pub fn wait_for_deadline<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.counters.start_deadline, client.index);
     }
 
     /// Stops counting the client as taking part in the slice. When the first client of a slice stops, the number of
     /// waiting transactions is recorded. Used only if several engines take turns in slices of time.
-    pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
+    pub fn leave_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
-            self.counters.part(client, now);
+            self.counters.leave_slice(client, now);
         }
     }
 

@@ -133,7 +133,7 @@ impl<S: Shell> Mode<S> for Staged {
     #[inline]
     fn next(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) -> bool {
         if !thread.is_open(now) {
-            thread.hold(client, now);
+            thread.stop_or_wait(client, now);
             return false;
         }
         if thread.throttle.is_some() {
@@ -249,7 +249,7 @@ impl<S: Shell> Mode<S> for Staged {
     fn due(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
         if !thread.may_begin(client, now) {
             client.own.has_event = true;
-            return thread.hold(client, now);
+            return thread.stop_or_wait(client, now);
         }
         thread.counters.note_oversleep(now - client.transaction.scheduled);
         client.transaction.began = now;
@@ -339,7 +339,7 @@ impl<S: Shell> StagedThread<'_, S> {
         let Some(scheduled) = self.next_start(client) else {
             // As in sysbench, a client whose next start is after the end of the load waits for the end, so that the run
             // has its full length.
-            self.rest(client);
+            self.wait_for_deadline(client);
             return false;
         };
         if !std::mem::take(&mut client.own.has_event) && !self.takes_event(client) {
@@ -358,8 +358,8 @@ impl<S: Shell> StagedThread<'_, S> {
     /// Handles a client that must not begin a transaction. The client stops if the load is over, and waits while it is
     /// the slice of another engine.
     #[cold]
-    fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
-        self.part(client, now);
+    fn stop_or_wait(&mut self, client: &mut Caller<S>, now: Nanos) {
+        self.leave_slice(client, now);
         if self.is_over(now) { self.stop_client(client) } else { self.await_slice(client, now) }
     }
 
@@ -368,7 +368,7 @@ impl<S: Shell> StagedThread<'_, S> {
         client.own.stage = Stage::Stop;
         client.program.stop();
         let now = self.shell.now();
-        self.counters.part(client, now);
+        self.counters.leave_slice(client, now);
         self.drive(client, now);
     }
 }

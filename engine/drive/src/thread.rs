@@ -91,14 +91,14 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
 
     /// Reports the counts of all periods (seconds, or rounds of slices) that are over at `now`.
     #[inline]
-    pub fn roll(&mut self, now: Nanos) {
+    pub fn end_periods(&mut self, now: Nanos) {
         if now >= self.counters.period.ends {
-            self.roll_on(now);
+            self.end_due_periods(now);
         }
     }
 
     #[cold]
-    fn roll_on(&mut self, now: Nanos) {
+    fn end_due_periods(&mut self, now: Nanos) {
         while now >= self.counters.period.ends {
             self.note_queue(self.counters.period.ends, 0);
             self.counters.begin_next_period();
@@ -139,7 +139,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// Ends the client's session, and takes the client out of the load.
     pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         if client.takes_part {
-            self.counters.part(client, self.shell.now());
+            self.counters.leave_slice(client, self.shell.now());
         }
         client.state = ClientState::Finished;
         client.disconnect();

@@ -16,7 +16,7 @@ use workload::{AbortReason, Action, ActionResult};
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Starts a client's next transaction, unless the client has to wait or has finished.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
-        self.counters.join(client, now);
+        self.counters.enter_slice(client, now);
         if M::next(self, client, now) {
             self.drive(client, now);
         }
@@ -211,7 +211,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     #[inline(always)]
     pub fn read_clock(&mut self) -> Nanos {
         let now = self.shell.now();
-        self.roll(now);
+        self.end_periods(now);
         now
     }
 

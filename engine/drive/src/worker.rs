@@ -117,7 +117,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
 
     /// Reports the counts that have not been reported yet, of a load that ended at `ended`.
     fn finish(&mut self, ended: Nanos) {
-        self.thread.roll(ended);
+        self.thread.end_periods(ended);
         self.thread.note_queue(ended, 0);
         self.thread.counters.totals.own = Own::new(self.thread.mode.finish());
         self.thread.counters.finish(ended, self.thread.active);
@@ -199,7 +199,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         if let Some(end) = self.thread.shared.alarm_at().filter(|_| self.stage == Stage::Loading) {
             self.cut(end);
         }
-        self.thread.roll(now);
+        self.thread.end_periods(now);
         M::looked_up(&mut self.thread, &mut self.clients, now);
         self.thread.shell.look_up_at(now + PATIENCE.as_nanos() as Nanos)
     }
@@ -248,7 +248,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         let now = self.thread.shell.now();
         // The counts are reported before a client is woken, because a client that waits for a time does not count as
         // busy at the end of a period.
-        self.thread.roll(now);
+        self.thread.end_periods(now);
         while let Some(index) = self.thread.timers.pop(now) {
             self.thread.act(&mut self.clients[index], now);
         }
@@ -307,7 +307,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
     /// Goes on with a client whose timer has expired, or that has waited for the other clients to be served.
     fn act(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
-        self.roll(now);
+        self.end_periods(now);
         match client.state {
             ClientState::Idle => M::due(self, client, now),
             ClientState::Yielding => self.begin_transaction(client, now),

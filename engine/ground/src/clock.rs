@@ -12,6 +12,9 @@ pub type Nanos = u64;
 /// A second in nanoseconds.
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// The number of nanoseconds of a millisecond.
+pub const MS: Nanos = 1_000_000;
+
 /// Converts nanoseconds to seconds.
 pub fn seconds(span: Nanos) -> f64 {
     span as f64 / 1e9

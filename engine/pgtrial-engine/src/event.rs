@@ -16,7 +16,7 @@ use counts::{counts, failures, queries};
 use drive::plan::Plan;
 use drive::slices::Slice;
 use drive::statistics::tasks::{PooledTasks, Task, Tasks};
-use drive::statistics::{LoadStatistics, ScriptAccount, Turn};
+use drive::statistics::{LoadStatistics, ScriptAccount, SliceTime};
 use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, PooledPlan, RunError, Tick};
 use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
@@ -368,20 +368,20 @@ fn measurement(statistics: &LoadStatistics, slice: Option<Slice>, sections: Sect
         (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
         measurement.timeouts = Some(pooled.timeouts);
     }
-    measurement.slice = statistics.turn.as_ref().map(|turn| slice_event(slice.unwrap_or_default(), turn));
+    measurement.slice = statistics.slice_time.as_ref().map(|time| slice_event(slice.unwrap_or_default(), time));
     measurement
 }
 
 /// Returns the record of one slice of time, in which this engine runs its load while other engines pause: the planned
 /// beginning and end, and the first and the last moment at which clients really took part.
-fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
+fn slice_event(slice: Slice, time: &SliceTime) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,
         planned_begin_s: seconds(slice.begins),
         planned_end_s: seconds(slice.ends),
-        begin_s: turn.span.map(|(begin, _)| seconds(begin)),
-        end_s: turn.span.map(|(_, end)| seconds(end)),
-        client_s: seconds(turn.client_ns),
+        begin_s: time.span.map(|(begin, _)| seconds(begin)),
+        end_s: time.span.map(|(_, end)| seconds(end)),
+        client_s: seconds(time.client_ns),
     }
 }
 

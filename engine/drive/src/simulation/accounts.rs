@@ -8,9 +8,7 @@ use super::truth::ReplayTruth;
 use crate::outcome::Outcome;
 use crate::statistics::replay::ReplayTotals;
 use crate::statistics::tasks::Tasks;
-use ground::clock::Nanos;
-
-const MS: Nanos = 1_000_000;
+use ground::clock::{MS, Nanos};
 
 impl Judge<'_> {
     /// Returns true if the engine is expected to reject the start time of this scenario: the text is not a valid time,

@@ -8,10 +8,8 @@ use super::scenario::Draw;
 use crate::plan::Notes;
 use crate::start_at::{Moment, StartAt};
 use crate::statistics::log::LogPlan;
-use ground::clock::{Clocks, Nanos, nanos};
+use ground::clock::{Clocks, MS, Nanos, nanos};
 use ground::random::Random;
-
-const MS: Nanos = 1_000_000;
 
 /// The time since 1970 that the machine's wall clock shows when the run's clock shows 0.
 const WALL: Duration = Duration::from_secs(1_795_000_000);

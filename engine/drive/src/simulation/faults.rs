@@ -1,9 +1,7 @@
 //! The faults of a simulated run, and how often they happen.
 
 use super::scenario::Draw;
-use ground::clock::Nanos;
-
-const MS: Nanos = 1_000_000;
+use ground::clock::{MS, Nanos};
 
 /// The probability of each fault, and the durations of actions in nanoseconds.
 #[derive(Debug, Clone)]

@@ -18,9 +18,7 @@ use crate::staged::StagedPlan;
 use crate::statistics::LoadStatistics;
 use crate::statistics::replay::ReplayTotals;
 use crate::worker::Worker;
-use ground::clock::{Nanos, nanos};
-
-const MS: Nanos = 1_000_000;
+use ground::clock::{MS, Nanos, nanos};
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     /// Returns the number of scheduled starts that the clients of this thread took and did not put back. Used only with

@@ -17,15 +17,13 @@ use crate::pooled::PooledPlan;
 use crate::replay_plan::{ReplayPlan, ReplayTiming};
 use crate::slices::Slices;
 use crate::staged::StagedPlan;
-use ground::clock::Nanos;
+use ground::clock::{MS, Nanos};
 use ground::random::Random;
 use ground::shard::{ClientShare, Shard, TaskShare};
 use wire::params::{Environment, Given, resolve};
 use wire::statement::QueryMode;
 use wire::target::{Target, User};
 use workload::seeds::Seeds;
-
-const MS: Nanos = 1_000_000;
 
 /// A simulated run of one or more engines.
 #[derive(Debug)]

@@ -18,13 +18,13 @@ pub struct LoadStatistics<T = Own> {
     pub schedule: Option<Box<ScheduleStatistics>>,
     /// Statistics of how long clients took part in this engine's slices. Used only if several engines take turns in
     /// slices of time.
-    pub turn: Option<Turn>,
+    pub slice_time: Option<SliceTime>,
     pub own: T,
 }
 
 /// Statistics of how long clients took part in this engine's slices. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct SliceTime {
     /// The sum over all clients of the time for which each took part, in nanoseconds. With a rate only the time within
     /// the planned slice counts.
     pub client_ns: Nanos,
@@ -32,14 +32,14 @@ pub struct Turn {
     pub span: Option<(Nanos, Nanos)>,
 }
 
-impl Turn {
+impl SliceTime {
     /// Adds the time of clients that took part between `from` and `to`. `client_ns` is the sum of the times of all
     /// these clients.
     pub fn add(&mut self, client_ns: Nanos, from: Nanos, to: Nanos) {
-        self.merge(&Turn { client_ns, span: Some((from, to)) });
+        self.merge(&SliceTime { client_ns, span: Some((from, to)) });
     }
 
-    fn merge(&mut self, other: &Turn) {
+    fn merge(&mut self, other: &SliceTime) {
         self.client_ns += other.client_ns;
         let spans = [self.span, other.span].into_iter().flatten();
         self.span = spans.reduce(|(from, to), (began, ended)| (from.min(began), to.max(ended)));
@@ -74,7 +74,7 @@ impl<T: ModeCounts> LoadStatistics<T> {
     pub(crate) fn emptied(&self) -> Self {
         Self {
             schedule: self.schedule.as_ref().map(|_| Box::default()),
-            turn: self.turn.map(|_| Turn::default()),
+            slice_time: self.slice_time.map(|_| SliceTime::default()),
             own: self.own.emptied(),
             ..Self::default()
         }
@@ -82,8 +82,8 @@ impl<T: ModeCounts> LoadStatistics<T> {
 
     /// Converts the statistics to the form that reports contain: the type of the mode's own counters is erased.
     pub(crate) fn reported(self) -> LoadStatistics {
-        let Self { counts, latencies, schedule, turn, own } = self;
-        LoadStatistics { counts, latencies, schedule, turn, own: Own::new(own) }
+        let Self { counts, latencies, schedule, slice_time, own } = self;
+        LoadStatistics { counts, latencies, schedule, slice_time, own: Own::new(own) }
     }
 }
 
@@ -100,8 +100,8 @@ impl<T> LoadStatistics<T> {
 impl LoadStatistics {
     /// Returns for how many seconds each of `clients` clients took part in this engine's slices, on average. `None` if
     /// engines do not take turns in slices.
-    pub fn turn_s(&self, clients: usize) -> Option<f64> {
-        self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
+    pub fn slice_time_s(&self, clients: usize) -> Option<f64> {
+        self.slice_time.map(|slice_time| seconds(slice_time.client_ns) / clients as f64)
     }
 
     /// Adds the statistics of another period.
@@ -119,8 +119,8 @@ impl LoadStatistics {
                 sum.busy += queue.busy;
             }
         }
-        if let Some(theirs) = &other.turn {
-            self.turn.get_or_insert_default().merge(theirs);
+        if let Some(theirs) = &other.slice_time {
+            self.slice_time.get_or_insert_default().merge(theirs);
         }
         self.own.merge(&other.own);
     }

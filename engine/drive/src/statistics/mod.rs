@@ -11,6 +11,6 @@ pub mod tasks;
 
 pub use clients::{ClientTotals, PerClient};
 pub use counts::{Account, Counts, Failures, ScriptAccount};
-pub use load::{LoadStatistics, Queue, ScheduleStatistics, Turn};
+pub use load::{LoadStatistics, Queue, ScheduleStatistics, SliceTime};
 pub(crate) use own::Counting;
 pub use own::{ModeCounts, Own};

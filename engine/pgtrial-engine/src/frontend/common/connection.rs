@@ -15,6 +15,12 @@ use wire::target::Target;
 /// `initialization`.
 pub type Purpose = &'static str;
 
+/// The purpose of the connection before a run: `could not create connection for setup`.
+pub const SETUP: Purpose = "setup";
+
+/// The purpose of the connections that make tables: `could not create connection for loading`.
+pub const LOADING: Purpose = "loading";
+
 /// Adds the name of the database to the connection options, if the command line has it as an argument after the
 /// options. Any further argument is an error.
 pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {

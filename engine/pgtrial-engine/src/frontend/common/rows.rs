@@ -11,6 +11,12 @@ use drive::start_at::StartAt;
 use ground::options::{Argument, OptionRow, SetResult, set};
 use wire::params::Given;
 
+/// The heading of the options for the output in a help text.
+pub const OUTPUT: &str = "Output:";
+
+/// The heading of the options for the connection in a help text.
+pub const CONNECTION: &str = "Connection:";
+
 type Row = OptionRow<RunArguments, Failure, ()>;
 type ConnectionRow = OptionRow<Given, Failure, ()>;
 

@@ -4,7 +4,7 @@ mod options;
 
 use std::process::ExitCode;
 
-use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::connection::{LOADING, session, target};
 use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use options::{GENERATE, GenerateOptions};
@@ -12,10 +12,6 @@ use tables::refuse_read_only;
 use tables::suites::generate;
 
 pub use options::manual;
-
-/// The purpose of the connections that make the tables, as error messages name it: `could not create connection for
-/// loading`.
-const PURPOSE: &str = "loading";
 
 /// Runs the front end with the command line `args` (without the program's name). The exit status is 0, 3 if the options
 /// are rejected or the tables cannot be made, and 130 after an interrupt.
@@ -25,8 +21,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
 }
 
 fn run(options: &GenerateOptions) -> Result<u8, Failure> {
-    let target = target(&options.server, "pgtrial generate", PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
+    let target = target(&options.server, "pgtrial generate", LOADING)?;
+    let mut session = session(&target, LOADING)?;
     target.obey(&interrupt::catch()?);
     refuse_read_only(&mut session, "generate makes tables")?;
     let GenerateOptions { suite, scale, seed, jobs, .. } = options;

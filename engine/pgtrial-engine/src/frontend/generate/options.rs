@@ -4,7 +4,7 @@
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows;
+use crate::frontend::common::rows::{self, CONNECTION};
 use crate::frontend::common::values::{ValueError, count_to, seed};
 use ground::getopt;
 use ground::manual::{Manual, entries};
@@ -52,7 +52,6 @@ impl AsMut<Given> for Arguments {
 type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLES: &str = "Tables:";
-const CONNECTION: &str = "Connection:";
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[

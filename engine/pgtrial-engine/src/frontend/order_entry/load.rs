@@ -1,20 +1,16 @@
 //! The command `order-entry load`, which makes the tables and their rows.
 
 use super::options::TableOptions;
-use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::connection::{LOADING, session, target};
 use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
 
-/// The purpose of the connections that make the tables, as error messages name it: `could not create connection for
-/// loading`.
-const PURPOSE: &str = "loading";
-
 /// Makes the tables according to the options. Returns the exit status.
 pub fn run(options: &TableOptions) -> Result<u8, Failure> {
-    let target = target(&options.server, "pgtrial order-entry", PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
+    let target = target(&options.server, "pgtrial order-entry", LOADING)?;
+    let mut session = session(&target, LOADING)?;
     target.obey(&interrupt::catch()?);
     refuse_read_only(&mut session, "load makes tables")?;
     let made = Made {

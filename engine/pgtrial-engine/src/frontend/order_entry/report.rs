@@ -37,7 +37,7 @@ impl Results<'_> {
         total.merge(&outcome.drain);
         // If engines take turns in slices of time, rates are computed from the time for which a client took part on
         // average.
-        let seconds = total.turn_s(plan.clients).unwrap_or(outcome.elapsed_s);
+        let seconds = total.slice_time_s(plan.clients).unwrap_or(outcome.elapsed_s);
         self.write_settings(out, seconds)?;
         if total.counts.transactions() == 0 {
             return writeln!(out, "no transaction was completed");

@@ -7,7 +7,7 @@ use super::options::{ORDER_ENTRY, OrderEntryRun};
 use super::report::{Results, report};
 use super::watch::OrderEntryObserver;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::connection::{SETUP, session, target};
 use crate::frontend::common::failure::{ABORTED, Failure};
 use crate::frontend::common::self_check;
 use drive::Outcome;
@@ -21,15 +21,12 @@ use wire::session::Session;
 use wire::target::Target;
 use workload::order_entry::{OrderEntry, TransactionStyle};
 
-/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
-const PURPOSE: &str = "setup";
-
 /// Runs the load. Returns the exit status.
 pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     let (clock, origin) = (Clock::start(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     let OrderEntryRun { run, mix, style } = command;
-    let target = target(&run.server, "pgtrial order-entry", PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
+    let target = target(&run.server, "pgtrial order-entry", SETUP)?;
+    let mut session = session(&target, SETUP)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
     refuse_read_only(&mut session, "order entry writes to its tables")?;

@@ -50,7 +50,7 @@ impl Observer for OrderEntryObserver {
         if self.elapsed.add(tick).any(|second| second % every == 0) {
             // If engines take turns in slices of time, rates are computed from the time for which clients took part,
             // without the slices of other engines.
-            let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
+            let seconds = self.since.slice_time_s(self.clients).unwrap_or(self.since_s);
             (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
             (self.since, self.since_s) = (LoadStatistics::default(), 0.0);
         }

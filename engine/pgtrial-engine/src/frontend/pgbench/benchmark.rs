@@ -11,7 +11,7 @@ use super::report::report;
 use super::scripts;
 use super::server::{Facts, print_version, survey, vacuum};
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{Purpose, check_limit, no_connection, session, target};
+use crate::frontend::common::connection::{SETUP, check_limit, no_connection, session, target};
 use crate::frontend::common::failure::{ABORTED, Failure};
 use crate::frontend::common::self_check;
 use drive::plan::Plan;
@@ -20,9 +20,6 @@ use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
-
-/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
-const PURPOSE: Purpose = "setup";
 
 /// Runs the benchmark. Returns pgbench's exit status.
 pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
@@ -38,8 +35,8 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
         print_stdout(scripts::listing(&benchmark.sources.scripts, &linked, &seeds.clients[0])?);
         return Ok(0);
     }
-    let target = target(&benchmark.run.server, PGBENCH.name, PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
+    let target = target(&benchmark.run.server, PGBENCH.name, SETUP)?;
+    let mut session = session(&target, SETUP)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
     if !benchmark.run.output.has_only_events() {

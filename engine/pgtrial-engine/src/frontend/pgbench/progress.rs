@@ -95,7 +95,7 @@ impl Observer for PgbenchObserver {
             };
             // If engines take turns in slices of time, rates are computed from the time for which clients took part,
             // without the slices of other engines.
-            let since_s = self.since.turn_s(self.clients).unwrap_or(self.since_s);
+            let since_s = self.since.slice_time_s(self.clients).unwrap_or(self.since_s);
             let line = progress_line(&time, since_s, &self.since, self.columns);
             (USER.tell)(&line);
             self.forget();

@@ -128,7 +128,7 @@ impl<'a> Report<'a> {
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
         // If the run was interrupted before its load began, the time is 0. The rate is then 0, too.
-        let loaded = self.outcome.warmup.turn_s(self.plan.clients).unwrap_or(seconds);
+        let loaded = self.outcome.warmup.slice_time_s(self.plan.clients).unwrap_or(seconds);
         let tps = if loaded > 0.0 { transactions as f64 / loaded } else { 0.0 };
         writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")
     }
@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
     /// Returns the time in seconds by which counts are divided for rates. It is the length of the run or, if engines
     /// take turns in slices of time, the average time for which a client took part.
     fn seconds(&self) -> f64 {
-        self.total.turn_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
+        self.total.slice_time_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
     }
 
     fn write_latency(&mut self) -> Result {

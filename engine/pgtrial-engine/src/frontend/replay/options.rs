@@ -8,7 +8,7 @@ use crate::event::Events;
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows;
+use crate::frontend::common::rows::{self, CONNECTION, OUTPUT};
 use crate::frontend::common::values::{ValueError, count_to, positive_seconds, seed};
 use drive::ReplayTiming;
 use drive::start_at::StartAt;
@@ -113,8 +113,6 @@ impl AsMut<Given> for ReplayOptions {
 type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 
 const SESSIONS: &str = "Replay:";
-const OUTPUT: &str = "Output:";
-const CONNECTION: &str = "Connection:";
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[

@@ -8,7 +8,7 @@ use crate::event::Events;
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows;
+use crate::frontend::common::rows::{self, CONNECTION, OUTPUT};
 use crate::frontend::common::values::{count_to, positive_seconds, seed, seed_of_time};
 use ground::getopt;
 use ground::manual::{Manual, entries};
@@ -103,8 +103,6 @@ impl AsMut<Given> for SuiteOptions {
 type Row = OptionRow<SuiteOptions, Failure, &'static str>;
 
 const QUERIES: &str = "Queries:";
-const OUTPUT: &str = "Output:";
-const CONNECTION: &str = "Connection:";
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[

@@ -7,7 +7,7 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
 use crate::frontend::common::options::RunOptions;
 use crate::frontend::common::pooling::{MAX_CONNECTIONS, PoolArguments};
-use crate::frontend::common::rows;
+use crate::frontend::common::rows::{self, CONNECTION, OUTPUT};
 use crate::frontend::common::sharing::check_enough;
 use crate::frontend::common::values::{ValueError, count_to, query_mode, seed, seed_of_time};
 use ground::getopt;
@@ -106,8 +106,6 @@ type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLE: &str = "Table:";
 const LOAD: &str = "Load (numbers apply to each application):";
-const OUTPUT: &str = "Output:";
-const CONNECTION: &str = "Connection:";
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[

@@ -9,7 +9,7 @@ use super::lines::{LineFormat, TaskLines};
 use super::options::{TASKS, TableSteps, TasksRun};
 use super::summary::summary;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{Purpose, check_limit, session, target};
+use crate::frontend::common::connection::{SETUP, check_limit, session, target};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::plan::ScriptSources;
 use crate::frontend::common::self_check;
@@ -38,9 +38,6 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 \\set a_value random(1, :rows)
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
-
-/// The purpose of the connection before the run, as error messages name it: `could not create connection for setup`.
-const PURPOSE: Purpose = "setup";
 
 /// Makes the table. Returns the exit status.
 pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
@@ -94,8 +91,8 @@ pub fn run(command: TasksRun) -> Result<u8, Failure> {
 /// Opens a session before the run, and checks that the server accepts writes. Also returns the flag that an interrupt
 /// sets.
 fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
-    let target = target(server, "pgtrial tasks", PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
+    let target = target(server, "pgtrial tasks", SETUP)?;
+    let mut session = session(&target, SETUP)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
     refuse_read_only(&mut session, "tasks update a table")?;

@@ -176,7 +176,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
     fn statistics(&self, period: &Period, now_s: f64, threads_running: usize) -> Statistics {
         let percentile = f64::from(self.options.percentile);
-        let seconds = period.measured.turn_s(self.run.plan.clients).unwrap_or(now_s - period.begin_s);
+        let seconds = period.measured.slice_time_s(self.run.plan.clients).unwrap_or(now_s - period.begin_s);
         statistics(&period.measured, percentile, threads_running, seconds, now_s)
     }
 

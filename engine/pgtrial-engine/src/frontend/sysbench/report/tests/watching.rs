@@ -15,7 +15,7 @@ use crate::frontend::never_run::Nothing;
 use crate::frontend::sysbench::log::Level;
 use drive::plan::{Load, Plan};
 use drive::slices::Slices;
-use drive::statistics::{LoadStatistics, Queue, ScheduleStatistics, Turn};
+use drive::statistics::{LoadStatistics, Queue, ScheduleStatistics, SliceTime};
 use drive::{Abortion, Cause, Observer, Outcome, StagedPlan, Tick};
 use ground::clock::{Clock, Phase, SECOND};
 use ground::shard::{ClientShare, Shard};
@@ -165,7 +165,7 @@ fn with_slices_intervals_are_of_the_clock_and_rates_of_the_time_of_the_threads()
             let mut tick =
                 Tick { seconds: 0.75, slice: Some(slices.slice(round.into())), ..tick(Phase::Measure, round) };
             // Two threads took part in the slice, each for half a second.
-            tick.statistics.turn = Some(Turn { client_ns: SECOND, span: None });
+            tick.statistics.slice_time = Some(SliceTime { client_ns: SECOND, span: None });
             observer.tick(&tick);
         }
     });
