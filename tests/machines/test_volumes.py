@@ -177,7 +177,7 @@ def held(device):
 @pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs"])
 def test_a_device_that_holds_something_is_not_touched_without_leave(changes, somebodys_disk, fs):
     require_filesystem(fs)
-    with pytest.raises(StudyError, match="holds ext4"):
+    with pytest.raises(StudyError, match="contains ext4"):
         Volumes("A", Storage(fs=fs, on=somebodys_disk), changes).check(1)
     allowed = Volumes("A", Storage(fs=fs, on=somebodys_disk, overwrite=True), changes)
     allowed.check(1)
