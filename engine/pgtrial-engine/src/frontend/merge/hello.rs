@@ -165,9 +165,9 @@ mod tests {
             "machine b did not take part in the run of machine a: \"duration_s\" is 5.0 on a and 6.0 on b"
         );
         assert!(refused(json!({"pools": {"apps": 1}}), json!({"pools": {"apps": 2}})).contains("\"pools.apps\" is 1"));
-        assert!(refused(json!({}), json!({"pools": {}})).contains("\"pools\" is null there"));
+        assert!(refused(json!({}), json!({"pools": {}})).contains("\"pools\" is null on a"));
         let long = refused(json!({"scripts": ["é".repeat(100)]}), json!({"scripts": []}));
-        assert!(long.contains("éé... there and [] on b"), "{long}");
+        assert!(long.contains("éé... on a and [] on b"), "{long}");
     }
 
     #[test]

@@ -184,7 +184,7 @@ mod tests {
         for (line, message) in [
             ("", "name one or more files with queries (-f FILE); try \"pgtrial-engine suite --help\""),
             ("--runs 0", "invalid value \"0\" for option --runs: it must be a whole number from 1 to 1000000"),
-            ("--limit 0", "invalid value \"0\" for option --limit: it must be seconds from 0.001"),
+            ("--limit 0", "invalid value \"0\" for option --limit: it must be a number of seconds from 0.001"),
             ("-f /nowhere/q1.sql", "could not read \"/nowhere/q1.sql\": No such file or directory"),
             (
                 "-f /dev/null -f /dev/null",
