@@ -79,7 +79,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
 
 def test_sql_of_an_arm_that_fails_is_told_with_its_line_and_character(clusters) -> None:
     spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": ["SELECT 1;\nSELECT wrong"]}, "b": {}}})
-    told = r'failed at line 2, character 8: column "wrong" does not exist; correct that statement'
+    told = r'failed at line 2, character 8: column "wrong" does not exist; correct the statement'
     with pytest.raises(StudyError, match=told):
         run_setup_sql(clusters(18).target, "a", spec.resolved("a"))
 
