@@ -173,7 +173,7 @@ def test_files_that_cannot_be_used_are_one_sentence(
 
 
 def test_options_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
-    assert "needs --statements, --columns and --counted" in refused("-o", tmp_path, "--statements=a.csv")
+    assert "needs all three of --statements, --columns and --counted" in refused("-o", tmp_path, "--statements=a.csv")
     assert "is not made from logs" in refused("-o", tmp_path, "--columns=a.csv", "server.log")
     assert '--sessions "0" is not a number from 1 to 100000' in refused("-o", tmp_path, "--sessions=0", "x")
     assert capture("--queries").returncode == 0

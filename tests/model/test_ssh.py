@@ -119,9 +119,9 @@ def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
 def test_kept_copies_are_swapped_between_arms_of_one_host_only():
     kept = {"reset": "vacuum"}
     same = study(a={**THERE, **kept}, b={**THERE, **kept, "settings": {"jit": "off"}})
-    assert [group.arms for group in Design(same).places] == [("a", "b")]
+    assert [group.arms for group in Design(same).shared_storage] == [("a", "b")]
     apart = study(a={**THERE, **kept}, b={**THERE, **kept, "ssh": "root@b.example"})
-    assert Design(apart).places == []
+    assert Design(apart).shared_storage == []
 
 
 def test_another_host_is_declared_as_one():
