@@ -161,7 +161,7 @@ def test_white_space_in_a_value_is_part_of_it(given):
     with target.connect_as_user() as session:
         assert differences(session, {"search_path": "pg_catalog, public", "my.text": "a\n\\ b"}) == {}
         assert differences(session, {"my.text": "a", "my.other": "b"}) == {
-            "my.text": r"'a\n\\ b'",
+            "my.text": r"'a\n\ b'",
             "my.other": "unknown",
         }
         assert session.execute("SHOW my.text").fetchone() == ("a\n\\ b",)
