@@ -13,6 +13,7 @@ again: large files, and files that were written to.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ and in the page cache."""
 
 _AT_ONCE = 4
 """The number of processes that copy the missing files at the same time."""
+
+_CLOCK_STEP_S = 0.01
+"""The longest step, in seconds, of the clock by which Linux sets the ctime of a file (one tick of a kernel with 100
+ticks a second). A write in the same step as the copying of a file would leave its ctime as it was."""
 
 _LONGEST = 100_000
 """The largest total length of the paths of missing files, in characters. If they are longer, the whole template is
@@ -66,6 +71,7 @@ def copy_for_trial(
         data = run_directory.directory(name)
         copy_cluster(run_directory, template, data, flush=flush)
     begun = _files(run_directory, data)
+    time.sleep(_CLOCK_STEP_S)
     try:
         yield data
     except BaseException:
