@@ -78,7 +78,7 @@ _SIZE = ("COLUMNS", "LINES")
 then draw nothing. pgtrial removes such a variable, so that rich asks the terminal for its size."""
 
 _PATH_SHOWN = 60
-"""How many characters of a path an error message shows if the path is too long for the operating system."""
+"""The number of characters of a path that an error message shows if the path is too long for the operating system."""
 
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 """The commands that the load engine carries out, such as `pgbench`. For these, pgtrial replaces its own process by the

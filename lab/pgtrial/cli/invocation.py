@@ -1,4 +1,4 @@
-"""How the user called pgtrial. The command line stores it here once, before the command begins."""
+"""Stores how the user called pgtrial. The command line writes it here once, before the command begins."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def _made_on_given(design: Design) -> list[str]:
 
 
 _SHOWN_SCRIPT = 300
-"""How many characters of a script the plan shows."""
+"""The number of characters of a script that the plan shows."""
 
 
 def _given_servers(design: Design, *, ask: bool) -> Iterator[str]:

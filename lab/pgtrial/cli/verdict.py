@@ -29,7 +29,7 @@ _LABEL = 9
 """The width in characters of the longest label."""
 
 _WATCHED = 2
-"""How many warnings the terminal shows below the verdict. All warnings are in the report."""
+"""The number of warnings that the terminal shows below the verdict. All warnings are in the report."""
 
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 

@@ -30,8 +30,8 @@ _CONNECT_S = 60.0
 _DELAY_S = 0.05
 """The longest time between an event in the engine and its arrival in the lab, in seconds."""
 _CATCH_UP_S = 60.0
-"""How long the load may take to catch up with its schedule after the job, in seconds. If the job took longer than this,
-the load may take as long as the job."""
+"""The time within which the load must catch up with its schedule after the job, in seconds. If the job took longer than
+this, the load may take as long as the job."""
 
 
 class LoadBeside:

@@ -85,7 +85,7 @@ class TrialLengths:
     overhead_s: float
     """The time that a block takes in addition to its loads."""
     chosen: Lengths | None = None
-    """How pgtrial chose the lengths; None if the study gives both."""
+    """The way in which pgtrial chose the lengths; None if the study gives both."""
     preliminary_s: float = 0.0
     """The wall time of the preliminary block, as measured or, before it has run, as expected. It is part of the
     budget."""

@@ -32,7 +32,7 @@ Started = Callable[[RunningTrial], AbstractContextManager[LoadRun]]
 
 
 class ProbeWatch(Protocol):
-    """What the lab does during a probe: it reads the server's counters."""
+    """An observer that reads the server's counters during a probe."""
 
     def measure_begins(self) -> None:
         """Reads the server's counters."""

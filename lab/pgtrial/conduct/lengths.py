@@ -73,7 +73,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Known:
-    """What pgtrial knows when it chooses lengths. Times are in seconds."""
+    """The facts from which pgtrial chooses the lengths. Times are in seconds."""
 
     budget_s: float
     trials: int

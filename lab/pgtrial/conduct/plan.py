@@ -227,8 +227,8 @@ _OF_THE_STUDY = {
 
 @dataclass(frozen=True)
 class More:
-    """How much a study that has ended is extended: by a number of blocks, or by as many blocks as fit into a time in
-    seconds."""
+    """The amount by which a study that has ended is extended: by a number of blocks, or by as many blocks as fit into a
+    time in seconds."""
 
     blocks: int | None = None
     time_s: float | None = None

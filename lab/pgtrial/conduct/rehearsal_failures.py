@@ -22,8 +22,9 @@ AT_TIMES = frozenset(("57014", "55P03", "40001", "40P01"))
 (`statement_timeout`, `lock_timeout`), could not be serialised, or was in a deadlock."""
 
 MOST_TRIES = 3
-"""How often a script that fails with one of AT_TIMES is run before its rehearsal counts as failed. A study can measure
-a load in which some transactions fail, by chance or because a cache was cold; such failures count in each trial."""
+"""The number of times that a script that fails with one of AT_TIMES is run before its rehearsal counts as failed. A
+study can measure a load in which some transactions fail, by chance or because a cache was cold; such failures count in
+each trial."""
 
 TOO_LONG = f"write a statement that needs less time, use less data, or set a longer {marks.key('load', 'duration')}"
 

@@ -132,8 +132,8 @@ class _Reading:
     """For each copy of the data, by its identity, the first arm that has it."""
     listener: Listener
     keys: dict[str, Keys | None] | None = None
-    """How each table is compared, by the table's name. The value is None if all rows are read; the keys by which some
-    rows are looked up if the table is large; or () if the table is not compared.
+    """The way in which each table is compared, by the table's name. The value is None if all rows are read; the keys by
+    which some rows are looked up if the table is large; or () if the table is not compared.
 
     The attribute itself is None until the first copy has been read.
     """

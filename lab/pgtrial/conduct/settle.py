@@ -47,7 +47,8 @@ _KEYS = """SELECT n.nspname, c.relname, k.attname, o.attname
 column that this index does not have. Because of that column an index scan also has to read the table."""
 
 NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
-"""What the role may not do on a given server without this extension, as the words after `may not` in a message."""
+"""The action that the role may not take on a given server without this extension, as the words after `may not` in a
+message."""
 
 _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_seqscan', 'off'),
         ('enable_bitmapscan', 'off'), ('jit', 'off'), ('max_parallel_workers_per_gather', '0')) AS wanted(name, value)

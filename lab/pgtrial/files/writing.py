@@ -25,8 +25,8 @@ from pgtrial.files.locks import take, wait_for
 from pgtrial.files.trust import check_exchangeable
 
 _LONGEST = 200
-"""How many characters of a file's name are part of its temporary name, which stays so below the 255 bytes that file
-systems allow."""
+"""The number of characters of a file's name that become part of its temporary name, which stays so below the 255 bytes
+that file systems allow."""
 TEMPORARY = ".*.tmp"
 """The pattern for `glob` that finds temporary files. It also finds other hidden files and directories."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)

@@ -11,7 +11,7 @@ from pgtrial.model.records.claims import Claim, exit_status_of
 from pgtrial.model.records.machine import Precision
 
 Better = Literal["more", "less"]
-"""Which values are better: larger ones (`more`) or smaller ones (`less`)."""
+"""The values that are better: larger ones (`more`) or smaller ones (`less`)."""
 
 Pattern = Literal["one arm", "one after the other", "in turn", "back and forth", "no rule"]
 """The rule that the arms follow in the order of the runs. `one arm`: there is nothing to order. `one after the other`:

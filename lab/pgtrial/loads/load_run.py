@@ -26,7 +26,7 @@ class LoadRun(ABC):
         self._events_file = events_file
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self.trouble: str | None = None
-        """Why the load failed, in one sentence, if its events do not contain the reason; None otherwise."""
+        """The reason why the load failed, in one sentence, if its events do not contain the reason; None otherwise."""
         self.notes: list[str] = []
         """Notes for the report that are stored with the trial, one sentence each."""
         self.copy_error: StoreError | None = None

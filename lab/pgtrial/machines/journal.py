@@ -90,7 +90,7 @@ class UndoRecord(abc.ABC):
     @property
     @abc.abstractmethod
     def what(self) -> str:
-        """What was changed, in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
+        """The object that was changed, in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
 
     @abc.abstractmethod
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:

@@ -248,8 +248,8 @@ def patience_s(chosen: str) -> float | None:
 
 
 ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
-"""What happens to a trial that loses its server. `fail`: the trial has failed. `wait` and a duration: the clients try
-to connect again for up to this time."""
+"""The reaction to the loss of a trial's server. `fail`: the trial has failed. `wait` and a duration: the clients try to
+connect again for up to this time."""
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:

@@ -11,10 +11,10 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural, shortened
 
 LONGEST_REASON = 160
-"""How many characters are shown of the reason why a trial failed."""
+"""The number of characters that are shown of the reason why a trial failed."""
 
 _NAMED = 3
-"""How many reasons are shown for an arm, beginning with the most frequent."""
+"""The number of reasons that are shown for an arm, beginning with the most frequent."""
 
 _NUMBERS = re.compile(r"\d+")
 """Matches numbers in reasons, such as process numbers. They differ between trials that failed for the same reason."""

@@ -20,7 +20,7 @@ CPU_MODES = {
     "waiting for I/O": ("iowait_s",),
     "stolen": ("steal_s",),
 }
-"""What keeps the host's CPUs busy or waiting, each with the counters that measure it."""
+"""The activities that keep the host's CPUs busy or waiting, each with the counters that measure it."""
 
 _SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
 """The provider's units that are shown in another unit, each with the factor and the other unit."""

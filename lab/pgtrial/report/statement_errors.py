@@ -11,10 +11,10 @@ from pgtrial.model.records.results import Failures, StatementErrors
 from pgtrial.model.units import plural, shortened
 
 NAMED_STATEMENTS = 2
-"""How many statements a text about an arm names, such as statements with new errors. It gives the number of the
-others."""
+"""The number of statements that a text about an arm names, such as statements with new errors. The text gives the
+number of the others."""
 NAMED_LENGTH = 40
-"""How many characters of a statement are shown."""
+"""The number of characters of a statement that are shown."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ NONE = "–"
 _TOPIC_ENDS = re.compile(r"[:;] |\. ")
 
 Form = str | Callable[[Any], str]
-"""How a value is written: a format specification such as `,.1f`, or a function from the value to text."""
+"""The way in which a value is written: a format specification such as `,.1f`, or a function from the value to text."""
 
 
 def written(value: Any, form: Form) -> str:

@@ -26,8 +26,8 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
-"""How many blocks, or pairs of servers, a forecast considers at most. The text for an undecided comparison names this
-number if even so many would not lead to a verdict."""
+"""The number of blocks, or of pairs of servers, that a forecast considers at most. The text for an undecided comparison
+names this number if even so many would not lead to a verdict."""
 
 _NEXT_TO_NONE = 200.0
 """If the costs (such as CPU time or WAL) of two arms differ by more than this factor, the text says in words that the

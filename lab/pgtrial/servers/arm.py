@@ -37,14 +37,14 @@ server."""
 
 @dataclass(frozen=True)
 class Needs:
-    """What a study needs from every arm, such as the largest number of clients and the data."""
+    """The needs of a study that every arm must meet, such as the largest number of clients and the data."""
 
     clients: int
     data: list[Data]
     """All data that any arm has to load: first pgbench's tables in the order of their scale, then the data of other
     workloads."""
     patience_s: float = 0.0
-    """How long the lab waits for a given server that does not answer, in seconds."""
+    """The time for which the lab waits for a given server that does not answer, in seconds."""
     at_once: int = 1
     """The number of servers that run at the same time."""
     prepared: bool = False

@@ -39,7 +39,7 @@ _USED = """SELECT
 pg_read_all_stats, backend_type is null for sessions of other roles, so that these count as client connections."""
 
 LEAVING_S = 5.0
-"""How long the server may still list a session whose client has ended, such as a killed lab, in seconds."""
+"""The time for which the server may still list a session whose client has ended, such as a killed lab, in seconds."""
 
 _STATEMENT = b"pgtrial_check"
 

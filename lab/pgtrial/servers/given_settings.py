@@ -22,8 +22,8 @@ from pgtrial.servers.settings_check import SettingsCheck, unloaded, winner, word
 from pgtrial.servers.settings_record import SettingsRecord, put_back, put_back_anew, reload, write
 
 _SETTLE_S = 5.0
-"""How long a new session may still have a value from before the last reload, in seconds. This happens if another reload
-was in progress at the same time."""
+"""The time for which a new session may still have a value from before the last reload, in seconds. This happens if
+another reload was in progress at the same time."""
 
 
 @dataclass

@@ -94,8 +94,8 @@ class HostRunDirectory(RunDirectory):
         self._record = record
         self._record_file = record_file
         self._unsettled: str | None = None
-        """What has happened to the host since it was lost, such as `was restarted`, until the lab has undone what it
-        had left there; otherwise None."""
+        """The event that has happened to the host since it was lost, such as `was restarted`, until the lab has undone
+        what it had left there; otherwise None."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRunDirectory:

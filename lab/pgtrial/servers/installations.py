@@ -88,7 +88,7 @@ class ServerBinaries:
 
 @dataclass(frozen=True)
 class _Found:
-    """What was found in a bin directory: the needed programs that it lacks, and the server. `server` is None if its
+    """The contents of a bin directory as far as pgtrial needs them: the programs that are missing, and the server. `server` is None if its
     program prints no version; `printed` is the output of that program."""
 
     missing: list[str]

@@ -33,7 +33,7 @@ _POLL_S = 0.05
 _LOOK_S = 0.5
 """The pause between two queries for the current transactions of a running job, in seconds."""
 _JOIN_S = 5.0
-"""How long the lab waits for the last query for the job's transactions when the job has ended, in seconds."""
+"""The time for which the lab waits for the last query for the job's transactions when the job has ended, in seconds."""
 _ITS_SESSIONS = "application_name = %s AND usename = session_user AND datname = current_database()"
 """The SQL condition for the sessions of the job in pg_stat_activity. application_name alone does not suffice, since
 sessions of another role may have the same one."""

@@ -16,7 +16,7 @@ from pgtrial.loads.target import Session, is_pooled
 from pgtrial.model.errors import ArmError
 
 LIMIT_S = 5
-"""How long a statement of the lab waits for a lock at most, in seconds."""
+"""The longest time for which a statement of the lab waits for a lock, in seconds."""
 
 _LOOK_S = 0.5
 """The pause between two queries for the sessions that hold the lock, in seconds."""

@@ -53,8 +53,8 @@ _RESERVED = ("listen_addresses", "port")
 
 @dataclass(frozen=True)
 class _Site:
-    """Where and how the servers of an arm are made: the run directory on their machine, the installation, the addresses
-    for clients, the words in front of the server's command, the state of the machine, and the volumes."""
+    """The circumstances in which the servers of an arm are made: the run directory on their machine, the installation,
+    the addresses for clients, the words in front of the server's command, the state of the machine, and the volumes."""
 
     run_directory: Workspace | HostRunDirectory
     server: ServerBinaries
@@ -96,8 +96,8 @@ class MadeArm:
         self._at_once = 1
         """The number of servers that run at the same time in the study."""
         self._checked = 0
-        """How often the host had been lost at the time of the last check. After a further loss the check is repeated,
-        since disks may have other names then."""
+        """The number of times that the host had been lost before the last check. After a further loss the check is
+        repeated, since disks may have other names then."""
 
     @property
     def account(self) -> str | None:
@@ -257,8 +257,8 @@ class MadeArm:
 
     @cached_property
     def _site(self) -> _Site:
-        """Where and how the arm's servers are made. It is determined on first use, for which pgtrial connects to the
-        host. Raises HostTrouble, ArmError and StudyError."""
+        """The circumstances in which the arm's servers are made. They are determined on first use, for which pgtrial
+        connects to the host. Raises HostTrouble, ArmError and StudyError."""
         setup, workspace = self.setup, self._workspace
         try:
             match setup:

@@ -39,7 +39,7 @@ class RunDirectory:
         """Makes and undoes changes of the machine, and records each change in the journal of undo of the run directory
         before it is made."""
         self.settled = 0
-        """How often the machine was lost and could be reached again."""
+        """The number of times that the machine was lost and could be reached again."""
         self._sockets = sockets
         self._count = 0
 

@@ -22,8 +22,8 @@ _KEYS = 2**31
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """What identifies a server, as the server itself reports it. A field is None if the session's role may not query
-    it."""
+    """The properties that identify a server, as the server itself reports them. A field is None if the session's role
+    may not query it."""
 
     system: str | None
     """The system identifier, which initdb has chosen. Copies of a data directory have the same one."""

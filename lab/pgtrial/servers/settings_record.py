@@ -36,7 +36,7 @@ set them for a session."""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
-"""How long to wait for the end of the session of a killed lab, in seconds. That session may still execute a
+"""The time to wait for the end of the session of a killed lab, in seconds. That session may still execute a
 statement."""
 _PAST_LIMITS_S = 10.0
 _ENDED_BY_LIMIT = re.compile("due to .* timeout")

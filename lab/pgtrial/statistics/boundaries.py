@@ -21,8 +21,8 @@ from scipy.special import ndtr, ndtri
 from pgtrial.statistics.p8 import Floats
 
 _REACH = 8.0
-"""How many standard deviations the grid of sums reaches on either side. Sums beyond the grid have a probability of
-1e-15."""
+"""The number of standard deviations that the grid of sums reaches on either side. Sums beyond the grid have a
+probability of 1e-15."""
 
 _POINTS = 301
 """The number of points of the grid. With twice as many points, the bounds change by less than 0.001."""

@@ -41,7 +41,7 @@ NARROW = 0.15
 rate."""
 
 _APART = 0.5
-"""How far the last probes are from the estimated capacity, in the logarithm of the odds (share / (1 - share)) of a
+"""The distance of the last probes from the estimated capacity, in the logarithm of the odds (share / (1 - share)) of a
 transaction that is slower than the limit."""
 
 _WIDTH = 1.5
@@ -53,8 +53,8 @@ _OVERDISPERSION = 4.0
 periods, so they are not independent."""
 
 _SLOPE, _SLOPE_SPREAD = 20.0, 1.0
-"""What the fit assumes before any probe about the slope, by which the logarithm of the odds of a slower transaction
-grows with the logarithm of the rate: its median, and the standard deviation of its logarithm."""
+"""The assumption of the fit before any probe about the slope, by which the logarithm of the odds of a slower
+transaction grows with the logarithm of the rate: its median, and the standard deviation of its logarithm."""
 
 _SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
 _PLACES, _FINER = 49, 3
@@ -65,7 +65,7 @@ _LEAST_WEIGHT = 1e-3
 """The smallest weight of a probe, however far it is from the estimated capacity."""
 
 _ROUNDS = 3
-"""How often the fit weights the probes again by their distance from the estimated capacity."""
+"""The number of times that the fit weights the probes again by their distance from the estimated capacity."""
 
 _FLOATS = npt.NDArray[np.float64]
 

@@ -80,7 +80,7 @@ _STEP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """How a plan distributes the error of 5% over its looks (interim analyses). It is fixed before the first block is
+    """The distribution of a plan's error of 5% over its looks (interim analyses). It is fixed before the first block is
     measured."""
 
     end: int

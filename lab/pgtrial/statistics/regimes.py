@@ -46,8 +46,8 @@ _PENALTY = 6.0
 batches."""
 
 _CLEAR = 5.5
-"""How many standard errors the size of a change must exceed. The standard errors allow for the autocorrelation of the
-batches."""
+"""The number of standard errors that the size of a change must exceed. The standard errors allow for the
+autocorrelation of the batches."""
 
 _STRONG = 10.0
 """The amount by which the Bayesian information criterion (BIC) of a ramp must be lower than that of steps, so that the

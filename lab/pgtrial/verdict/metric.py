@@ -71,10 +71,10 @@ class Metric:
     better.
     """
     better: Literal["more", "less", "neither"] = "more"
-    """Which values are better. With `neither`, a positive difference means that the arm has the larger value."""
+    """The values that are better. With `neither`, a positive difference means that the arm has the larger value."""
     scale: Scale = RATIO
     missing: Literal["worst", "unknown"] = "unknown"
-    """What happens to a pair in which one trial has no value. `worst` counts it as if that trial had failed, `unknown`
+    """The treatment of a pair in which one trial has no value. `worst` counts it as if that trial had failed, `unknown`
     leaves the pair out."""
     at_every_point: bool = True
     """True if a mean over load points needs known values at all load points. If false, the mean is taken over the load

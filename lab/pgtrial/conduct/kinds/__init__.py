@@ -1,4 +1,4 @@
-"""What the lab does while the load of a trial runs, and how a load is rehearsed. Each kind of load has a module."""
+"""Does the lab's own work while the load of a trial runs, and rehearses loads. Each kind of load has a module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the lab does in a trial whose load is a job: it reads the server's counters before and after the job, reports
-the job's progress, and finds out why a job failed. The module also has the rehearsal of a job."""
+"""Observes a trial whose load is a job: reads the server's counters before and after the job, reports the job's
+progress, and finds out why a job failed. The module also has the rehearsal of a job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SIZE = "SELECT pg_database_size(current_database())"
 
 
 class JobWatch(LoadWatch):
-    """What the lab does while a job runs: it reports the progress, measures how much the job writes, and runs the load
+    """The lab's work while a job runs: it reports the progress, measures how much the job writes, and runs the load
     beside the job."""
 
     def __init__(self, trial: RunningTrial, arm: Arm, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""What the lab does in a trial in which an arm's client program makes the load. The module also has the rehearsal of a
+"""Runs and observes a trial in which an arm's client program makes the load. The module also has the rehearsal of a
 program: the program runs one batch, and the lab tells the user if the server rolled back transactions."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgtrial.store.programs import check_programs_unchanged
 
 
 class ProgramsWatch(LoadWatch):
-    """What the lab does in a trial of client programs: it starts the program of the arm instead of the engine."""
+    """The lab's work in a trial of client programs: it starts the program of the arm instead of the engine."""
 
     def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         return remembered(trial, _program(trial, arm, target))

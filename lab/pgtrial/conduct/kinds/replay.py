@@ -1,4 +1,4 @@
-"""What the lab does in a trial that replays a capture: it finds out why the engine refused the capture."""
+"""Finds out, in a trial that replays a capture (recorded sessions of clients), why the engine refused the capture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ connections."""
 
 
 class ReplayWatch(LoadWatch):
-    """What the lab does in a trial that replays a capture: if the engine refused the capture, it reports why."""
+    """The lab's work in a trial that replays a capture: if the engine refused the capture, it reports why."""
 
     def __init__(self, trial: RunningTrial) -> None:
         self._trial = trial

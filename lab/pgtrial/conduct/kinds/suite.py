@@ -1,5 +1,5 @@
-"""What the lab does in a trial that runs a suite: it restarts the server before each query if the study asks for that,
-and reports which queries have ended. The module also has the rehearsal of a suite."""
+"""Observes a trial that runs a suite: restarts the server before each query if the study asks for that, and reports
+which queries have ended. The module also has the rehearsal of a suite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgtrial.servers.made import MadeArm
 
 
 class SuiteWatch(LoadWatch):
-    """What the lab does while a suite runs: it restarts the server before each query if the study asks for that, and
+    """The lab's work while a suite runs: it restarts the server before each query if the study asks for that, and
     reports each query that has ended."""
 
     def __init__(self, trial: RunningTrial, arm: Arm) -> None:

@@ -1,4 +1,4 @@
-"""What the lab does in a trial of tasks: it reads how long it took to create the tasks' table."""
+"""Reads, in a trial of tasks, how long it took to create the tasks' table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgtrial.loads.target import Session
 
 
 class TasksWatch(LoadWatch):
-    """What the lab does in a trial of tasks: it records how long it took to create the table of the tasks."""
+    """The lab's work in a trial of tasks: it records how long it took to create the table of the tasks."""
 
     def __init__(self, trial: RunningTrial, session: Session) -> None:
         self._trial, self._session = trial, session

@@ -1,4 +1,4 @@
-"""What the lab does before, during and after the load of a trial: it starts the process that makes the load, reads the
+"""Observes the load of a trial before, during and after its run: starts the process that makes the load, reads the
 server's counters, and reports progress."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pgtrial.servers.arm import Arm
 
 
 class LoadWatch:
-    """What the lab does before, during and after the load of a trial. The methods are called in this order: `prepare`,
+    """The lab's work before, during and after the load of a trial. The methods are called in this order: `prepare`,
     `begin`, `started`, `on_event` for each event, `ended` and `end`.
 
     This base class is for loads of transactions that the engine makes, for which the lab has no further work.
@@ -24,7 +24,7 @@ class LoadWatch:
     """
 
     restarts = 0
-    """How often the server was restarted."""
+    """The number of times that the server was restarted."""
 
     def prepare(self) -> None:
         """Reads what this kind of load has to know about its data, while the server is still idle. Raises

@@ -55,7 +55,7 @@ class SysbenchTables(MarkedTables):
     test: str
     """The test whose tables the engine prepares: one of sysbench's own, or the name of a Lua script among `scripts`."""
     options: tuple[str, ...]
-    """Those options of the test on which its tables depend, such as the number of rows."""
+    """The options of the test on which its tables depend, such as the number of rows."""
     threads: int
     tables: int | None = None
     table_size: int | None = None

@@ -19,7 +19,7 @@ all machines."""
 _CERTIFICATES = ("PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL")
 
 _LINES_S = 2.0
-"""How long, in seconds, an agent waits for the engine's next line before it answers that there is none."""
+"""The time, in seconds, for which an agent waits for the engine's next line before it answers that there is none."""
 
 END_S = 5.0
 """The time, in seconds, that an engine has to end by itself after its load is over or it was asked to stop."""

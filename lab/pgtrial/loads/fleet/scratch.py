@@ -24,7 +24,8 @@ ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
 _PREFIX = "pgt-ray-"
 _END_S = 5.0
 _ROUNDS = 10
-"""How often the search for processes is repeated: a process that is about to be killed may start another one."""
+"""The number of times that the search for processes is repeated: a process that is about to be killed may start another
+one."""
 
 
 @contextmanager

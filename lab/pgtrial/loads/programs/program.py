@@ -56,8 +56,8 @@ _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """What is needed to start a client program: its command, the directory in which it runs, and the address of its
-    server."""
+    """The information that is needed to start a client program: its command, the directory in which it runs, and the
+    address of its server."""
 
     command: str
     directory: Path

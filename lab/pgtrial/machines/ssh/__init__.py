@@ -2,8 +2,8 @@
 connection is lost."""
 
 PATIENCE_S = 30.0
-"""How long pgtrial tries to reach a host again that it has reached before, in seconds."""
+"""The time for which pgtrial tries to reach a host again that it has reached before, in seconds."""
 
 HURRY_S = 5.0
-"""How long pgtrial tries to reach a host again after the user has interrupted pgtrial and waits for its end, in
-seconds."""
+"""The time for which pgtrial tries to reach a host again after the user has interrupted pgtrial and waits for its end,
+in seconds."""

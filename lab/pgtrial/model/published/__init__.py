@@ -20,8 +20,8 @@ from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
-"""How exact a number is: the article states it (`stated`), calls it approximate, or says that the true value is higher
-(`lower bound`)."""
+"""The exactness of a number: the article states it (`stated`), calls it approximate, or says that the true value is
+higher (`lower bound`)."""
 
 Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tasks"]
 

@@ -52,7 +52,7 @@ class BisectionStep(Record):
 
 
 class Bisection(Record):
-    """What a bisection asks, which is fixed before the first study, and the steps that it has taken so far."""
+    """The question of a bisection, which is fixed before the first study, and the steps that it has taken so far."""
 
     format: int = FORMAT
     source: str = Field(

@@ -58,7 +58,8 @@ class StudyRun(Record):
 
 
 class Found(Record):
-    """What a self-test found of a planted difference, which is an arm that pgtrial made slower by a known share."""
+    """The result of a self-test about a planted difference, which is an arm that pgtrial made slower by a known
+    share."""
 
     planted: Planted
     difference: Estimate = Field(

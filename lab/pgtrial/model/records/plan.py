@@ -112,7 +112,7 @@ class PreliminaryBlock(Record):
 
 
 class Lengths(Record):
-    """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
+    """The way in which pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
 
     wanted_warmup_s: float = Field(
         description="The length of the warm-up that the preliminary block showed to be sufficient, in seconds."
@@ -161,8 +161,8 @@ AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """How the statistical rule P9 distributes its error of 5%, the probability of a wrong verdict on equal arms, over
-    the interim analyses (looks) of a plan. The distribution is fixed before the first block."""
+    """The distribution by the statistical rule P9 of its error of 5%, the probability of a wrong verdict on equal arms,
+    over the interim analyses (looks) of a plan. The distribution is fixed before the first block."""
 
     end: int = Field(
         description="The number of blocks in the plan when it was made. An extension does not change this number."

@@ -175,7 +175,7 @@ class FailedTrial(Record):
 
 
 class Cost(Record):
-    """What a committed transaction costs on an arm, such as bytes of WAL: the cost in the median trial, and the
+    """The cost of a committed transaction on an arm, such as bytes of WAL: the cost in the median trial, and the
     difference from the baseline, which is computed from the ratios within the blocks."""
 
     what: str = Field(description="The name of the cost, such as `WAL` or `server CPU`.")
@@ -217,8 +217,8 @@ class PlanDifference(Record):
 
 
 class CarryOver(Record):
-    """How much another arm's slice changes the speed of an arm in the next slice, compared with the speed that the arm
-    would have if only its own slices followed each other."""
+    """The change that another arm's slice makes to the speed of an arm in the next slice, compared with the speed that
+    the arm would have if only its own slices followed each other."""
 
     arm: str
     preceding: str = Field(description="The other arm, whose slice came before.")
@@ -232,7 +232,7 @@ class CarryOver(Record):
 
 
 class CarryOverShift(Record):
-    """How much the carry-over between slices shifts a comparison: its effect on the speed of the arm, relative to its
+    """The shift of a comparison by the carry-over between slices: its effect on the speed of the arm, relative to its
     effect on the speed of the baseline."""
 
     arm: str

@@ -64,7 +64,7 @@ class Percentiles(Record):
 
 
 class Phase(Record):
-    """What the load engine measured in one phase, which is the warm-up or the measured part of a trial."""
+    """The measurements of the load engine in one phase, which is the warm-up or the measured part of a trial."""
 
     duration_s: Amount = Field(
         le=LONGEST_S,
@@ -221,7 +221,7 @@ class TaskSummary(Record):
 
 
 class JobSummary(Record):
-    """What a job did to its server. The time of the job itself is the latency in the trial's measured part."""
+    """The effects of a job on its server. The time of the job itself is the latency in the trial's measured part."""
 
     wal_bytes: Amount | None = Field(
         description="The bytes of WAL that were written during the job; None if the role with which pgtrial "
@@ -317,8 +317,8 @@ class LoadStatement(Record):
 
 
 class StatementRows(Record):
-    """How often a statement of the load ran and how many rows it processed, warm-up included, according to the server's
-    pg_stat_statements."""
+    """The numbers of executions and processed rows of a statement of the load, warm-up included, according to the
+    server's pg_stat_statements."""
 
     calls: Count
     rows: Count = Field(description="The number of rows that all calls of the statement together returned or changed.")

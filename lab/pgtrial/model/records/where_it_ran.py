@@ -36,8 +36,8 @@ class ServerHost(Record):
 
 
 class MachineShare(Record):
-    """What one of several machines contributed to the load of a trial. Values are None if the machine was lost before
-    it reported them."""
+    """The contribution of one of several machines to the load of a trial. Values are None if the machine was lost
+    before it reported them."""
 
     machine: str
     address: str = Field(
@@ -120,8 +120,8 @@ class ServerLocation(Record):
 
 
 class MachinePart(Record):
-    """What one of the machines that made the load together did, over all trials in which it took part. None means that
-    a value is not known."""
+    """The work of one of the machines that made the load together, over all trials in which it took part. None means
+    that a value is not known."""
 
     machine: str
     address: str | None

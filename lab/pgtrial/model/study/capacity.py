@@ -28,7 +28,7 @@ LONGER = 3
 time to have enough transactions for the percentile that the study limits."""
 
 _SETTLING_S, _SETTLING_LIMITS = 0.5, 10
-"""How long each probe runs before its transactions count: at least `_SETTLING_S` seconds, and at least
+"""The time for which each probe runs before its transactions count: at least `_SETTLING_S` seconds, and at least
 `_SETTLING_LIMITS` times the limit of the response time."""
 
 

@@ -38,8 +38,8 @@ class Design:
 
     spec: StudySpec
     interleaving: Interleaving | None = None
-    """How the trials of a load point alternate in slices; None if each trial runs by itself, or if that is not decided
-    yet. A plan may have longer slices at some load points."""
+    """The way in which the trials of a load point alternate in slices; None if each trial runs by itself, or if that is
+    not decided yet. A plan may have longer slices at some load points."""
 
     @classmethod
     def planned(cls, spec: StudySpec, plan: Plan) -> Design:
@@ -146,9 +146,9 @@ class Design:
 
     @property
     def statistics(self) -> Literal["drawn", "same", "once"]:
-        """How the planner's statistics of a copy of the data are made. `drawn`: by an ANALYZE of its own for each
-        trial. `same`: from one sample, the same in all arms. `once`: when the data were loaded, also if no arm begins
-        its trials with a fresh copy. A plan may have changed `drawn` to `once`."""
+        """The way in which the planner's statistics of a copy of the data are made. `drawn`: by an ANALYZE of its own
+        for each trial. `same`: from one sample, the same in all arms. `once`: when the data were loaded, also if no arm
+        begins its trials with a fresh copy. A plan may have changed `drawn` to `once`."""
         return self.load.statistics if self.copying else "once"
 
     @cached_property

@@ -27,8 +27,8 @@ def _known_address(address: str) -> str:
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""What happens when a machine of the fleet is lost. `continue`: the study goes on with the other machines. `stop`: the
-study stops. `wait` and a duration: the study waits up to this time for a replacement."""
+"""The reaction to the loss of a machine of the fleet. `continue`: the study goes on with the other machines. `stop`:
+the study stops. `wait` and a duration: the study waits up to this time for a replacement."""
 
 
 class FleetSection(Record):

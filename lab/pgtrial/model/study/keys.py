@@ -56,8 +56,8 @@ class Key:
     """Patterns of further facts that may differ as a consequence, if two arms have different values of the key. If a
     fact fits the patterns of several keys, the key with the longest pattern counts as the cause."""
     apart: tuple[str, ...] = ()
-    """What arms on servers that pgtrial makes must not share if they differ in the key, such as the loaded data. Each
-    of the arms then has its own, and pgtrial never swaps it between arms."""
+    """The resources that arms on servers that pgtrial makes must not share if they differ in the key, such as the
+    loaded data. Each of the arms then has its own, and pgtrial never swaps it between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
     """The value with which arms are compared in this key if the server of an arm is of a kind that does not have the

@@ -21,7 +21,7 @@ _NAMES = "use 1 to 40 letters, digits, spaces, or any of . _ - % / ( ), and begi
 
 
 class Printed(Record):
-    """How pgtrial finds a number in the output of a program."""
+    """The rule by which pgtrial finds a number in the output of a program."""
 
     pattern: str | None = Field(
         None,

@@ -92,7 +92,8 @@ class _Stack:
     decimals: int
     """The number of decimals of the values. Means in the alternative text have one decimal less."""
     named_parts: int | None = None
-    """How many parts the alternative text names, beginning with the largest. None: all parts in their order."""
+    """The number of parts that the alternative text names, beginning with the largest. None: all parts in their
+    order."""
 
 
 # three columns in the legend, since the names of wait events are long and two charts are side by side

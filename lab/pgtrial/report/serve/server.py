@@ -22,7 +22,7 @@ from pgtrial.report.serve.histories import Histories, is_branch
 _V4, _V6 = "127.0.0.1", "::1"
 _TRIES = 20
 _GRACE_S = 30
-"""When the server ends, answers in progress may take this many seconds to finish."""
+"""The time in seconds for which the server, when it ends, waits for answers in progress."""
 
 _NO_V6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
 

@@ -44,7 +44,7 @@ def planned_each_time(case: Case) -> Iterator[Concern]:
 
 
 _NAMED = 60
-"""How many characters of a statement a message shows."""
+"""The number of characters of a statement that a message shows."""
 
 _MOST = 0.5
 """If planning takes more than this share of a transaction's time, the message says that the time goes into planning."""
@@ -92,7 +92,7 @@ def plans_vary(case: Case) -> Iterator[Concern]:
 
 
 _MOST_NAMED = 5
-"""How many statements a message names."""
+"""The number of statements that a message names."""
 
 
 def _share(text: str, plan: PlanInTrials) -> str:

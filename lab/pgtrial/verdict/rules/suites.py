@@ -11,9 +11,9 @@ from pgtrial.model.units import shortened
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
 _SHOWN = 100
-"""How many characters of a server's message are shown."""
+"""The number of characters of a server's message that are shown."""
 _NAMED = 5
-"""How many queries a message names."""
+"""The number of queries that a message names."""
 
 _BLOCK_BYTES = 8192
 _LEAST_READ = 1.0
