@@ -88,8 +88,8 @@ class ServerBinaries:
 
 @dataclass(frozen=True)
 class _Found:
-    """The contents of a bin directory as far as pgtrial needs them: the programs that are missing, and the server. `server` is None if its
-    program prints no version; `printed` is the output of that program."""
+    """A bin directory that pgtrial has searched: the needed programs that it lacks, and the server that it has.
+    `server` is None if its program prints no version; `printed` is the output of that program."""
 
     missing: list[str]
     server: ServerBinaries | None
