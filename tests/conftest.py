@@ -388,7 +388,7 @@ reserved for its own server.
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
-    copy_directory(workspace, _initialised(workspace, server), data, flush=False)
+    copy_directory(workspace, _initialised(workspace, server), data)
     return Cluster(workspace, server, data, workspace.socket_directory(), {**_MODEST, **settings})
 
 

@@ -179,7 +179,7 @@ def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
     conninfo = f"host={cluster.socket_directory} port={cluster.port} user=postgres"
     data = workspace.directory("standby")
     cluster.stop()
-    copy_directory(workspace, cluster.data_directory, data, flush=False)
+    copy_directory(workspace, cluster.data_directory, data)
     signal = data / "standby.signal"
     signal.touch()
     cluster.run_directory.own(signal)

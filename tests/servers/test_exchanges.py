@@ -99,7 +99,7 @@ def test_a_directory_that_is_exchanged_while_it_is_copied_shows_nothing_of_roots
         at_the_opening(workspace.account, inner / "first", exchange),
         pytest.raises(ArmError, match=r"inner/secret.*Permission denied"),
     ):
-        copy_directory(workspace, wal, fresh_state / "copied", flush=False)
+        copy_directory(workspace, wal, fresh_state / "copied")
     assert not (fresh_state / "copied").exists()
 
 

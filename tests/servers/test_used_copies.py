@@ -56,7 +56,7 @@ def _give_away(root: Path, account: str | None) -> None:
 
 def _trial(workspace, template, change=lambda data: None) -> Path:
     """Runs what a trial does to its copy, which has to begin as the template is."""
-    with copy_for_trial(workspace, template, "s1", flush=False) as data:
+    with copy_for_trial(workspace, template, "s1") as data:
         assert _contents(data) == _contents(template)
         assert _modes(data) == _modes(template)
         change(data)
@@ -80,7 +80,7 @@ def test_the_next_trial_keeps_small_files_that_nothing_changed_and_copies_all_ot
     # files that take the place of removed ones could get their inodes
     for number in range(4):
         (workspace.root / f"taken {number}").write_bytes(b"x")
-    with copy_for_trial(workspace, template, "s1", flush=False) as data:
+    with copy_for_trial(workspace, template, "s1") as data:
         second = _inodes(data)
     kept = {path for path in _PATHS if first[path] == second[path]}
     assert {"base/1/112", "base/1/113", "global/pg_control", "PG_VERSION"} <= kept
@@ -176,7 +176,7 @@ def test_after_any_changes_the_next_trial_begins_as_the_template_is(workspace, t
 
 
 def test_a_copy_whose_trial_ended_with_an_error_goes(workspace, template):
-    with pytest.raises(RuntimeError), copy_for_trial(workspace, template, "s1", flush=False) as data:
+    with pytest.raises(RuntimeError), copy_for_trial(workspace, template, "s1") as data:
         raise RuntimeError
     assert not data.exists()
 
@@ -193,8 +193,8 @@ def test_a_template_that_is_made_anew_gets_copies_of_its_own(workspace, template
 def test_copies_that_are_used_at_the_same_time_are_two(workspace, template):
     _trial(workspace, template)
     with (
-        copy_for_trial(workspace, template, "s1", flush=False) as one,
-        copy_for_trial(workspace, template, "s1", flush=False) as other,
+        copy_for_trial(workspace, template, "s1") as one,
+        copy_for_trial(workspace, template, "s1") as other,
     ):
         assert one != other
         assert _contents(one) == _contents(other)
@@ -203,12 +203,12 @@ def test_copies_that_are_used_at_the_same_time_are_two(workspace, template):
 def test_a_rehearsal_makes_the_copies_that_trials_at_the_same_time_will_use(workspace, template):
     rehearsed = set()
     for _ in range(3):
-        with copy_for_trial(workspace, template, "check", flush=False, copies=2) as data:
+        with copy_for_trial(workspace, template, "check", copies=2) as data:
             rehearsed.add(data)
     assert len(rehearsed) == 2
     with (
-        copy_for_trial(workspace, template, "s1", flush=False) as one,
-        copy_for_trial(workspace, template, "s1", flush=False) as other,
+        copy_for_trial(workspace, template, "s1") as one,
+        copy_for_trial(workspace, template, "s1") as other,
     ):
         assert {one, other} == rehearsed
 
@@ -216,6 +216,6 @@ def test_a_rehearsal_makes_the_copies_that_trials_at_the_same_time_will_use(work
 def test_a_used_copy_that_cannot_be_completed_is_told_and_goes(workspace, template):
     data = _trial(workspace, template)
     (template / "base/1/large").unlink()
-    with pytest.raises(ArmError, match="cannot copy"), copy_for_trial(workspace, template, "s1", flush=False):
+    with pytest.raises(ArmError, match="cannot copy"), copy_for_trial(workspace, template, "s1"):
         pass
     assert not data.exists()

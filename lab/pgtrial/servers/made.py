@@ -334,11 +334,14 @@ class MadeArm:
         trials."""
         run_directory = self._site.run_directory
         if self._site.volumes is None and run_directory.machine is LOCAL:
-            template, flush = self._template(tables, lambda line: None), tables != NO_TABLES
-            return stack.enter_context(copy_for_trial(run_directory, template, name, flush=flush, copies=copies))
-        directories = self._directories(name, number, stack)
-        self._copy(tables, directories)
-        return directories.data
+            template = self._template(tables, lambda line: None)
+            data = stack.enter_context(copy_for_trial(run_directory, template, name, copies=copies))
+        else:
+            directories = self._directories(name, number, stack)
+            self._copy(tables, directories)
+            data = directories.data
+        self._flush(tables)
+        return data
 
     def _kept(self, tables: Data, number: int | None) -> Path:
         """Returns a copy of the data that several trials use, and makes it on first use. Arms of the same kind share
@@ -348,6 +351,7 @@ class MadeArm:
         if copy not in kept:
             data = self._site.run_directory.directory(tables.short_name)
             self._copy(tables, DataDirectories(data))
+            self._flush(tables)
             kept[copy] = data
         return kept[copy]
 
@@ -362,12 +366,17 @@ class MadeArm:
         return DataDirectories(data)
 
     def _copy(self, tables: Data, to: DataDirectories) -> None:
-        """Copies the template to `to`. The copy is on disk when the method returns, since the kernel must not write it
-        back during the trial."""
-        run_directory, flush = self._site.run_directory, tables != NO_TABLES
-        copy_cluster(run_directory, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
+        """Copies the template to `to`."""
+        run_directory = self._site.run_directory
+        copy_cluster(run_directory, self._template(tables, lambda line: None), to.data)
         if to.wal is not None:
-            move_wal(run_directory, to.data, to.wal, flush=flush)
+            move_wal(run_directory, to.data, to.wal)
+
+    def _flush(self, tables: Data) -> None:
+        """Writes the new copy of these tables and all other unwritten data of the machine to disk, so that the kernel
+        writes back neither the copy nor data of an earlier trial during the next trial."""
+        if tables != NO_TABLES:
+            self._site.run_directory.machine.tool(["sync"])
 
     def _host_ready(self, cluster: Cluster) -> AbstractContextManager[None]:
         """Puts the host into the state that the arm asks for within the context, with the huge pages that this cluster
@@ -397,7 +406,7 @@ class MadeArm:
                 on_progress(f"{called}: initdb")
                 create_cluster(site.run_directory, site.server, data, self.setup.initdb)
                 return
-            copy_cluster(site.run_directory, self._template(NO_TABLES, on_progress), data, flush=False)
+            copy_cluster(site.run_directory, self._template(NO_TABLES, on_progress), data)
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)

@@ -114,15 +114,17 @@ def servers_account(machine: Machine) -> str | None:
     )
 
 
-_COPY = """
+GNU_COPY = "cp --reflink=auto --sparse=never -a"
+"""The command of GNU's cp that copies files with all their attributes. It shares the blocks of the files if the file
+system supports that. WAL files keep their preallocated blocks (--sparse=never)."""
+
+_COPY = f"""
 if cp --reflink=auto --help >/dev/null 2>&1
-then exec cp --reflink=auto --sparse=never -a "$@"
+then exec {GNU_COPY} "$@"
 else exec cp -Rp "$@"
 fi
 """
-"""The script that copies files and directories to the last of its arguments. GNU's cp shares the blocks of the files if
-the file system supports that; other cp programs copy them. WAL files keep their preallocated blocks
-(--sparse=never)."""
+"""The script that copies files and directories to the last of its arguments, by GNU's cp or by another cp program."""
 
 _MAKE = 'chmod "$1" "$4" && mkdir -m "$2" "$4/base" && ls -A "$3" && echo && ls -A "$3/base"'
 """The script that sets the mode of a cluster's copy, makes the directory `base` for its databases, and prints the names
@@ -132,26 +134,23 @@ this account could have put there."""
 _FULL = ("No space left", "quota exceeded")
 
 
-def copy_directory(run_directory: RunDirectory, source: Path, destination: Path, *, flush: bool = True) -> None:
+def copy_directory(run_directory: RunDirectory, source: Path, destination: Path) -> None:
     """Copies a directory tree of the servers' account, with the modes of its files. If that fails, removes the partial
     copy and raises ArmError.
 
     The copying runs as the servers' account, so that root does not follow symbolic links which this account could have
-    put into the tree. With `flush`, the copy and all other unwritten data of the machine are on disk when the function
-    returns, so that the kernel writes back neither the copy nor data of an earlier trial during the next trial.
+    put into the tree.
     """
     run_directory.private_directory(destination)
     check_copied(run_directory, source, destination, [run_directory.run(_copying(f"{source}/.", to=destination))])
-    if flush:
-        run_directory.machine.tool(["sync"])
 
 
-def copy_cluster(run_directory: RunDirectory, source: Path, destination: Path, *, flush: bool = True) -> None:
+def copy_cluster(run_directory: RunDirectory, source: Path, destination: Path) -> None:
     """Copies the data directory of a stopped cluster, with the same result as `copy_directory`. On this machine several
     processes share the work: one for each database and one for all other files. With two processors this halves the
     time for the thousand files of a cluster."""
     if run_directory.machine is not LOCAL or not (source / "base").is_dir():
-        copy_directory(run_directory, source, destination, flush=flush)
+        copy_directory(run_directory, source, destination)
         return
     run_directory.private_directory(destination)
     modes = [f"{stat.S_IMODE(path.lstat().st_mode):o}" for path in (source, source / "base")]
@@ -161,8 +160,6 @@ def copy_cluster(run_directory: RunDirectory, source: Path, destination: Path, *
     parts = [_copying(*(source / name for name in others if name != "base"), to=destination)]
     parts += [_copying(source / "base" / name, to=destination / "base") for name in databases]
     check_copied(run_directory, source, destination, run_directory.machine.run_at_once(parts, run_directory.account))
-    if flush:
-        run_directory.machine.tool(["sync"])
 
 
 def _copying(*sources: str | Path, to: Path) -> Command:
@@ -191,11 +188,11 @@ def is_full(complaint: str) -> bool:
     return any(words in complaint for words in _FULL)
 
 
-def move_wal(run_directory: RunDirectory, data: Path, wal: Path, *, flush: bool) -> None:
+def move_wal(run_directory: RunDirectory, data: Path, wal: Path) -> None:
     """Moves the WAL of a stopped cluster to the directory `wal`, and replaces pg_wal by a symbolic link to it. Raises
     ArmError."""
     old = data / "pg_wal"
-    copy_directory(run_directory, old, wal, flush=flush)
+    copy_directory(run_directory, old, wal)
     try:
         run_directory.shell('rm -rf "$1" && ln -s "$2" "$1"', old, wal)
     except HostError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from pgtrial.machines.machine import Command
-from pgtrial.servers.run_directory import RunDirectory, check_copied, copy_cluster
+from pgtrial.servers.run_directory import GNU_COPY, RunDirectory, check_copied, copy_cluster
 from pgtrial.servers.templates import StrippedCopy
 
 _LARGE = 1024 * 1024
@@ -45,19 +45,16 @@ GNU's find; without that, no files are used again."""
 
 _REMOVE = 'cd "$1" && exec xargs -0 -r rm -rf --'
 
-_COMPLETE = """
+_COMPLETE = f"""
 from=$1 to=$2
 shift 2
-cd "$from" && exec cp --reflink=auto --sparse=never -a --parents -t "$to" -- "$@"
+cd "$from" && exec {GNU_COPY} --parents -t "$to" -- "$@"
 """
 
 
 @contextmanager
-def copy_for_trial(
-    run_directory: RunDirectory, template: Path, name: str, *, flush: bool, copies: int = 1
-) -> Iterator[Path]:
-    """Provides a data directory on this machine with all files of a template. With `flush`, the files are on disk when
-    the context begins.
+def copy_for_trial(run_directory: RunDirectory, template: Path, name: str, *, copies: int = 1) -> Iterator[Path]:
+    """Provides a data directory on this machine with all files of a template.
 
     If at least `copies` stripped copies of earlier trials exist, completes one of them; otherwise makes a new copy with
     `name` in its path. Raises ArmError.
@@ -66,13 +63,13 @@ def copy_for_trial(
     if len(stripped) >= copies:
         last = stripped.pop()
         data = last.path
-        _complete(run_directory, template, last, flush=flush)
+        _complete(run_directory, template, last)
     else:
         data = run_directory.directory(name)
-        copy_cluster(run_directory, template, data, flush=flush)
-    begun = _files(run_directory, data)
-    time.sleep(_CLOCK_STEP_S)
+        copy_cluster(run_directory, template, data)
     try:
+        begun = _files(run_directory, data)
+        time.sleep(_CLOCK_STEP_S)
         yield data
     except BaseException:
         run_directory.machine.remove_tree(data)
@@ -123,14 +120,12 @@ def _strip(run_directory: RunDirectory, data: Path, begun: Mapping[str, _File]) 
     return StrippedCopy(data, missing) if done.status == 0 else None
 
 
-def _complete(run_directory: RunDirectory, template: Path, copy: StrippedCopy, *, flush: bool) -> None:
+def _complete(run_directory: RunDirectory, template: Path, copy: StrippedCopy) -> None:
     """Copies the files that a stripped copy lacks from the template. If that fails, removes the copy and raises
     ArmError."""
     command: Command = ["sh", "-c", _COMPLETE, "sh", template, copy.path]
     commands = [[*command, *paths] for paths in _shared_out(copy.missing.items()) if paths]
     check_copied(run_directory, template, copy.path, run_directory.machine.run_at_once(commands, run_directory.account))
-    if flush:
-        run_directory.machine.tool(["sync"])
 
 
 def _shared_out(files: Iterable[tuple[str, int]]) -> list[list[str]]:

@@ -66,8 +66,7 @@ def remove_abandoned(state: Path) -> list[Path]:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            with suppress(OSError):
-                path.unlink()
+            _remove_file(path)
         if not path.exists():
             removed.append(path)
     return removed
@@ -76,8 +75,12 @@ def remove_abandoned(state: Path) -> list[Path]:
 def remove_abandoned_files(folder: Path) -> None:
     """Removes the temporary files below a folder whose processes were killed."""
     for path in abandoned_files(sorted(folder.rglob(TEMPORARY))):
-        with suppress(OSError):
-            path.unlink()
+        _remove_file(path)
+
+
+def _remove_file(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
 
 
 def _abandoned(state: Path) -> Iterator[Path]:
