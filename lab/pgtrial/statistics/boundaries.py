@@ -89,7 +89,7 @@ class _Sums:
 
     def after(self, points: Floats, deviation: float) -> _Sums:
         """Returns the distribution of the sums after the values up to the next look (interim analysis) are added, at
-        these evenly spaced points. Sums beyond the points are rejected."""
+        these evenly spaced points. Sums beyond the points are left out."""
         weights = np.full(len(points), points[1] - points[0])
         weights[[0, -1]] /= 2
         distances = (points[:, None] - self.points[None, :]) / deviation

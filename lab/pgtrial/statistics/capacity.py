@@ -32,8 +32,8 @@ EXPECTED = CLOSE + 2
 """The usual number of probes of a search that begins near the capacity."""
 
 FIRST_STEP = 0.06
-"""The first step between rates, as a difference of logarithms. Each further step is twice as long, until one rate keeps
-the promise and another breaks it."""
+"""The first step between rates, as a difference of logarithms. Each further step is twice as long, but at most
+`_LONGEST_STEP`, until one rate keeps the promise and another breaks it."""
 
 _LONGEST_STEP = 0.96
 NARROW = 0.15
@@ -170,7 +170,8 @@ class _Shares:
     at: _FLOATS
     """The logarithms of the probes' rates."""
     of: _FLOATS
-    """The probes' shares of slower transactions."""
+    """The probes' shares of slower transactions. If the failures use up more of their own limit, this is the share of
+    slower transactions that would use up as much."""
     weights: _FLOATS
     odds: float
     """The largest share of slower transactions that the promise allows, as the logarithm of its odds, share / (1 -

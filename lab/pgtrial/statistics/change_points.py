@@ -98,7 +98,7 @@ def _squares(values: Floats) -> float:
 
 def _size(values: Floats, index: int, ends: tuple[int, int]) -> Interval:
     """Returns the new level minus the old level, with an interval that covers the intervals for all positions within
-    `ends`."""
+    `ends` that leave at least `FEWEST` values on either side."""
     indices = {index, *range(max(FEWEST, ends[0]), min(len(values) - FEWEST, ends[1]) + 1)}
     sizes = [welch_interval(values[at:], values[:at]) for at in indices]
     estimate = float(np.mean(values[index:]) - np.mean(values[:index]))
@@ -121,10 +121,10 @@ def welch_interval(one: Floats, other: Floats) -> Interval:
 
 
 def _best_split(values: Floats) -> tuple[float, int]:
-    """Returns the best split of the values, and the scaled energy distance between the values before the split and
-    those after it.
+    """Returns the scaled energy distance between the values before the best split and those after it, and the index of
+    the first value after the split.
 
-    The values after the split may end before the end of the series. Therefore a change is also found if another change
+    The values after the split may end before the last of `values`. Therefore a change is also found if another change
     follows it.
     """
     n = len(values)

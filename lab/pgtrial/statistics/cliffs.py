@@ -51,8 +51,8 @@ positions are 3% apart."""
 
 _FINER = {1: (8, 800), 2: (2, 24)}
 """The second, finer search for positions of the knots, by the number of knots. The first number says how far the search
-goes from the best positions, in steps of the first grid; the second one into how many steps it divides this distance.
-"""
+goes from the best positions to either side, in steps of the first grid; the second one into how many steps it divides
+the range between the two sides."""
 
 _FEWEST_FREE = 2
 """The smallest number by which the sizes must outnumber the parameters of a line, so that it can be tested whether the
@@ -163,7 +163,7 @@ class _Model:
     n: int
     """The number of blocks."""
     within: float
-    """The sum of squared distances of all blocks from the means."""
+    """The sum of squared distances of all blocks from the means, without the level of each block."""
     candidates: Floats
     """The positions that were tried for the knots, with a row for each combination."""
     squares: Floats

@@ -148,7 +148,7 @@ class Reading:
 class Decision:
     """The decision on a claim after the looks (interim analyses) so far.
 
-    The first look that decides fixes the verdict; later looks only make the interval narrower.
+    The first look that decides fixes the verdict; later looks change only the interval that is shown.
     """
 
     readings: tuple[Reading, ...]

@@ -179,8 +179,8 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
     all looks at the claim so far.
 
     `worse` is the part of the error for the upper bound, which excludes larger values; the lower bound has the rest of
-    the error. A bound is infinite if the looks do not limit the log-ratio yet. Raises ValueError if a look has no unit,
-    or if a value is NaN.
+    the error. A bound is infinite if the looks do not limit the log-ratio yet. Raises ValueError if the last look has
+    no unit, or if one of its values is NaN.
     """
     last = steps[-1]
     if not last.values or any(map(math.isnan, last.values)):
@@ -189,8 +189,8 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
 
 
 def estimate(values: Sequence[float]) -> float:
-    """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages (the means of all
-    pairs of values)."""
+    """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages: the means of all
+    pairs of values, including pairs of a value with itself."""
     return float(np.median(_walsh(tuple(values))))
 
 

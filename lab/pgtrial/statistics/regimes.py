@@ -83,8 +83,8 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
 def shortest_level(seconds: int) -> float:
     """Returns how many seconds a level must last in a trial of this length, in order to count as a regime.
 
-    The result is a quarter of the trial, but at least 20 and at most 60 s. In trials shorter than 60 s it is at most a
-    third of the trial, since such a trial cannot show longer levels. The first or the last level of a trial needs only
+    The result is a quarter of the trial, but at least 20 and at most 60 s. In trials shorter than 60 s it is a third of
+    the trial, since such a trial cannot show longer levels. The first or the last level of a trial needs only
     half of that if it is at most half, or at least twice, as high as its neighbour.
     """
     return min(max(seconds / 4, min(_DIP_S, seconds / 3)), _LASTS_S)

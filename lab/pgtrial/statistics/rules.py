@@ -91,8 +91,8 @@ class P8:
         return _EachByItself()
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """Returns the estimate and the spread from the values that the last look (interim analysis) has read; None for
-        fewer than three values."""
+        """Returns the estimate and the spread from the values that the last look (interim analysis) has read or, before
+        the first look, from all values; None for fewer than three values."""
         return p8.present(values, margin, claims=claims, planned=planned)
 
 

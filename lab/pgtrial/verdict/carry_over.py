@@ -55,7 +55,7 @@ the arm of the trial."""
 
 def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
     """Returns by how much each arm's speed just after a slice of another arm differs from the speed that it would have
-    if only its own slices came before. There is an entry for each other arm.
+    if only its own slices came before.
 
     There is one entry for each pair of arms and load point, and none if the study is not interleaved.
     """

@@ -125,7 +125,7 @@ def _gap(of: Series, planted: Planted) -> Estimate | None:
 def reach(deviation: float, block_s: float) -> list[Reach]:
     """Returns how many blocks and how much time a study on this machine needs to find differences of several sizes.
 
-    Differences that would need more blocks than a study can have are left out.
+    Differences that would need more than ten million blocks are left out.
     """
     needed = {size: blocks_for(math.inf, 1, deviation, difference=size) for size in _DIFFERENCES}
     return [

@@ -129,7 +129,7 @@ class Changes:
         change of speed. They are for the load point or, if `point` is None, for the mean over all load points.
 
         `blocks` are the blocks of a look (interim analysis), and only they decide whether to compare separately. If the
-        speed does not change in them, the result is empty. If in too many of them the speed is not known after the
+        speed changes in too few of them, the result is empty. If in too many of them the speed is not known after the
         change, the result has only the time before it. At load points without a change, whole trials count both as
         `before` and as `after`.
         """
@@ -202,7 +202,7 @@ class Changes:
 
     def steadiness(self) -> list[Steadiness]:
         """Returns, for each arm, whether its throughput rose or fell steadily within trials that have no lasting change
-        of speed. The result is empty if the commits in each second are not known."""
+        of speed. The result is empty if the commits in each second are not known, or if the load has a given rate."""
         return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
 
     def _steadiness(self, arm: str) -> Steadiness:
@@ -240,7 +240,7 @@ def _many(blocks: int, of: int) -> bool:
 
 def trend(trial: Trial, committed: Sequence[int]) -> float | None:
     """Returns the change of ln(throughput) over the measured part of a trial, by the Theil-Sen slope. Returns None if
-    there are too few seconds.
+    there are too few seconds, or no commit in them.
 
     The last second counts only if it is whole. A second without a commit counts as half a transaction. In a long trial,
     neighbouring seconds are joined into at most _MOST_SPANS spans, which limits the number of pairs to compute.

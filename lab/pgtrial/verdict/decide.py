@@ -72,7 +72,7 @@ def decide(case: Case) -> StudyResult:
 
 def withholds(finding: Finding, arm: str, baseline: str) -> bool:
     """True if a finding of the audit forbids a verdict on an arm. Such a finding has the severity `withhold`. It names
-    the arm, or it names only the baseline, in which case no arm can be compared with the baseline."""
+    the arm, or no arm other than the baseline, in which case no arm can be compared with the baseline."""
     return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
 
 

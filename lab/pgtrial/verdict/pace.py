@@ -27,8 +27,8 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
     """Returns the spread of the blocks' log-ratios of an arm to the baseline, by the metric that decides the verdict,
     and the number of complete blocks.
 
-    With several arms it is the largest spread. Returns None if there are fewer than four blocks, or if the arms run on
-    several deployments, whose pairs are then compared and not blocks.
+    With several arms it is the largest spread. Returns None if there are fewer than four blocks, or if pairs of
+    deployments are compared and not blocks.
     """
     if grid.units.unit != "block":
         return None

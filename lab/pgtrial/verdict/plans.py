@@ -148,8 +148,9 @@ def _is_luck(base: Set[_Nodes], other: Set[_Nodes]) -> bool:
 
 
 def plan_differences(plan: Plan, trials: Sequence[Trial]) -> list[PlanDifference]:
-    """Returns the statements whose plans differ between an arm and the baseline. Trials of older versions of pgtrial,
-    which did not record plans for known parameter values, are left out."""
+    """Returns the statements whose plans differ between an arm and the baseline. Differences that may come from the
+    random sample of ANALYZE are left out, and so are trials of older versions of pgtrial, which did not record plans
+    for known parameter values."""
     of_arms = {arm: load_statements(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     drawn = {arm: _trials_by_plan(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     differences = []

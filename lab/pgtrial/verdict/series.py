@@ -43,7 +43,7 @@ class Question:
     If a look (interim analysis) reads such a block, it can find neither that such an arm is better than the other nor
     that the two are equivalent."""
     arm: str | None = None
-    """The name of the arm that the claim (comparison) is about, as `cut` names it. It is None if no value is a
+    """The name of the arm that the claim (comparison) is about, as `cut` names it. It is not needed if no value is a
     bound."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:

@@ -22,7 +22,7 @@ from pgtrial.verdict.metrics.statements import statement_claims
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
 """A function that makes the claims of a family (a group of comparisons that share the allowed probability of a wrong
 verdict) from the trials and the primary claims. If the verdict on an arm is withheld because the comparison is not
-fair, the claims of the family on this arm are withheld too."""
+fair, the claims of the family on this arm are withheld too, except the claims on failures."""
 
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,

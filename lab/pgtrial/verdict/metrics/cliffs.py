@@ -120,10 +120,10 @@ def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
 
 
 def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
-    """Returns two scales at which a further measurement would narrow down the position of a cliff, by bisection.
+    """Returns up to two scales at which a further measurement would narrow down the position of a cliff, by bisection.
 
-    The first one is the middle of the gap in which the curve falls most steeply, the second one the middle of that half
-    of the gap that contains the cliff.
+    One is the middle of the gap in which the curve falls most steeply, the other one the middle of that half of the gap
+    that contains the cliff. The result is empty if the gap is already narrow.
     """
     log_sizes = np.log(sweep.numbers)
     gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(log_sizes)))

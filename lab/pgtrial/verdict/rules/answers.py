@@ -50,8 +50,8 @@ def unequal_rows(case: Case) -> Iterator[Concern]:
     """Finds statements that run without errors, but return or change other rows than on the baseline. Rows are compared
     by their number and by a hash of their values.
 
-    If the answers of an arm differ from block to block, there is no finding, because the answers then depend on the
-    order in which sessions run.
+    If each block replays all recorded sessions, and the answers of an arm nevertheless differ from block to block,
+    there is no finding, because the answers then depend on the order in which sessions run.
     """
     for arm in case.others:
         for point in case.plan.load_points:
@@ -102,7 +102,7 @@ def _varies(pairs: Sequence[_Pair]) -> bool:
 @rule("unequal_errors", "statements fail on some arms only", over_trials=True)
 def unequal_errors(case: Case) -> Iterator[Concern]:
     """Finds errors that did not occur in the recording and that occur more often on one arm than on the other. It
-    reports one concern (problem) for each arm, about the statement with the most errors."""
+    reports one concern (problem) for each arm and load point, about the statement with the most errors."""
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
@@ -115,8 +115,8 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
 def new_errors(case: Case) -> Iterator[Concern]:
-    """Finds errors that did not occur in the recording and that occur on all arms. It reports one concern (problem),
-    which names the most frequent statements."""
+    """Finds errors that did not occur in the recording and that occur on all arms. It reports one concern (problem)
+    for each load point, which names the most frequent statements."""
     arms = [case.baseline, *case.others]
     for point in case.plan.load_points:
         failed = {arm: _failures(case, arm, point) for arm in arms}

@@ -257,9 +257,9 @@ _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("so
 
 
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
-    """Returns the facts (settings and other properties) of an arm that have changed since they were first collected.
-    `known` has the facts as they were first collected, and `now` the facts as they are before the block with the number
-    `block`.
+    """Returns the facts (settings and other properties) of an arm that have changed since they were last collected.
+    `known` has the facts as they were first collected, with the changes found since then, and `now` the facts as they
+    are before the block with the number `block`.
 
     A fact that is unknown at one of the two times does not count as changed.
     """

@@ -133,8 +133,8 @@ def _parents(case: Case, difference: Difference) -> list[str]:
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
-    """Returns the declared keys from which a difference may follow. The key with the most specific pattern comes
-    first."""
+    """Returns the keys from which a difference may follow: first the declared keys of its volume, then all keys with a
+    matching pattern, declared or not, the most specific pattern first."""
     set_by_study = any(difference.name in case.design.servers[arm].settings for arm in (case.baseline, difference.arm))
     # if the study sets a setting, the version of the server does not explain its value
     if difference.group in ("settings", "server") and set_by_study:

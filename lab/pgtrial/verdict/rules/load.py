@@ -117,7 +117,7 @@ def _spoilt(
     severity: Severity = "withhold",
 ) -> Iterator[Concern]:
     """Yields one concern (problem) if, at some load point, too many trials are spoilt. A trial is spoilt if `reason_of`
-    returns a reason for it, and failed trials count too. A small share of spoilt trials is tolerated.
+    returns a reason for it. A small share of spoilt trials, out of all trials with failed ones included, is tolerated.
 
     If trials of the baseline are spoilt, the concern names only the baseline, since every comparison is then spoilt.
     """
