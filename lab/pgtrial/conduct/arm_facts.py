@@ -60,8 +60,8 @@ class ArmFacts:
         return {arm for arm, _ in self._known} >= set(self._study.plan.arms)
 
     def take_answers(self, answers: Mapping[str, ArmAnswers]) -> None:
-        """Keeps the answers of the arms' scripts, which were compared with each other, and tells the user at once if
-        they are not the same.
+        """Keeps the answers of the arms' scripts (the rows that they return), which were compared with each other, and
+        tells the user at once if they are not the same.
 
         `collect` adds the answers to the facts of each arm.
         """
@@ -110,8 +110,8 @@ class ArmFacts:
         self._known[key] = facts
 
     def _facts_of_load(self, arm: str) -> dict[str, str]:
-        """Returns what distinguishes the load of this arm from that of other arms: its own script, its own data, and
-        the columns from which its values are drawn."""
+        """Returns, by name, the features of this arm's load that other arms may not have: its own script, its own data,
+        and the columns from which its values are drawn."""
         own, keys = {}, self._design.spec.arms[arm]
         if (script := self._study.plan.load_points[0].of_arms.get(arm)) is not None:
             own["script"] = f"{script} (SHA-256 {self._study.plan.scripts[script]})"
@@ -123,8 +123,8 @@ class ArmFacts:
         return own
 
     def judge(self) -> None:
-        """Audits the facts and stores the audit, as soon as the facts of all arms are known. Does so again after facts
-        were collected."""
+        """Checks from the facts whether the comparison of the arms is fair (the audit), and stores the findings, as
+        soon as the facts of all arms are known. Does so again after facts were collected."""
         plan = self._study.plan
         if not self._is_audited and self.are_known:
             found = audit(plan, self._study.facts(), self._design, self._study.deployment_facts())

@@ -1,5 +1,5 @@
-"""The load that runs at the same time as a job, called the load beside the job. It begins before the job, and ends when
-it has caught up with its schedule after the job.
+"""Runs the load that goes on at the same time as a job, called the load beside the job. It begins before the job, and
+ends when it has caught up with its schedule after the job.
 
 When a job ends, transactions that it has blocked are still waiting. If the load ended at that moment, the longest
 response times would not be measured.

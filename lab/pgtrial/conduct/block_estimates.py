@@ -1,5 +1,5 @@
-"""Estimates for blocks: how many blocks a verdict needs, how long a block takes in addition to the time of its loads,
-and how long its trials are."""
+"""Estimates, for the plan of a study, how many blocks a verdict needs, how long a block takes in addition to the time
+of its loads, and how long its trials are."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 _RESTORE_S_PER_SCALE = 0.03
-"""The expected time to copy or to vacuum the data of one scale unit, which has 15 MB, at 500 MB/s; in seconds."""
+"""The expected time, in seconds, to copy or to vacuum the data of one unit of pgbench's scale. These are 15 MB, at 500
+MB/s."""
 _ROWS_PER_SCALE = 55_000
-"""The number of rows of sysbench's tables that take as much space as a scale unit."""
+"""The number of rows of sysbench's tables that take as much space as one unit of pgbench's scale."""
 _SCALES_PER_WAREHOUSE = 7
-"""The number of scale units that take as much space as a warehouse."""
+"""The number of units of pgbench's scale that take as much space as one warehouse of order entry."""
 _SMALLER = 5
 """The number of rows of `table_a`, the table of tasks, that take as much space as one row of sysbench's tables."""
 _START_AND_STOP_S = 2.0
@@ -37,8 +38,8 @@ def fewest_for_a_verdict(design: Design) -> int:
 
 
 def kept_of(design: Design) -> float:
-    """Returns the part of the error of 5% that the study's plan reserves for continuing the study after its planned
-    end."""
+    """Returns the part of the error of 5% (the probability of a wrong verdict) that the study's plan reserves for
+    continuing the study after its planned end."""
     return 0.0 if design.verdict.final else p9.KEPT
 
 

@@ -1,5 +1,6 @@
-"""The load of a trial that searches for the capacity of an arm: a closed loop as its warm-up, then probes, each a run
-at a rate that the search chooses.
+"""Runs the load of a trial that searches for the capacity of an arm, the highest rate at which response times and
+failures stay within the limits of the study. The load is a closed loop as its warm-up, then probes, each a run at a
+rate that the search chooses.
 
 The throughput of the warm-up decides the rate of the first probe, and the result of each probe decides the next rate.
 The rule is the same for all arms. From the second block on, all arms of a block begin at the same rate.
@@ -42,8 +43,8 @@ class ProbeWatch(Protocol):
 
 
 def search(trial: RunningTrial, started: Started, watch: ProbeWatch) -> None:
-    """Finds the capacity. Stores in `trial` the capacity, all probes, and the measurements of the probe whose rate is
-    nearest to the capacity.
+    """Finds the capacity of the arm, the highest rate that its server can serve. Stores in `trial` the capacity, all
+    probes, and the measurements of the probe whose rate is nearest to the capacity.
 
     Raises TrialError if no rate keeps the promise, which is the limit for response times and failures.
     """

@@ -3,7 +3,8 @@ one product.
 
 A block runs on one deployment of each arm, and the deployments of all arms have the same number. If the verdict counts
 pairs of deployments (verdict/units.py), every pair gets the same number of blocks. All blocks of the pairs that a look
-reads run before this look. They run in rounds, so that the blocks of one pair are not all at the same time of day.
+(an interim analysis) uses run before this look. They run in rounds, so that the blocks of one pair are not all at the
+same time of day.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> li
 
 def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iterator[int]:
     """Yields the number of the deployment for each block. The deployments are divided into groups at random, and a look
-    comes after the blocks of each group. Within a group the blocks run in rounds: in each round every deployment of the
-    group has one block, in random order."""
+    (an interim analysis) comes after the blocks of each group. Within a group the blocks run in rounds: in each round
+    every deployment of the group has one block, in random order."""
     order = generator.permutation(deployments)
     if deployments < FEWEST:
         rounds, groups = -(-blocks // deployments), [order]

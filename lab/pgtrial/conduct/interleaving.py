@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # plans must not import what only trials need
 
 SLICE_S = 0.25
 """The length of a slice in seconds, unless the study gives another length. It is shorter than most disturbances of a
-machine, and many times as long as a usual transaction (docs/method.md)."""
+machine, and many times as long as a usual transaction. docs/method.md explains what slices are for."""
 
 _MEMORY_SHARE = 0.6
 """The largest share of the machine's memory that the shared buffers of all servers may take together."""
@@ -115,8 +115,8 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
 
 
 def _exclusive(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
-    """Yields each arm with a phrase for what two arms cannot share at the same time: the fixed port on which the arm's
-    server listens, or a given server."""
+    """Yields each arm with a phrase for a resource that two arms cannot use at the same time: the fixed port on which
+    the arm's server listens, or a given server."""
     for arm, server in servers.items():
         match server:
             case MadeBySsh(ssh=login, port=port):

@@ -1,4 +1,5 @@
-"""Draws the layouts of servers that are built from source: one layout for each arm in each block.
+"""Draws the layouts of servers that are built from source: one layout for each arm in each block. A layout is one order
+of the object files with which the server's program was linked, so that its code has other addresses in memory.
 
 Within a block, an arm has the same layout at all load points, since the block is the unit of the verdict's statistics.
 A layout is used a second time only after all others were used, so that blocks are independent as long as there are
@@ -37,7 +38,8 @@ def layouts_for(design: Design, blocks: int) -> int:
 
 
 def draw_layouts(design: Design, trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
-    """Draws the layouts, and returns the planned trials with the number of their layout.
+    """Draws the layouts (orders in which a server's program is linked), and returns the planned trials with the number
+    of their layout.
 
     Arms that are sessions of one server have the layout of this server. Arms with the same number of layouts get
     different layouts in a block. For any two of them, the opposite assignment is equally likely. Therefore, if two arms

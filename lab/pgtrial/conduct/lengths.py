@@ -1,5 +1,5 @@
-"""The lengths of trials, that is of the warm-up and the measured part. The study gives them, or pgtrial chooses them
-from the budget, the recorded noise of this machine and a preliminary block.
+"""Chooses the lengths of trials, that is of the warm-up and the measured part. The study gives them, or pgtrial chooses
+them from the budget, the recorded noise of this machine and a preliminary block.
 
 The preliminary block runs every arm once at every load point before the first block, and its results do not count. It
 shows for how long the speed rises after the start of a load, and how much time a block takes in addition to its loads.
@@ -35,8 +35,8 @@ MEASURED_SHARE = 0.75
 LEAST_BUDGET_S = 120.0
 """The smallest budget, in seconds, for which pgtrial chooses lengths."""
 _SPARE_BLOCKS = 2
-"""The number of blocks that are planned after the first look, if the budget permits. They are useful because the first
-look decides only if all blocks agree."""
+"""The number of blocks that are planned after the first look (interim analysis), if the budget permits. They are useful
+because the first look decides only if all blocks agree."""
 _SPENT_SHARE = 0.95
 """The share of the budget into which the smallest number of blocks has to fit. The rest is a reserve, since the
 preliminary block may have been faster than later blocks."""
@@ -245,14 +245,14 @@ def _of_unknown_end(design: Design, trials: int, overhead_s: float) -> TrialLeng
 
 
 def _before(design: Design, overhead_s: float, slices: Sequence[float]) -> _Known:
-    """Returns what is known for the choice of lengths before the preliminary block has run."""
+    """Returns the facts on which the choice of lengths depends, before the preliminary block has run."""
     preliminary_s = overhead_s + design.trials_of_block * sum(preliminary_lengths(design, SLICE_S))
     return _known(design, slices, overhead_s, preliminary_s)
 
 
 def _known(design: Design, slices: Sequence[float], overhead_s: float, preliminary_s: float) -> _Known:
-    """Returns what is known for the choice of lengths of a study whose trials alternate in slices of these lengths. If
-    `slices` is empty, the trials do not alternate."""
+    """Returns the facts on which the choice of lengths depends, for a study whose trials alternate in slices of these
+    lengths. If `slices` is empty, the trials do not alternate."""
     budget_s, trials, together = design.verdict.budget, design.trials_of_block, len(design.servers) if slices else 1
     return _Known(budget_s, trials, overhead_s, preliminary_s, _steps(design, slices), together)
 

@@ -38,8 +38,8 @@ _LONGEST_CAUSE = 300
 """The longest cause of a failure that a sentence quotes, in characters."""
 _WHOLE_SECOND = 0.9
 _LATE = 0.25
-"""The share of a slice's length after which its end counts as late: its last transactions may end after the slice by up
-to this much."""
+"""The share of a slice's length by which its last transactions may end after the slice's planned end. A slice whose
+transactions end later counts as late."""
 
 
 class Outcome:

@@ -37,7 +37,8 @@ class Outlook(Record):
 
 def outlook(design: Design, plan: Plan) -> Outlook | None:
     """Returns which differences and margins the plan can establish, given the noise of this machine. Returns None if no
-    planned look can decide, or if the units of the verdict are deployments."""
+    planned look (interim analysis) can decide a comparison, or if the verdict counts pairs of deployments instead of
+    blocks."""
     claims = primary_sharing(plan)
     if are_units(design) or precision(_looks(plan), claims, 0.0) is None:
         return None
@@ -61,7 +62,7 @@ def precision_so_far(grid: Grid) -> Precision | None:
 
 
 def _looks(plan: Plan) -> Looks:
-    """Returns the looks up to the last planned block."""
+    """Returns the interim analyses (looks) that come up to the last planned block."""
     return looks_of(plan).within(plan.max_blocks)
 
 

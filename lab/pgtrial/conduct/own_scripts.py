@@ -38,7 +38,7 @@ def check_scripts(design: Design) -> None:
 
 def _check_job(location: str, text: str, what: str) -> None:
     """Raises StudyError if the SQL of a job, or the SQL that undoes the job, has no statement, or a statement that is
-    not possible in a job. `location` names the SQL in the message, and `what` says what to write."""
+    not possible in a job. In the message, `location` names the SQL, and `what` is the advice what to write there."""
     todo = statements(text, {})
     if not todo:
         raise StudyError(f"{location} has no statement; {what}")

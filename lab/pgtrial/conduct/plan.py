@@ -124,8 +124,8 @@ def study_estimate(plan: Plan) -> float:
 
 
 def fewest_blocks(design: Design, plan: Plan) -> int:
-    """Returns the number of blocks of the first planned look at which every arm can get a verdict. For a study with a
-    single arm, it is the first look at which this arm can get an interval."""
+    """Returns the number of blocks before the first planned look (interim analysis) at which every arm can get a
+    verdict. For a study with a single arm, it is the first look at which this arm can get an interval."""
     if len(design.servers) > 1 and are_units(design):
         return fewest_of(plan.deployments, plan.max_blocks, design.claims)
     return fewest_for_a_verdict(design)
@@ -168,8 +168,8 @@ def warnings(design: Design, plan: Plan) -> list[str]:
 
 
 def _looks(design: Design, max_blocks: int) -> list[int]:
-    """Returns the planned looks for `Plan.looks`, as numbers of blocks. The first look is included even if the study
-    ends before it."""
+    """Returns the planned looks (interim analyses) for `Plan.looks`, each as the number of blocks after which it comes.
+    The first look is included even if the study ends before it."""
     return list(planned(max_blocks, design.claims, kept_of(design)).planned)
 
 
@@ -282,7 +282,7 @@ def extend(plan: Plan, design: Design, more: More, stored: Sequence[Trial], *, d
 
 def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
     """Returns a sentence that announces the last extension of a plan: how many blocks it adds, how long they take, and
-    after which blocks a look comes."""
+    after which blocks a look (an interim analysis) comes."""
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
@@ -299,7 +299,7 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
 
 def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
     """Returns the number of blocks by which the study is extended: the number that the user gave, or the blocks up to
-    the last look that fits into the given time."""
+    the last look (interim analysis) that fits into the given time."""
     if more.time_s is None:
         return more.blocks or 1
     block_s = block_time(plan, stored)

@@ -26,8 +26,8 @@ class Preparing:
 
 @dataclass(frozen=True)
 class StudyBegins:
-    """The arms are ready for the first trial. `planned` and `stored` are numbers of trials; `stored` is not 0 if the
-    study was interrupted before."""
+    """An event: the arms are ready for the first trial. `planned` and `stored` are numbers of trials; `stored` is not 0
+    if the study was interrupted before."""
 
     directory: Path
     planned: int
@@ -38,8 +38,8 @@ class StudyBegins:
 
 @dataclass(frozen=True)
 class TrialBegins:
-    """A trial begins by restoring its data. It is the trial `number` (counted from 1) of `planned`; `others` are the
-    arms whose trials alternate with it."""
+    """An event: a trial begins by restoring its data. It is the trial `number` (counted from 1) of `planned`; `others`
+    are the arms whose trials alternate with it."""
 
     trial: PlannedTrial
     load_point: LoadPoint
@@ -52,7 +52,8 @@ class TrialBegins:
 
 @dataclass(frozen=True)
 class Second:
-    """One second of a load has passed or, for trials that alternate, one slice. `tps` is provisional.
+    """An event: one second of a load has passed or, for trials that alternate, one slice. `tps` is a provisional value
+    for the display; the results come from the engine's last event.
 
     Seconds of a preliminary block are reported before the first TrialBegins.
     """
@@ -70,8 +71,8 @@ class Second:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """One second of a job has passed. The fields have what PostgreSQL reports about the progress of the job; a field is
-    None if PostgreSQL does not report it."""
+    """An event: one second of a job has passed. The fields have what PostgreSQL reports about the progress of the job;
+    a field is None if PostgreSQL does not report it."""
 
     arm: str
     second: int
@@ -86,7 +87,7 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class QueryEnds:
-    """A query of a suite has ended."""
+    """An event: a query of a suite has ended."""
 
     arm: str
     query: str
@@ -99,14 +100,14 @@ class QueryEnds:
 
 @dataclass(frozen=True)
 class TrialEnds:
-    """A trial has ended and is stored."""
+    """An event: a trial has ended and is stored."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class BlockEnds:
-    """A block is complete. `decided` is true if a look has decided all comparisons.
+    """An event: a block is complete. `decided` is true if a look (an interim analysis) has decided all comparisons.
 
     `running` has the difference of each arm to the baseline so far, as a share. `intervals` has the interval of each
     arm at the last look, if it is bounded. It is the interval of the verdict, which is valid at every look, so that
@@ -127,7 +128,7 @@ class BlockEnds:
 
 @dataclass(frozen=True)
 class StudyEnds:
-    """The study has ended, and no trial is left to run. `reason` says why."""
+    """An event: the study has ended, and no trial is left to run. `reason` says why."""
 
     reason: str
     blocks: int

@@ -1,5 +1,5 @@
-"""The results of a running study so far. They are computed again after every block, but each trial is read from the
-disk only once."""
+"""Reads the results that a running study has so far. They are computed again after every block, but each trial is read
+from the disk only once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The plans of a load's statements on every arm, as found before the first trial. They show whether the load uses that
-in which the arms differ."""
+"""The plans of a load's statements on every arm, as found before the first trial. They show whether the load uses the
+settings, indexes and other properties in which the arms differ."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class ComparedPlans:
     plans: dict[str, PlanPair]
     """The pair of plans for each statement that has a plan on both arms."""
     unused: Unused | None
-    """The differences between the arms that the load certainly does not use; None if nothing is known about that."""
+    """The differences between the arms that certainly do not affect the load, such as an index that no plan uses; None
+    if nothing is known about that."""
 
     @property
     def differing(self) -> dict[str, PlanPair]:
@@ -83,7 +84,8 @@ class ComparedPlans:
         return {text: pair for text, pair in self.plans.items() if not pair.is_same}
 
     def never_used(self, baseline: str) -> str | None:
-        """Returns a sentence on the differences that the load certainly does not use; None if there is none to name."""
+        """Returns a sentence on the differences between the arms that certainly do not affect the load, such as an
+        index that no plan uses; None if there is no such difference."""
         if self.unused is None:
             return None
         text = f"this load never uses {self.unused.what} between {baseline} and {self.arm}: {self.unused.names}"

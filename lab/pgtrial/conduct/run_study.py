@@ -193,8 +193,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
 
 
 def _up_to_the_look(design: Design, step: Step) -> More | None:
-    """Returns the blocks up to the next look, if the budget has ended the study and it can be extended; otherwise
-    None."""
+    """Returns the blocks up to the next look (interim analysis), if the budget has ended the study and it can be
+    extended; otherwise None."""
     if not isinstance(step, Stop) or not step.blocks_to_look or are_units(design):
         return None
     return More(blocks=step.blocks_to_look)
@@ -213,8 +213,8 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
 
 @contextmanager
 def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]:
-    """Provides the workspace. If only files on a lost host could not be removed at the end, tells the user instead of
-    raising an error, since the study itself is complete."""
+    """Provides the workspace, the lab's private directories on this machine. If only files on a lost host could not be
+    removed at the end, tells the user instead of raising an error, since the study itself is complete."""
     try:
         with Workspace(study=str(study.path.absolute())) as workspace:
             yield workspace
@@ -306,8 +306,8 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
-    """Stores this machine's certificate of a self-test with the study. If that fails, tells the user why the report
-    will not name a certificate."""
+    """Stores with the study this machine's certificate, the result of a self-test that shows which differences pgtrial
+    finds here. If that fails, tells the user why the report will not name a certificate."""
     try:
         take_certificate(study)
     except StoreError as error:

@@ -94,7 +94,8 @@ def run_unstored(
     trials with their measurements.
 
     `longest_s` is the longest measured part, in seconds, that may be chosen after these trials; slices are not
-    lengthened beyond it. Raises SlicesTooShort, and the errors of `run_trials`.
+    lengthened beyond it. Raises SlicesTooShort if too few transactions fit into a slice, and the errors of
+    `run_trials`.
     """
     under_way = _run(
         study,

@@ -273,7 +273,8 @@ def _difference(
 
 
 def findings_on_answers(plan: Plan, answers: Mapping[str, ArmAnswers]) -> list[Finding]:
-    """Returns the findings on these answers that the audit will have when the facts of all arms are complete."""
+    """Returns the findings on these answers that the audit, the check whether the comparison is fair, will have when
+    the facts of all arms are complete."""
     facts = {
         arm: Facts(arm=arm, collected="", facts={"answers": answers[arm].as_facts()} if arm in answers else {})
         for arm in plan.arms

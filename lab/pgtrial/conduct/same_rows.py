@@ -77,7 +77,8 @@ def as_facts(rows: Mapping[str, TableRows]) -> dict[str, Any]:
 
 
 def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
-    """Returns the findings on these rows that the audit will have when the facts of all arms are complete."""
+    """Returns the findings on these rows that the audit, the check whether the comparison is fair, will have when the
+    facts of all arms are complete."""
     deployments = {
         arm: [
             Facts(
@@ -170,8 +171,8 @@ class _Reading:
         return {label: one for label in self.keys or () if (one := too_large.get(label) or rows.get(label)) is not None}
 
     def _read(self, loaded: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
-        """Reads the rows of these tables in one copy of the data. If it is the first copy, `labels` is ignored, and all
-        its tables are read. With `by_column`, returns digests of each column."""
+        """Reads the rows of the tables `labels` in one copy of the data. If it is the first copy, `labels` is ignored,
+        and all its tables are read. With `by_column`, returns digests of each column."""
         arm, began = self.owners[loaded.identity], time.monotonic()
         with (
             as_study_error(arm),

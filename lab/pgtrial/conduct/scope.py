@@ -78,8 +78,8 @@ def _dsns(given: Sequence[Given]) -> set[str]:
 
 
 def _data(design: Design, statistics: str) -> list[str]:
-    """Returns phrases that say how trials get their data: as fresh copies, or in places that are swapped between arms
-    at random."""
+    """Returns phrases that say how trials get their data: as fresh copies, or in directories or on devices that are
+    swapped between the arms at random."""
     servers, shared = design.servers, design.shared_storage
     listed = [" and ".join(group.names) for group in shared if group.names]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
@@ -97,8 +97,8 @@ def _data(design: Design, statistics: str) -> list[str]:
 
 
 def _fixed(design: Design, given: int) -> list[str]:
-    """Returns the names of what differs between the arms but is never swapped between them, such as their host. If a
-    host has a peculiarity, for example, the study cannot distinguish it from an effect of the arm."""
+    """Returns the names of the properties in which the arms differ and that are never swapped between them, such as
+    their host. If a host has a peculiarity, for example, the study cannot distinguish it from an effect of the arm."""
     ours = design.made
     swapped = {arm for group in design.shared_storage for arm in group.arms}
     fixed = {

@@ -91,7 +91,7 @@ class Wanted:
     server: str | None = None
     """The connection string of a given server; None if pgtrial makes the servers."""
     planted: Sequence[float] = (0.05,)
-    """The planted shares: by which share the throughput of each slower arm is reduced."""
+    """The planted shares: for each slower arm, the share by which its throughput is reduced."""
     scale: int = 10
     clients: int = 8
     interleave: str = "auto"
@@ -181,7 +181,7 @@ def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
 
 
 def check_budget(wanted: Wanted) -> None:
-    """Raises StudyError if the budget is too short for a certificate."""
+    """Raises StudyError if the budget is too short for a self-test whose result (the certificate) says anything."""
     calibration = calibration_of(wanted)
     least = _PREPARING_S + _CALIBRATION_BLOCKS * block_estimate(calibration) + _least_study_s(wanted)
     if wanted.budget_s < least:

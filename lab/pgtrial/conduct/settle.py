@@ -163,8 +163,8 @@ _CANCEL_S = 5.0
 
 
 class Checkpoint:
-    """The lab's own CHECKPOINT at a fixed moment of each trial, so that all trials are measured at the same distance
-    from a checkpoint.
+    """The lab's own CHECKPOINT at a fixed moment of each trial, so that the measured parts of all trials begin at the
+    same time after a checkpoint.
 
     As a context manager it waits on exit until a checkpoint that has begun is complete, except if an exception ends the
     context.

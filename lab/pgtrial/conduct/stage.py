@@ -37,7 +37,8 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Stage:
-    """The server of one arm on which the load is rehearsed, with the data, scripts and values for that."""
+    """The server of one arm on which the load is rehearsed, with the data, the scripts and the values of variables that
+    the rehearsal uses."""
 
     spec: StudySpec
     arm: Arm

@@ -21,7 +21,8 @@ from pgtrial.verdict.pace import block_time, under_way_s
 from pgtrial.verdict.units import looks_of
 
 OVERRUN = 1.25
-"""The factor by which a study may exceed its budget in order to reach a look, since time estimates are rough."""
+"""The factor by which a study may exceed its budget in order to reach a look (an interim analysis), since time
+estimates are rough."""
 
 _LONGER_TO_FIRST_LOOK_S = 180.0
 """The time, in seconds, by which a short study may exceed its budget in order to reach its first look. If it ended

@@ -1,5 +1,5 @@
-"""Chooses the directory of a study: a new directory, or that of the same study if it is unfinished, so that it
-continues."""
+"""Chooses the directory of a study: a new directory, or the directory of the same study if that study is unfinished, so
+that it continues there."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
 
 
 def _code(spec: StudySpec, arm: str) -> tuple[str | None, list[str]]:
-    """Returns what an arm compares by content: the text of its own script or job, and the sources that are built."""
+    """Returns the code that an arm runs, by its content: the text of its own script or job, and the sources that are
+    built."""
     keys, server = spec.arms[arm], spec.resolved(arm)
     sources = [server.postgres, *(server.extensions or ())] if isinstance(server, Made) else []
     script = PurePosixPath(file_of(keys.workload or "")).name

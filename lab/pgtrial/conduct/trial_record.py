@@ -1,4 +1,4 @@
-"""Makes and writes what is stored of a trial: its record and its tables."""
+"""Makes and writes the two stored forms of a trial's results: its record and its tables."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ class HostChange(UndoRecord):
     @classmethod
     def read(cls, path: Path, machine: Machine = LOCAL) -> Self:
         """Returns the record in a file. Raises HostError if the file cannot be read, if another account could have
-        written it, or if its change touches what a change of this kind must not touch, such as a file outside of the
-        run directory."""
+        written it, or if its change touches an object that no change of this kind may touch, such as a file outside of
+        the run directory."""
         run = path.parent.parent
         with refused(f"read {path}"):
             check_own(machine, [run, path.parent])

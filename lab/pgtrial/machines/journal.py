@@ -43,12 +43,12 @@ ANY_OCCASION = Occasion()
 
 class NoRecord(HostError):
     """Raised for a file of the journal that pgtrial does not obey: it cannot be read as a record, or its change would
-    touch what a change of this kind never touches."""
+    touch an object that a change of this kind never touches, such as a file outside of the run directory."""
 
 
 class NotUndone(Exception):
     """Raised when a change could not be undone; its record stays. The message is a sentence for the user without its
-    full stop: what was not undone, why, and what to do."""
+    full stop. It says which change was not undone, why, and what the user should do."""
 
     def __init__(self, sentence: str, forget_if: str = "") -> None:
         """`forget_if` is a clause that says when the user may make pgtrial forget the record, such as `if that server

@@ -1,5 +1,5 @@
-"""Reads the mounts of a machine, and has the changes that make a volume: backing files, loop devices, ZFS pools, mount
-points and mounts."""
+"""Reads the mounts of a machine, and makes and undoes the changes of the machine by which a volume comes to exist:
+backing files, loop devices, ZFS pools, mount points and mounts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class MountPoint(_Lasting):
     """A directory that pgtrial makes in order to mount a file system on it."""
 
     def make(self, machine: Machine) -> None:
-        """Makes the directory to mount on."""
+        """Makes the directory on which a file system will be mounted."""
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o711)
 

@@ -32,8 +32,8 @@ done
 grep -q -a 'ICU is not supported in this build' "$1/postgres" || echo icu
 grep -q -a 'server to be built with lz4 support' "$1/postgres" || echo lz4
 """
-"""The script that prints the features of a build. The postgres program contains the error message about a missing
-library only if it was built without that library."""
+"""The script that prints the features of a build. It searches the postgres program for the error messages about missing
+libraries, since the program contains such a message only if it was built without that library."""
 
 _MOST_NAMED = 4
 
@@ -48,7 +48,7 @@ class Abilities:
     lz4: bool
 
     def lacks(self, needs: DumpNeeds) -> list[str]:
-        """Returns what the data needs and the build does not have, as phrases for messages."""
+        """Returns the features that the data needs and the build does not have, as phrases for messages."""
         lacking = []
         if needs.icu_collations and not self.icu:
             lacking.append(f"ICU (for {_plural('collation', needs.icu_collations)})")

@@ -65,7 +65,7 @@ class Needs:
 
     @classmethod
     def of(cls, design: Design) -> Needs:
-        """Returns what a study needs from every arm."""
+        """Returns the needs of a study that every arm must meet."""
         spec, points = design.spec, design.load_points
         of_arms = {arm: list(dict.fromkeys(data_of(spec, point, arm) for point in points)) for arm in spec.arms}
         data = dict.fromkeys(one for of_arm in of_arms.values() for one in of_arm)
@@ -160,9 +160,10 @@ class Arm(Protocol):
         or its former settings are restored.
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. `drawn` has the random
-        choices that the study's plan made for the trial, such as the deployment. Raises StartError if the server does
-        not start, and ArmError for other faults, which stop the study. Raises TrialError if only this trial fails: the
-        host cannot be put into the state that the arm asks for, or the host is lost.
+        choices that the study's plan made for the trial, such as the deployment (one of several given servers of the
+        arm). Raises StartError if the server does not start, and ArmError for other faults, which stop the study.
+        Raises TrialError if only this trial fails: the host cannot be put into the state that the arm asks for, or the
+        host is lost.
         """
 
     def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
@@ -185,7 +186,8 @@ class Arm(Protocol):
         Raises TrialError."""
 
     def close(self) -> None:
-        """Releases what the arm keeps between trials, such as copies of the data and connections to hosts."""
+        """Releases the resources that the arm keeps between trials, such as copies of the data and connections to
+        hosts."""
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Cluster:
         connections.
 
         Raises ArmError with the server's own message if it does not start, or with a message that the server runs but
-        clients cannot reach it. In both cases no server process is left.
+        clients cannot reach it. In both cases the server is not running when the method raises the error.
         """
         with ExitStack() as stack:
             if self.access is not None and not self.access.port:

@@ -60,8 +60,8 @@ def equal_arms(design: Design) -> Iterator[str]:
 
 
 def why_equal(design: Design, first: str, second: str) -> str | None:
-    """Returns how two arms are equal: `identical`, or `equal in effect` with the values of the settings. Returns None
-    if the two arms differ or may differ."""
+    """Returns, in words, in which way two arms are equal: `identical`, or `equal in effect` with the values of the
+    settings. Returns None if the two arms differ or may differ."""
     one, other = design.servers[first], design.servers[second]
     if one == other:
         return "identical"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.2
 _OLDEST = 90600
-"""The first version that has current_setting(name, missing_ok)."""
+"""The oldest server version that pgtrial accepts, since it is the first that has current_setting(name, missing_ok)."""
 
 _T = TypeVar("_T")
 

@@ -42,7 +42,8 @@ class DataRecord(UndoRecord):
 
     target: Target
     made: Mapping[str, tuple[str, ...]]
-    """The marks of the tables that pgtrial has made, by a description of these tables for messages."""
+    """The marks of the tables that pgtrial has made, by a description of these tables for messages. A mark is a comment
+    on a table by which pgtrial recognises its own tables."""
 
     @classmethod
     def files(cls, folder: Path, machine: Machine) -> list[Path]:
@@ -109,8 +110,8 @@ def note_made(state: Path, target: Target, data: Data) -> None:
     """Records the data that the caller is about to load. The record is on disk when the function returns, and contains
     no password. Raises ArmError.
 
-    The record only says in which database to look for objects with pgtrial's marks. An object without a mark is never
-    dropped.
+    The record only says in which database to look for objects with pgtrial's marks, which are comments on these
+    objects. An object without a mark is never dropped.
     """
     journal = data_journal(state)
     path = _file(journal.folder, target)
@@ -131,7 +132,8 @@ def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
 
 
 def _drop(record: DataRecord, target: Target) -> str:
-    """Drops the tables of a record, in the database at `target`. Returns a phrase on what stays and why, or "".
+    """Drops the tables of a record, in the database at `target`. Returns a phrase that says which objects stay and why,
+    or "" if none stays.
 
     Raises StudyError if another object depends on a table; raises ArmError and psycopg.Error if the server cannot be
     reached or refuses.

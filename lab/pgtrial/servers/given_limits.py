@@ -182,8 +182,8 @@ def _megabytes(data: Sequence[Data]) -> int:
 
 
 def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
-    """Returns the free space in megabytes, or None if it cannot be found out, and a phrase that says where it is
-    free."""
+    """Returns the free space in megabytes, or None if it cannot be found out, and a phrase for messages that names the
+    disk or the limit to which this space belongs."""
     if setup.storage_limit is not None:
         # databases to which the role may not connect are left out, since it may not read their size
         used = value(

@@ -1,5 +1,5 @@
-"""The run directories of a run on other hosts. Everything that the lab makes on another host is in the run directory
-there, or is recorded in its journal of changes.
+"""Makes and removes the run directories of a run on other hosts. Everything that the lab makes on another host is in
+the run directory there, or is recorded in its journal of changes.
 
 The run directories on hosts are themselves recorded in the run's journal of undo on the machine of the lab. If the lab
 is killed, the next pgtrial finds them there: it connects to the hosts again, undoes the changes that the journals of

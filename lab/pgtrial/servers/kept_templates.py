@@ -151,8 +151,8 @@ class Templates:
             self._remove(name, in_use)
 
     def remove_unfinished(self) -> list[Path]:
-        """Removes what killed labs have left while they made or removed templates. Returns the directories that were
-        removed."""
+        """Removes the directories and files that killed labs have left while they made or removed templates. Returns
+        the directories that were removed."""
         for lock in self.root.glob(f"*{NAME_LOCK}"):
             name = lock.name.removesuffix(NAME_LOCK)
             if not (self.root / name).exists():

@@ -1,5 +1,5 @@
-"""Handles what killed labs have left on this machine, on hosts and on given servers: lists it, undoes and removes it,
-or forgets it."""
+"""Handles the changes and files that killed labs have left on this machine, on hosts and on given servers: lists them,
+undoes and removes them, or forgets their records."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TEMPORARY = "temporary files of a pgtrial that ended abruptly"
 
 
 def leftovers(state: Path | None = None) -> list[Leftover]:
-    """Returns what killed labs have left: their run directories, with servers that may still run, the changes that
-    their journals record, unfinished templates and builds, and temporary files."""
+    """Returns everything that killed labs have left: their run directories, with servers that may still run, the
+    changes that their journals record, unfinished templates and builds, and temporary files."""
     root = state or state_root()
     if not root.is_dir():
         return []

@@ -1,4 +1,5 @@
-"""Describes where the loaded data of an arm is stored, and keeps what pgtrial has found out about its rows there."""
+"""Describes where the loaded data of an arm is stored, and keeps the facts that pgtrial has found out about its rows,
+such as their number, in the same directory."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class LoadedData:
     """The function that provides a server with this data. The caller must not change the data. The argument is the file
     for the server's log."""
     kept: Path | None = None
-    """The file beside the template in which pgtrial stores what it knows about the rows; None if it stores nothing."""
+    """The file beside the template in which pgtrial stores the number and the digest of each table's rows; None if it
+    stores nothing."""
 
     @property
     def is_given(self) -> bool:

@@ -61,8 +61,8 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
 
 
 class _Look:
-    """Finds the sessions that hold the lock for which `session` waits. Begins to look after the session has waited for
-    a moment."""
+    """Finds the sessions that hold the lock for which `session` waits. Sends its first query after the session has
+    waited for a moment."""
 
     def __init__(self, session: Session, connect: Callable[[], Session]) -> None:
         self.blocking: list[str] = []

@@ -330,8 +330,8 @@ class MadeArm:
         return self._fresh(tables, tables.short_name, number, stack)
 
     def _fresh(self, tables: Data, name: str, number: int | None, stack: ExitStack, copies: int = 1) -> Path:
-        """Returns a copy of the template, which ends with `stack`. `copies` is the number of copies to have for later
-        trials."""
+        """Returns a copy of the template, which is removed when `stack` is closed. `copies` is the number of copies to
+        have for later trials."""
         run_directory = self._site.run_directory
         if self._site.volumes is None and run_directory.machine is LOCAL:
             template = self._template(tables, lambda line: None)
@@ -385,7 +385,7 @@ class MadeArm:
         return self._site.state.in_force(cluster.data_directory, pages)
 
     def _key(self, tables: Data) -> TemplateKey:
-        # the extensions are part of the key, since the user's own data may contain objects of theirs
+        # the extensions are part of the template's key, since the user's own data may contain objects of the extensions
         brought = self.setup.extensions if tables.key.get("prepared") else None
         return TemplateKey(self._kind(brought or []), self._site.server.version, **tables.key)
 

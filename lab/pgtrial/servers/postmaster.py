@@ -229,8 +229,9 @@ def stop_servers_below(directory: Path) -> int:
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
-    """Returns the processes of PostgreSQL servers and null servers whose working directory is `directory` or lies below
-    it. The working directory of a PostgreSQL process is the data directory."""
+    """Returns the processes of servers whose working directory is `directory` or lies below it: PostgreSQL's, and those
+    of the null server, which answers without doing anything and serves to measure the engine. The working directory of
+    a PostgreSQL process is the data directory."""
     processes = []
     for pid in working_below(directory):
         with suppress(psutil.Error):

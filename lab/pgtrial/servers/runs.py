@@ -57,8 +57,8 @@ def claim(state: Path) -> tuple[Path, IO[bytes]]:
 
 
 def remove_own(state: Path, run: Path) -> None:
-    """Removes this lab's own run directory. The lock file goes last, and while other labs are locked out: without it
-    they would take the run for that of a killed lab."""
+    """Removes this lab's own run directory. The lock file goes last, and while other labs are locked out: without the
+    lock file they would take the run for that of a killed lab, and remove it themselves."""
     for path in run.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

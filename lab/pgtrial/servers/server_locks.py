@@ -54,7 +54,8 @@ class _LockSession:
         self.session = target.connect(application_name=application)
         self.pooled = is_pooled(self.session)
         self.pid = -1
-        """The process ID (PID) of the server process that has the lock, as pg_backend_pid() returns it; -1 before."""
+        """The process ID (PID) of the server process that has the lock, as pg_backend_pid() returns it; -1 as long as
+        the session has no lock."""
 
     def take(self, processes: Sequence[int]) -> tuple[object, ...] | None:
         """Takes the lock and returns None. If another lab has the lock, releases it again and returns a row that

@@ -96,7 +96,7 @@ def is_superuser(session: Session) -> bool:
 
 def _written_so(session: Session, setting: SessionValue, wanted: str) -> bool:
     """True if the wanted value is another way of writing the present value: after this session has set the wanted
-    value, the server shows the same text. Also false if the session may not set it."""
+    value, the server shows the same text. False if the values differ, or if the session may not set the setting."""
     try:
         with session.transaction(force_rollback=True):
             present = _shown(session, setting)

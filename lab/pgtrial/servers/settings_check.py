@@ -37,7 +37,8 @@ _COULD_NOT = "setting could not be applied"
 the server from loading all the files."""
 
 _NO_WAY_BACK = frozenset(("db_user_namespace", "pre_auth_delay"))
-"""Settings that take effect in a new session before the session can override them."""
+"""Settings that pgtrial refuses to change, since they take effect in a new session before the session can override
+them. A bad value could prevent the session from starting that restores the former value."""
 
 _OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
     AND context NOT IN ('postmaster', 'internal')"""
@@ -220,8 +221,8 @@ class SettingsCheck:
 
     def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
         """Returns the text that ALTER SYSTEM stores for the arm's value. Returns None if the setting's line has to be
-        removed, which is the only way to make a list of libraries empty. `others` are other configuration files that
-        set it."""
+        removed, which is the only way to make a list of libraries empty. `others` are the other configuration files
+        that set this setting."""
         wanted = self._wanted(row)
         if not is_list(row.name, session.info.server_version):
             return wanted

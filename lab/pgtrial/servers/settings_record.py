@@ -26,13 +26,13 @@ from pgtrial.servers.server_record import ServerRecord
 
 _OF_ANY_ROLE = ("local_preload_libraries",)
 _OF_SUPERUSERS = ("session_preload_libraries",)
-"""Settings for libraries that each session loads at its start. Any role may override the first for a session; only
-superusers may override the second."""
+"""The setting for libraries that each session loads at its start, which only superusers may override for a session. Any
+role may override the similar setting in `_OF_ANY_ROLE`."""
 _LIBRARY_PATH = "dynamic_library_path"
-"""The setting for the directories in which the server looks for these libraries."""
+"""The setting for the directories in which the server looks for libraries that a session loads."""
 _OF_CONNECTIONS = dict.fromkeys((*TIME_LIMITS, "post_auth_delay"), "0") | {"exit_on_error": "off"}
-"""Other settings that can end or delay each session at its start, with values that have no such effect. Any role may
-set them for a session."""
+"""Settings, in addition to those for libraries, that can end or delay each session at its start. Each has the value
+with which it has no such effect. Any role may set them for a session."""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
@@ -184,7 +184,8 @@ def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
 
 def _put_in_order(session: Session, order: Sequence[str]) -> None:
     """Brings the lines of postgresql.auto.conf back into their former order, by writing those lines again that came
-    after the restored lines. Does so as far as the role may. No value changes."""
+    after the restored lines. Stops at the first line that the role may not write; the lines after it keep their
+    positions. No value changes."""
     file = read_auto_conf(session)
     if file is None:
         return

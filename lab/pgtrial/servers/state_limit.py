@@ -27,14 +27,16 @@ from pgtrial.store.state import is_own, state_limit
 
 @dataclass(frozen=True)
 class _Kept:
-    """A template, a build or a copy of an installation: its size, its last use, and how to remove it."""
+    """A template, a build or a copy of an installation that is kept in the state directory: its size, the time of its
+    last use, and the function that removes it."""
 
     what: str
     bytes_on_disk: int
     last_used: datetime
     in_use: bool
     remove: Callable[[], None]
-    """The function that removes it. Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
+    """The function that removes this template, build or copy. Raises ArmError if a lab has begun to use it, or if it
+    cannot be removed."""
 
 
 def templates_of(state: Path, study: str = "") -> Templates:

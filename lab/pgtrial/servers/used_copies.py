@@ -25,19 +25,20 @@ from pgtrial.servers.run_directory import GNU_COPY, RunDirectory, check_copied, 
 from pgtrial.servers.templates import StrippedCopy
 
 _LARGE = 1024 * 1024
-"""The size in bytes from which a file is always copied again, so that each trial has it at another place on the disk
-and in the page cache."""
+"""The size in bytes from which a file is always copied again. Each trial then has the file in other disk blocks and in
+other pages of the page cache."""
 
 _AT_ONCE = 4
 """The number of processes that copy the missing files at the same time."""
 
 _CLOCK_STEP_S = 0.01
 """The longest step, in seconds, of the clock by which Linux sets the ctime of a file (one tick of a kernel with 100
-ticks a second). A write in the same step as the copying of a file would leave its ctime as it was."""
+ticks a second). If a file is copied and written to within the same step, the write does not change its ctime, so that
+pgtrial would not notice it."""
 
 _LONGEST = 100_000
 """The largest total length of the paths of missing files, in characters. If they are longer, the whole template is
-copied instead. Command lines of Linux can be twenty times as long."""
+copied instead. The limit keeps the command line short; Linux permits one that is twenty times as long."""
 
 _LIST = 'cd "$1" && exec find . -mindepth 1 -printf "%y %C@ %s %P\\0"'
 """The script that prints the type, the time of the last change (ctime), the size and the path of each file. It needs

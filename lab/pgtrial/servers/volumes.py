@@ -32,8 +32,8 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.storage import Storage, Volume
 
 MAKERS = {
-    # these options avoid that a background thread initialises inode tables during the trial, and that a backing file
-    # loses its preallocated blocks
+    # without these options, a background thread would initialise inode tables during the trial, and a backing file
+    # would lose its preallocated blocks
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
     "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"],

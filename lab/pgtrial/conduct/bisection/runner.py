@@ -71,7 +71,7 @@ class Order:
     attempt: int = 1
     """The number of this study among the studies of the same two commits, counted from 1."""
     times: int = 1
-    """The largest time that the study may take, as a multiple of the budget of a study of the search."""
+    """The longest time that the study may take, as a multiple of the budget that each study of the search has."""
 
 
 Judge = Callable[[Order], Judged]
@@ -225,15 +225,16 @@ class _Half:
         return min(max(abs(self.difference), _LEAST_MARGIN), _MOST_MARGIN)
 
     def leaves_out(self, difference: Estimate | None) -> bool:
-        """True if the whole interval of a difference lies on GOOD's side of the threshold."""
+        """True if the whole interval of a difference lies on GOOD's side of the threshold, so that the commit counts as
+        good."""
         bound = None if difference is None else difference.low if self.bad_word == "worse" else difference.high
         if bound is None:
             return False
         return bound > self.difference if self.bad_word == "worse" else bound < self.difference
 
     def leaning(self, log_ratios: Sequence[float]) -> Mark:
-        """Returns the mark to which the blocks of an undecided commit lean: `good` or `bad`, or `skip` if they lean to
-        neither side."""
+        """Returns the mark of a commit whose study is undecided: the side to which a test of its blocks assigns it
+        (`good` or `bad`), or `skip` if the test decides for neither side."""
         if not log_ratios:
             return "skip"
         step = p9.Step(tuple(range(len(log_ratios))), tuple(log_ratios), _LEANING)

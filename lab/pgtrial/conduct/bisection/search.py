@@ -44,7 +44,7 @@ class Search:
 
     @property
     def suspects(self) -> list[Commit]:
-        """The commits among which is the first bad commit, the oldest first."""
+        """The commits that can still be the first bad commit, the oldest first."""
         rest = self._rest
         return [commit for index, commit in enumerate(self.commits) if rest >> index & 1]
 

@@ -27,7 +27,7 @@ class LoadWatch:
     """The number of times that the server was restarted."""
 
     def prepare(self) -> None:
-        """Reads what this kind of load has to know about its data, while the server is still idle. Raises
+        """Reads the facts about the data that this kind of load needs, while the server is still idle. Raises
         psycopg.Error."""
 
     def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
@@ -35,8 +35,9 @@ class LoadWatch:
         return start_engine(trial, target)
 
     def begin(self, load: ExitStack, target: Target) -> None:
-        """Reads the counters that the load will change, and starts what runs at the same time as the load. Everything
-        that is started here ends when `load` is closed. Raises psycopg.Error and TrialError."""
+        """Reads the counters that the load will change, and starts everything that runs at the same time as the load,
+        such as a second load. Everything that is started here ends when `load` is closed. Raises psycopg.Error and
+        TrialError."""
 
     def on_event(self, event: Event) -> bool:
         """Handles an event of the load. If this kind of load has reports of its own, reports the event to the listener

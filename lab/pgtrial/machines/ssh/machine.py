@@ -110,9 +110,9 @@ class RemoteMachine(PosixMachine):
         self.jobs, self._finished = directory, []
 
     def rejoin(self) -> str | None:
-        """Checks that the host can be reached for the next trial, even if it was lost before. Returns what happened to
-        the host in the meantime, such as `was restarted`, or None. Raises HostLost if the host cannot be reached; it
-        then counts as lost."""
+        """Checks that the host can be reached for the next trial, even if it was lost before. Returns a phrase on an
+        event in the meantime, such as `was restarted`, or None if nothing has happened to the host. Raises HostLost if
+        the host cannot be reached; it then counts as lost."""
         was_lost = self.connection.lost is not None
         if self.connection.rejoin():
             return "was restarted"
@@ -210,7 +210,8 @@ class RemoteMachine(PosixMachine):
 
 
 LOST = 255
-"""The exit status with which the script of a job says that it cannot find out how the job ended."""
+"""The exit status with which the script of a job (a command that runs on the host exactly once) says that it cannot
+find out how the job ended."""
 
 _POLL_S = 0.1
 _POLLS_WITHOUT_PROCESS = 100

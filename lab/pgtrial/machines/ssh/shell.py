@@ -79,8 +79,9 @@ class Shell:
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:
-    """Reads until a line with the mark, and returns the bytes before that line, and the number behind the mark. Raises
-    EOFError."""
+    """Reads the shell's output up to a line with the mark, a text by which the shell shows that a script has ended.
+    Returns the bytes before that line, and the number that follows the mark in it. Raises EOFError if the output ends
+    without such a line."""
     end = re.compile(rb"\n%s (\d+)\n\Z" % mark)
     content = bytearray()
     while True:
