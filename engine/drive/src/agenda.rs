@@ -14,7 +14,8 @@ pub struct Agenda {
     touched: Vec<usize>,
     is_touched: Vec<bool>,
     /// For each pool, the time at which it must be visited even if nothing happens in it before: the next task arrives,
-    /// or the first task of the queue has waited too long. `None` if there is no such time.
+    /// the first task of the queue has waited too long, or the pool may try again to connect. `None` if there is no
+    /// such time.
     due: Vec<Option<Nanos>>,
     times: BTreeSet<(Nanos, usize)>,
 }

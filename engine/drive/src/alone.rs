@@ -18,8 +18,8 @@ use workload::{AbortReason, Action, ActionResult, Executor, Management, Program,
 pub struct Server {
     pub target: Arc<Target>,
     /// The interrupt flag that was passed to [`Target::obey`]. When it is set, the server is asked to cancel the
-    /// program's current statement, and then the whole process ends. The flag is cleared each time that the program
-    /// goes on.
+    /// program's current statement, and then the whole process ends. The flag is cleared at each call of
+    /// [`Executor::carry_out`].
     pub interrupt: Arc<AtomicBool>,
 }
 

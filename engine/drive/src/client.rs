@@ -37,14 +37,15 @@ pub struct Transaction {
     pub script: usize,
     /// The number of tries so far, including the first one.
     pub tries: u32,
-    /// True if the server has answered a request of this transaction. The clock is read with each answer; without an
-    /// answer it has not been read since the transaction began.
+    /// True if the server has answered a request of this transaction. The clock is read when or after the transaction's
+    /// last answer arrives; without an answer it may not have been read since the transaction began.
     pub was_answered: bool,
     /// The time at which the transaction was scheduled to start.
     pub scheduled: Nanos,
     /// The time at which the transaction did start.
     pub began: Nanos,
-    /// The time at which the transaction's current command started.
+    /// The time at which the transaction's current command started or, while a connection is made, at which the client
+    /// began to connect.
     pub command_began: Nanos,
     /// The total length of other engines' slices from the start of the load to `scheduled`. Used only if the load has a
     /// rate and several engines take turns in slices of time.
@@ -72,7 +73,7 @@ pub enum ClientState {
     /// connections are made at a time.
     Connecting,
     /// The client is about to start its next transaction. It first waits until the other clients of its thread have
-    /// been served, or until its engine's slice begins.
+    /// been served, or for a time: the beginning of its engine's slice, of the measured part, or the end of the load.
     Yielding,
     /// The client waits in the middle of a transaction until the other clients of its thread have been served.
     Pausing,

@@ -93,7 +93,8 @@ pub struct Closed {
     reconnect: bool,
     thinks: bool,
     wait_for_server: Option<Duration>,
-    /// True if this thread has already reported that a client lost the server.
+    /// True if this thread has already reported that a client lost the server. With `--connect` it is true from the
+    /// start, so that nothing is reported.
     is_outage_noted: bool,
     /// The time of the next check whether a client has tried to connect for too long.
     looks_at: Nanos,
@@ -324,8 +325,8 @@ impl<S: Shell> Loop<'_, S> {
         }
     }
 
-    /// Gives a client its next scheduled start. A start that is already later than the latency limit is counted as
-    /// skipped. Returns true if the client begins its transaction now.
+    /// Gives a client its next scheduled start. A start whose latency limit is already over is counted as skipped.
+    /// Returns true if the client begins its transaction now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut LoopClient<S>, mut now: Nanos) -> bool {
         let mut start = self.next_start(client);

@@ -250,7 +250,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
     }
 
     /// Adds one to the client's number of measured transactions, whether this transaction was committed, failed or
-    /// skipped.
+    /// skipped. Does nothing in the warm-up.
     #[inline]
     pub fn count<O, A: Actions, S: Shell>(&self, client: &mut Client<O, A, S>) {
         client.done += u64::from(self.period.phase != Phase::Warmup);

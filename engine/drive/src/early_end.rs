@@ -22,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Asks the server to cancel all running statements of `clients`, and waits until they have ended.
+    /// Asks the server to cancel all running statements of `clients`, and waits until they have ended, but at most for
+    /// [`PATIENCE`]. Statements that may still run then are reported.
     pub fn cancel_statements(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {

@@ -64,7 +64,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 
     /// Called when a failed transaction has been rolled back. Tries it again, or counts it as failed and begins the
-    /// client's next transaction.
+    /// client's next transaction. If the load is over, the client ends, and the transaction is not counted.
     pub fn rolled_back(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         let Some(failure) = client.transaction.failure.take() else { return };
         if self.is_over(now) {

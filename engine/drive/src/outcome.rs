@@ -82,7 +82,8 @@ pub struct Tick {
     pub phase: Phase,
     /// The number of this second in its phase, counted from 0.
     pub second: u32,
-    /// The length of this second: 1, or less at the end of a phase.
+    /// The length of this period in seconds: 1, or less at the end of a phase. If engines take turns in slices of time,
+    /// it is the length of the round.
     pub seconds: f64,
     /// This engine's slice in the round, if several engines take turns in slices of time.
     pub slice: Option<Slice>,
@@ -102,7 +103,8 @@ pub struct Began {
 const LATE: Duration = Duration::from_secs(1);
 
 impl Began {
-    /// Returns a sentence that reports a late beginning of the load, or `None` if the load began in time.
+    /// Returns a sentence that reports a late beginning of the load. Returns `None` if no start was planned, or if the
+    /// load began at most a second after the planned start.
     pub fn lateness(&self) -> Option<String> {
         let late = self.at.checked_sub(self.planned?).filter(|late| *late > LATE)?;
         let late_s = late.as_secs_f64();
@@ -120,14 +122,14 @@ pub trait Observer {
     fn connected(&mut self, _clients: usize, _seconds: f64) {}
     /// Called when all clients are connected and wait for the planned start.
     fn ready(&mut self, _clients: usize, _seconds: f64) {}
-    /// Called when a phase begins, which is the warm-up or the measured part. `began` is given with the first phase.
+    /// Called when a phase begins: the warm-up, the measured part, or the drain. `began` is given with the first phase.
     fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
     /// Called when a second of the run is over in all threads.
     fn tick(&mut self, _tick: &Tick) {}
     /// Called when a client is aborted.
     fn aborted(&mut self, _abortion: &Abortion) {}
-    /// Called with a debugging line about a client (see [`crate::plan::Notes`]), and with the first failure of each
-    /// kind.
+    /// Called with a message about the run, such as the first failure of each kind. The debugging lines about clients
+    /// ([`crate::plan::Notes`]) do not come here.
     fn note(&mut self, _text: &str) {}
     /// Called when threads do not end although the run is over, for example because a program computes without end.
     /// Prints a message about these threads, and returns the exit status for the program. The transactions that such
@@ -167,7 +169,8 @@ pub struct Outcome {
     pub ended_by_thread: Option<usize>,
     /// The first error in writing a transaction log.
     pub log_error: Option<io::Error>,
-    /// The time spent on making connections with `--connect`, summed over all clients, in seconds.
+    /// The time spent on making connections since the measured part began, such as with `--connect`, summed over all
+    /// clients, in seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
     /// The CPU time of the busiest thread as a fraction of the measured time. If several engines take turns in slices

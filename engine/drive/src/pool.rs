@@ -159,7 +159,7 @@ impl Pool {
     }
 
     /// Removes a free connection from the pool that is too old to be used for another task, and returns its slot, the
-    /// connection's number in the pool.
+    /// connection's number in the pool. Returns `None` if there is none, or if no task waits.
     pub fn take_expired(&mut self, now: Nanos) -> Option<usize> {
         if self.lifetime.is_none() || self.waiting.is_empty() {
             return None;

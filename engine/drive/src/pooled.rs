@@ -223,8 +223,8 @@ impl<S: Shell> Mode<S> for Pooled {
         totals.drain(period);
     }
 
-    /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, and gives free
-    /// connections to the tasks that wait.
+    /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, gives free
+    /// connections to the tasks that wait, and begins to make the connections that are still needed.
     fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
         let now = thread.read_clock();
         let visits = thread.mode.agenda.visits(now);
@@ -255,7 +255,7 @@ impl<S: Shell> Mode<S> for Pooled {
 
 impl Pooled {
     /// Returns the pool to which a client belongs, and the client's slot, which is the number of its connection in the
-    /// pool.
+    /// pool. The next round of the event loop visits the pool, since the caller may change it.
     fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
         self.agenda.touch(client.index / self.size);
         (&mut self.pools[client.index / self.size], client.index % self.size)

@@ -51,7 +51,7 @@ pub struct Replayed {
 pub struct ReplayClient {
     /// The recorded rows and errors of the current statement or, between statements, of the next one.
     expected: Expected,
-    /// The number of statements that the client has begun.
+    /// The number of statements and sessions that the client has begun.
     statements: u64,
     /// The errors of the current transaction.
     errors: TransactionErrors,

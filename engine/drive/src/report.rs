@@ -26,8 +26,8 @@ pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// The number of unread reports for each thread at which threads begin to wait for the main thread. Each second a
-/// thread sends a report with a histogram; options can make it send debugging lines, too. The main thread falls behind
-/// if nobody reads its output. The time for which threads then wait is counted in [`ThreadTotals::held_up_ns`].
+/// thread sends a report with a histogram; messages about failures are reports, too. The main thread falls behind if
+/// nobody reads its output. The time for which threads then wait is counted in [`ThreadTotals::held_up_ns`].
 const BACKLOG: usize = 16;
 
 /// The smallest number of unread reports, for all threads together, at which threads begin to wait.
@@ -113,7 +113,7 @@ pub enum Report {
 pub struct ThreadTotals {
     pub ended: Nanos,
     pub aborted: usize,
-    /// The time in nanoseconds that was spent on making connections while the load ran.
+    /// The time in nanoseconds that was spent on making connections since the measured part began.
     pub reconnect_ns: u64,
     pub scripts: Vec<ScriptAccount>,
     /// The CPU time of the thread in the measured part.

@@ -146,7 +146,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.active -= 1;
     }
 
-    /// Ends a client that cannot go on, and counts its current transaction as failed.
+    /// Ends a client that cannot go on. Its current transaction is counted as failed if the error has an SQLSTATE.
     pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
             self.counters.statistics.counts.fail(sqlstate);

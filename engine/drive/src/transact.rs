@@ -23,8 +23,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 
     /// Returns the time at which a client's transaction ended. If the server has answered a request of the transaction,
-    /// the time is `now`, which was read with the last answer. Otherwise the clock is read, because it has not been
-    /// read since the transaction began.
+    /// the time is `now`, which was read when or after the last answer arrived. Otherwise the clock is read, because it
+    /// has not been read since the transaction began.
     #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M, S>, now: Nanos) -> Nanos {
         if client.transaction.was_answered { now } else { self.read_clock() }
@@ -328,8 +328,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::lost(self, client, command, error, now);
     }
 
-    /// Fails the transaction of a script that ended without ending its transaction block, and aborts the client or
-    /// fails its task.
+    /// Handles a script that ended without ending its transaction block: aborts the client or, in a load with
+    /// connection pools, fails its task.
     #[cold]
     pub fn left_open(&mut self, client: &mut ClientOf<M, S>) {
         let reason = "end of script reached without completing the last transaction".to_owned();

@@ -38,7 +38,7 @@ pub struct Authentication {
     /// Records whether the server has asked for the client's certificate and got one. `None` unless
     /// `sslcertmode=require` demands both.
     pub certificate_request: Option<Arc<CertificateRequest>>,
-    /// True if the server asked for the password, and the client has sent it or proved that it knows it.
+    /// True if the server has asked for the password in any form. If a password is known, it is then used.
     pub has_used_password: bool,
     /// True if the client has proved its identity and, with SCRAM, the server has proved that it knows the password,
     /// too.

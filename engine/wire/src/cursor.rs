@@ -12,8 +12,8 @@ const RIGHT_MARGIN: usize = 10;
 /// Returns `LINE 2: ...` and, in a second line, `^` below the character at `position`. The position counts the
 /// characters of the whole statement from 1.
 ///
-/// A line that is too wide is cut to 60 columns around the position. Returns `None` if the position is outside of the
-/// statement.
+/// A line that is too wide is cut to 60 columns around the position. Returns `None` if the position is 0 or lies beyond
+/// the end of the statement.
 pub fn mark(statement: &str, position: usize) -> Option<String> {
     let characters: Vec<char> = statement.chars().collect();
     let place = position.checked_sub(1).filter(|place| *place <= characters.len())?;
@@ -29,7 +29,7 @@ pub fn mark(statement: &str, position: usize) -> Option<String> {
     Some(format!("{head}{piece}{}\n{:indent$}^", cut(end < last), ""))
 }
 
-/// Returns the first and the last character to show of the line `first..last`: the line is cut at its right end if that
+/// Returns the range of the characters to show of the line `first..last`: the line is cut at its right end if that
 /// suffices, else at both ends. Takes time in proportion to the length of the line.
 fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usize, usize) {
     let (mut before, mut after) = (width(&characters[first..place]), width(&characters[place..last]));

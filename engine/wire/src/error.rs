@@ -133,7 +133,7 @@ pub enum ConnectionError {
     Receive(io::Error),
     #[error("could not send data to server: {}", plain_io_message(.0))]
     Send(io::Error),
-    /// The server refused the connection, or reported a fatal error.
+    /// The server refused the connection, reported a fatal error, or rejected a statement of a blocking session.
     #[error("{0}")]
     Server(Box<ServerError>),
     /// The server reported an error and closed the connection.
@@ -171,10 +171,12 @@ pub enum ConnectionError {
     /// The server is not of the kind that `target_session_attrs` asks for.
     #[error("{0}")]
     WrongSession(&'static str),
-    /// The program was interrupted before the statement was sent.
+    /// The program was interrupted before the statement was sent, or the server did not end the statement after the
+    /// interrupt.
     #[error("interrupted")]
     Interrupted,
-    /// The time limit `connect_timeout` is over.
+    /// A time limit is over: that of an attempt to connect (`connect_timeout`), of a cancel request, or of a statement
+    /// that the server does not end.
     #[error("timeout expired")]
     Timeout,
 }
@@ -197,8 +199,8 @@ impl ConnectionError {
         }
     }
 
-    /// Returns the SQLSTATE that the server has reported. For errors without one it is of class 08 (connection
-    /// exception) or 28 (invalid authorization).
+    /// Returns the SQLSTATE that the server has reported. Errors without one have a code of class 08 (connection
+    /// exception) or 28 (invalid authorization); for a COPY it is 0A000, and for an interrupt 57014.
     pub fn sqlstate(&self) -> &str {
         use ConnectionError::*;
         match self {

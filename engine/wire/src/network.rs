@@ -43,8 +43,8 @@ pub trait Network {
     fn connect(&self, address: &SocketAddress, params: &Params) -> Result<Self::Transport, ConnectionError>;
 
     /// Makes the poll report under `token` when the stream can be read and, if `writable` is true, when it can be
-    /// written. `writable` must be true only while there are bytes to send. Otherwise each request that the server
-    /// reads would wake the client.
+    /// written. `writable` must be true only while the stream is connecting or has bytes to send. Otherwise each
+    /// request that the server reads would wake the client.
     fn register(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
 
     /// Changes the events for which [`Network::register`] asked.

@@ -132,7 +132,7 @@ impl Exchange {
     }
 
     /// Returns the error with which the session ends after reading has failed with `error`. If the server has sent an
-    /// error before, that error is returned.
+    /// error before, that error is returned; after a COPY it is [`ConnectionError::Copy`].
     #[cold]
     pub(crate) fn failure(&mut self, error: ConnectionError) -> ConnectionError {
         match self.error.take() {

@@ -30,9 +30,11 @@ pub struct Answered {
     pub rows: u64,
     /// The hash of the rows, which does not depend on their order; 0 unless the caller asked for it.
     pub hash: u64,
-    /// The body of the RowDescription, with the names and types of the columns. `None` if the server sent none.
+    /// The body of the RowDescription, with the names and types of the columns. `None` if the server sent none, or
+    /// unless all rows were asked for ([`Rows::Handed`]).
     pub columns: Option<Vec<u8>>,
-    /// The rows as the server sent them: DataRow messages, each with its type and length.
+    /// The rows as the server sent them: DataRow messages, each with its type and length. Empty unless all rows were
+    /// asked for ([`Rows::Handed`]).
     pub data: Vec<u8>,
 }
 

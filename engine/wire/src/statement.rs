@@ -120,13 +120,14 @@ pub struct Statement {
     /// The statement's index among the statements of the run, by which a connection remembers whether it has prepared
     /// the statement.
     pub id: usize,
-    /// The name under which the statement is prepared.
+    /// The name under which the statement is prepared. If `is_marked` is true, it has a placeholder in place of the
+    /// session's mark.
     name: String,
     /// True if the name under which each session prepares the statement contains the session's mark: random letters
     /// that are drawn for the session, so that sessions behind a pooler do not use the same name.
     is_marked: bool,
     /// The pieces of text around the holes, which are the positions of values. There is one more piece than there are
-    /// holes.
+    /// holes, except for statements of [`Statement::with_parameters`], whose whole text is one piece.
     pieces: Vec<Vec<u8>>,
     holes: Vec<Hole>,
     parse: Vec<u8>,
@@ -193,7 +194,8 @@ impl Statement {
         }
     }
 
-    /// Returns the name under which the statement is prepared.
+    /// Returns the name under which the statement is prepared. For a statement of [`Statement::of_session`] the name
+    /// has a placeholder in place of the session's mark.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -337,7 +339,7 @@ struct BindHead {
 }
 
 impl BindHead {
-    /// The maximum length in bytes: eleven bytes, and a statement's name of a letter and a number.
+    /// The maximum length in bytes: eleven bytes, and a statement's name of at most 21 bytes.
     const LONGEST: usize = 32;
 
     fn new(name: &str, parameters: usize) -> Self {

@@ -25,8 +25,8 @@ impl UsualReplies {
         self.judge(statement, form, bytes)
     }
 
-    /// Checks a reply that differs from the usual reply, which is stored from an earlier execution of the statement. If
-    /// the reply is correct, it becomes the usual reply.
+    /// Checks a reply that differs from the usual reply, which is stored from an earlier execution of the statement, or
+    /// for which none is stored. If the reply is correct, it becomes the usual reply.
     #[inline(never)]
     fn judge(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         let status = status_of(bytes, Order::of(form))?;

@@ -41,7 +41,8 @@ impl Value {
     }
 }
 
-/// Appends a value as a parameter of Bind: the length of the text in four bytes, then the text. NULL has the length -1.
+/// Appends a value as a parameter of Bind: the length of the text in four bytes, then the text. [`Value::Unset`] is
+/// sent as NULL, which has the length -1 and no text; [`Value::Null`] is sent as the text `NULL`.
 pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
     match (short_parameter(value), value) {
         (Some((field, length)), _) => out.extend_from_slice(&field[..length]),

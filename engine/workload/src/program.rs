@@ -176,8 +176,8 @@ pub enum Management {
     Disconnect(usize),
     /// Add statements and transactions that the program has counted itself to the counts of the event loop.
     Count { queries: Queries, events: u64 },
-    /// Leave the load. The client begins no further transaction, and its current one is not counted. After the load the
-    /// event loop asks for actions once more, up to the next [`Action::End`].
+    /// Leave the load. The client begins no further transaction, and its current one is not counted. The event loop
+    /// then asks for the actions that come after the load, up to the next [`Action::End`].
     Leave,
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use wire::QueryKind;
 
-/// The numbers of statements by outcome. Only statements whose replies are counted one by one ([`wire::Rows::Counted`])
-/// are included.
+/// The numbers of statements by outcome. Only statements whose rows are `Counted`, `Hashed` or `Handed` (see
+/// [`wire::Rows`]) are included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Queries {
     pub reads: u64,

@@ -46,8 +46,9 @@ pub enum Recorded<'a> {
 const QUERY_CANCELED: &str = "57014";
 
 impl Expected {
-    /// True if an error with this SQLSTATE is the recorded failure. False for other errors, and if the statement
-    /// succeeded when it was recorded.
+    /// True if an error with this SQLSTATE is the recorded failure. If the recording has no SQLSTATE for the failure,
+    /// any error counts as the recorded one. False for other errors, and if the statement succeeded when it was
+    /// recorded.
     pub fn is_failure(&self, sqlstate: &str) -> bool {
         // A replay cancels statements by a cancel request, also if they were ended in another way when they were
         // recorded.

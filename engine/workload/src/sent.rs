@@ -19,8 +19,8 @@ pub struct SentStatement {
     pub sql: String,
     /// The values of the parameters as text. `None` stands for NULL, or for a value that is not known.
     pub values: Vec<Option<String>>,
-    /// The text with its values, as it is sent in the query mode `simple`. `None` in the other query modes, and if a
-    /// value is not known.
+    /// The text with its values, if it is sent as one text: in the query mode `simple`, and for requests without
+    /// parameters. `None` otherwise, and if a value is not known.
     pub whole: Option<String>,
 }
 

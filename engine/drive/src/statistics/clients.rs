@@ -38,7 +38,7 @@ impl ClientTotals {
 /// The totals of several clients with consecutive numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PerClient {
-    /// The number that the first client of these totals has in the whole run.
+    /// The number that the first client of these totals has among the clients of the engine, counted from 0.
     first: usize,
     totals: Vec<ClientTotals>,
 }
@@ -64,7 +64,7 @@ impl PerClient {
 }
 
 impl ModeCounts for PerClient {
-    /// Adds the totals of clients with any numbers to these totals, which must begin with the run's client 0.
+    /// Adds the totals of clients with any numbers to these totals, which then begin with the engine's client 0.
     fn merge(&mut self, other: &PerClient) {
         let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
         let mine = std::mem::replace(self, Self::new(0, clients));

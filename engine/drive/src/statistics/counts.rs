@@ -93,7 +93,7 @@ impl Counts {
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub moments: Moments,
-    /// Serialization failures and deadlocks of this command after which the transaction was not tried again.
+    /// Failures of this command after which the transaction was not tried again, and its client went on.
     pub failures: u64,
     /// Serialization failures and deadlocks of this command after which the transaction was tried again.
     pub retries: u64,

@@ -14,7 +14,7 @@ pub struct LoadStatistics<T = Own> {
     pub counts: Counts,
     /// The response times of committed transactions, measured from their scheduled start.
     pub latencies: Latencies,
-    /// Statistics of how well the load kept to its schedule. Used only with a rate.
+    /// Statistics of how well the load kept to its schedule. Used only with a rate, and in replays of recorded times.
     pub schedule: Option<Box<ScheduleStatistics>>,
     /// Statistics of how long clients took part in this engine's slices. Used only if several engines take turns in
     /// slices of time.
@@ -104,7 +104,7 @@ impl LoadStatistics {
         self.slice_time.map(|slice_time| seconds(slice_time.client_ns) / clients as f64)
     }
 
-    /// Adds the statistics of another period.
+    /// Adds the statistics of another period or thread.
     pub fn merge(&mut self, other: &LoadStatistics) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);

@@ -54,7 +54,7 @@ impl Own {
         self.0.as_deref_mut()?.as_any_mut().downcast_mut()
     }
 
-    /// Adds the counters that the same mode has for another period.
+    /// Adds the counters that the same mode has for another period or in another thread.
     pub(crate) fn merge(&mut self, other: &Own) {
         let Some(theirs) = other.0.as_deref() else { return };
         match &mut self.0 {
@@ -99,7 +99,8 @@ impl<T: ModeCounts> AnyCounts for T {
         Box::new(self.clone())
     }
 
-    /// Adds the counters of another period. `other` has the same type as these counters, since a run has one mode.
+    /// Adds the counters of another period or thread. `other` has the same type as these counters, since a run has one
+    /// mode.
     fn merge_any(&mut self, other: &dyn Any) {
         if let Some(other) = other.downcast_ref() {
             self.merge(other);

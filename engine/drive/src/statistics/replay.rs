@@ -59,8 +59,8 @@ pub struct ReplayAccount {
     pub statements: u64,
     /// Rows that the template's statements returned or changed.
     pub rows: u64,
-    /// The sum of the hashes of all returned rows, which does not depend on the order in which statements ran.
-    /// Meaningful only if rows were hashed.
+    /// The sum over the template's statements of a hash of the rows that each returned. It does not depend on the order
+    /// in which statements ran. Meaningful only if rows were hashed.
     pub hash: u64,
     /// Statements of the template that returned or changed a different number of rows than recorded.
     pub other_rows: u64,

@@ -5,7 +5,7 @@ use super::own::ModeCounts;
 use ground::clock::Nanos;
 use latency::{Latencies, Moments};
 
-/// The failure of a task that got no connection in time. Other failures are named by their SQLSTATE.
+/// The failure of a task that got no connection in time. Other failures are named by their SQLSTATE or [`SCRIPT`].
 pub const POOL_TIMEOUT: &str = "pool-timeout";
 
 /// The failure of a task whose script could not go on, for example because of an error in a command that needs no

@@ -22,7 +22,7 @@ pub struct Host {
     place: Place,
     /// The name that messages show and that is verified against the server's certificate.
     name: String,
-    /// True if the user named the host, false if it is the default.
+    /// True if the user named the host. False if it is the default, or if only its address (`hostaddr`) was given.
     is_named: bool,
     port: String,
 }
@@ -67,8 +67,8 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Para
     Ok((0..count).map(host).collect())
 }
 
-/// Returns the default socket directory that contains a server's socket or, if none does, the first directory that
-/// exists. Returns `localhost` on platforms that have no such directories.
+/// Returns the first default socket directory that contains a server's socket or, if none does, the first one that
+/// exists, or else the last one. Returns `localhost` on platforms that have no such directories.
 fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
     let directories = env.socket_directories();
     let file = format!(".s.PGSQL.{}", port.trim_matches(is_space));

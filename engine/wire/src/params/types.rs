@@ -46,7 +46,7 @@ pub struct Params {
     pub application_name: Option<String>,
     /// The command-line options for the server process (`options`, `PGOPTIONS`).
     pub options: Option<String>,
-    /// The time limit for each endpoint, which is `None` to wait without a limit. An error in the value is reported
+    /// The time limit for each attempt to connect; `None` to wait without a limit. An error in the value is reported
     /// when the first connection is made.
     pub connect_timeout: Result<Option<Duration>, ParamsError>,
     /// The value of `target_session_attrs`: the kind of server that is acceptable.
@@ -80,7 +80,8 @@ pub struct Endpoint {
     /// The host as the user named it, which is used for SNI and for verifying the certificate. It is `hostaddr` if no
     /// host was named.
     pub host_name: String,
-    /// True if the user named the host, false if the endpoint is the default.
+    /// True if the user named the host. False if the endpoint is the default, or if only its address (`hostaddr`) was
+    /// given.
     pub is_named: bool,
     /// The TCP port, or the number in the name of the socket file.
     pub port: u16,

@@ -69,7 +69,6 @@ impl<'a> Certificate<'a> {
     /// The subject alternative names decide. The common name decides only if none of them is of the host's kind (DNS
     /// name or address). A name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation,
     /// 32.19.1.
-    ///
     pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), OtherHost> {
         let address = match host {
             ServerName::IpAddress(address) => Some(IpAddr::from(*address)),

@@ -127,8 +127,8 @@ fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     Ok(files)
 }
 
-/// Reads the client's certificate and key. Returns `None` if the certificate's file does not exist: the client then has
-/// no certificate, as in libpq.
+/// Reads the client's certificate and key. Returns `None` if the certificate's file does not exist, or with
+/// `sslcertmode=disable`: the client then has no certificate, as in libpq.
 pub fn load_client_cert(
     tls: &TlsParams,
     provider: &CryptoProvider,

@@ -84,8 +84,8 @@ fn check_file(path: &Path) -> Result<(), KeyFileError> {
     }
 }
 
-/// Returns true if other accounts can read the key. If root owns the key, its group may read it, as in Debian's set-up
-/// with the group `ssl-cert`.
+/// Returns true if other accounts have any access to the key file. If root owns the file, its group may read it, as in
+/// Debian's set-up with the group `ssl-cert`.
 fn open_to_others(metadata: &std::fs::Metadata) -> bool {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     metadata.mode() & forbidden != 0

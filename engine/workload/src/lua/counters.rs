@@ -69,7 +69,7 @@ impl Counters {
     }
 }
 
-/// What the Lua states of the main thread have counted, as far as no client has reported it to the event loop yet.
+/// The counts of the Lua states of the main thread that no client has reported to the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,

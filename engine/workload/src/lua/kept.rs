@@ -42,7 +42,8 @@ struct Kept {
 }
 
 impl Fetched {
-    /// Keeps an answer of the server. It replaces the answer that was kept for this connection before.
+    /// Keeps an answer of the server. It replaces the answer that was kept for this connection before, but earlier
+    /// columns stay if the server has sent no RowDescription.
     pub fn keep(&mut self, connection: usize, answered: &Answered) {
         let kept = self.connections.entry(connection).or_default();
         kept.rows.clear();

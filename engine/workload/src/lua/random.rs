@@ -39,7 +39,7 @@ macro_rules! c_function {
     }};
 }
 
-/// Expands to the address of a C function that draws from `$a..=$b` in one distribution.
+/// Expands to the address of a C function that draws from `a..=b`, its two arguments, in one distribution.
 macro_rules! draw_from {
     ($rand_type:expr) => {
         c_function!((a: u32, b: u32) -> u32 {

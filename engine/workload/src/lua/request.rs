@@ -85,7 +85,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Makes the answer for a failure that the client has found without the server.
+    /// Makes the answer for a failure that the server has not reported, such as a lost connection.
     pub fn failed(sqlstate: &str, message: &str) -> Self {
         Self::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
     }

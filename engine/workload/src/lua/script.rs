@@ -331,7 +331,8 @@ fn default_value(kind: i64, default: Option<String>) -> OptionValue {
     }
 }
 
-/// Parses a whole number as C's `strtol` does. A text that is not a number counts as 0.
+/// Parses a whole number. A number with a fraction or an exponent loses its fraction, and a text that is not a number
+/// counts as 0.
 fn whole(text: &str) -> i64 {
     text.trim().parse().unwrap_or_else(|_| text.trim().parse::<f64>().unwrap_or(0.0) as i64)
 }

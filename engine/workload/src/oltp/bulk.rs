@@ -55,7 +55,7 @@ enum Stage {
     Idle,
     /// The client must add a row.
     Row,
-    /// The client must send the statement, or has sent it.
+    /// The client must send the statement.
     Send,
     Sent,
     RollBack,

@@ -27,7 +27,7 @@ impl<'a> From<&'a ConnectionError> for SqlError<'a> {
 /// The status that libpq gives a statement that failed (`PGRES_FATAL_ERROR`).
 const FAILED: i32 = 7;
 
-/// The greatest length of a statement in a message, in bytes. Longer statements are shortened, since statements of
+/// The greatest length of a statement in a message, in characters. Longer statements are shortened, since statements of
 /// `bulk_insert` have half a megabyte.
 const LONGEST_QUERY: usize = 4096;
 

@@ -19,7 +19,7 @@ pub fn name_in(kind: TestKind, name: &str) -> String {
 }
 
 /// Returns the options that a test of this kind declares. The test of sysbench 0.5 has the options of the other tests
-/// under other names (see [`name_in`]), and two more. The test `bulk_insert` has none.
+/// under other names (see [`name_in`]), except `mysql_storage_engine`, and two more. The test `bulk_insert` has none.
 pub fn declared(kind: TestKind) -> Vec<Declared> {
     let mut options = vec![
         (

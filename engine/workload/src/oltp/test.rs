@@ -71,7 +71,7 @@ pub fn find(name: &str) -> Option<OltpTest> {
 
 impl OltpTest {
     /// True if the test belongs to sysbench 1.0: its commands run in all threads, and it accepts only options that it
-    /// declares. False for the test of sysbench 0.5.
+    /// declares. False for `bulk_insert` and the test of sysbench 0.5.
     pub fn is_modern(&self) -> bool {
         !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
     }

@@ -5,7 +5,7 @@ use super::sizes::DISTRICTS;
 use super::values::Slot;
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// The statements. The number of a statement is its index in [`TEXTS`].
+/// The statements. The number of a statement is its index in the list that [`texts`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementNumber {
     Begin,

@@ -28,7 +28,7 @@ pub struct ScriptEnvironment {
     /// [`crate::program::ScriptStep::Announce`]).
     pub announced: bool,
     /// True if a client is aborted when it sends a statement with a variable that has no value. If false, the parameter
-    /// is NULL.
+    /// is NULL. Without effect in simple mode, in which there are no parameters.
     pub needs_values: bool,
     /// The variables that get a random value of a list at the beginning of each transaction, with their lists.
     pub lists: Vec<(String, Vec<Value>)>,

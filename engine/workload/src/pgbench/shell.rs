@@ -13,7 +13,7 @@ use ground::c_numbers::is_space;
 use thiserror::Error;
 use wire::value::Value;
 
-/// The greatest length of a command in bytes, as in pgbench.
+/// The length in bytes from which on a command is too long, as in pgbench.
 const MAX_COMMAND: usize = 255;
 
 /// The greatest number of bytes that are read from the first line of the output.

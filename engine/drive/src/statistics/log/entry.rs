@@ -16,9 +16,10 @@ pub struct LogPlan {
     pub aggregate: Option<Duration>,
     /// The fraction of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: f64,
-    /// True if the load has a rate, so that the log has columns for schedule lag and skipped transactions.
+    /// True if the load has a rate, so that the log shows the schedule lag.
     pub throttled: bool,
-    /// True if the load has a latency limit.
+    /// True if the load has a latency limit, so that lines of intervals have the number of skipped transactions, and
+    /// not 0.
     pub limited: bool,
     /// True if failed transactions may be retried, so that the log has columns for retries.
     pub retried: bool,

@@ -22,7 +22,8 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Makes the intervals of a log before the run begins. `length` is rounded to whole seconds.
+    /// Makes the intervals of a log before the run begins. `length` is rounded down to whole seconds, but to at least
+    /// one.
     pub fn new(plan: &LogPlan, length: Duration) -> Self {
         Self { length: length.as_secs().max(1), begins: None, counts: Counts::default(), plan: plan.clone() }
     }

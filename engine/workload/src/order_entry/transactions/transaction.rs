@@ -26,7 +26,7 @@ pub trait ClientTransaction {
     /// that calls the procedure. [`ClientTransaction::start`] must have been called before.
     fn call(&self, values: &mut Values) -> StatementNumber;
 
-    /// Processes the result of the last statement, if its request was made by [`StatementRequest::keep`].
+    /// Processes the result of the last statement, if its request keeps the rows ([`Rows::Kept`]).
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected>;
 }
 
@@ -91,7 +91,8 @@ pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer
     }
 }
 
-/// Returns a column of the result's only row. If there is no row, the error says that `what` was expected.
+/// Returns a column of the result's only row. If there is not exactly one row, or if the value is NULL, the error says
+/// that `what` was expected.
 pub fn column<'a>(result: &'a ResultSet, index: usize, what: &'static str) -> Result<&'a [u8], Unexpected> {
     let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
     value.ok_or(Unexpected::Rows { what, rows: result.rows })

@@ -136,8 +136,8 @@ pub fn of_variable(value: &Value, name: impl Fn() -> String) -> Evaluated {
     }
 }
 
-/// Parses a text as NULL, a boolean (`true`, `yes`, `false`, `no` or a beginning of one of these words, `on` or `off`),
-/// an integer or a double.
+/// Parses a text as NULL, a boolean (`true`, `yes`, `false`, `no` or a beginning of one of these words, `on`, `off` or
+/// `of`), an integer or a double.
 fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     let begins =
