@@ -128,8 +128,8 @@ class LoadMaker:
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
-        """Runs a load for the duration of the context. Raises TrialError if the load cannot be started, and ArmError
-        for problems that would occur again if the trial were repeated."""
+        """Runs a load for the duration of the context. Raises StudyError if the engine cannot be started. A fleet also
+        raises TrialError if a machine cannot start its engine, and ArmError if a machine cannot reach the server."""
         command = order.command(Each())
         fed = AT_A_WORD in command or PAUSE in command
         load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)

@@ -273,7 +273,7 @@ class MarkingSession:
         return cursor
 
     def _mark_new(self, text: str) -> None:
-        """Marks, by a comment with this text, the objects that the statement has created in its transaction."""
+        """Marks, by comments, the objects that the statement `text` has created in its transaction."""
         if _CHANGES_MARKS.match(text):
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]

@@ -64,8 +64,8 @@ class OwnNumber:
             self._session.close()
 
     def read(self) -> float:
-        """Returns the current number of the metric. Raises NoNumber if it cannot be read, and psycopg.OperationalError
-        if the session is lost."""
+        """Returns the current number of the metric. Raises TrialError, mostly as NoNumber, if it cannot be read, and
+        psycopg.OperationalError if the session is lost."""
         number = self.read_or_none()
         if number is None:
             raise NoNumber("its SQL returned no row, or NULL")

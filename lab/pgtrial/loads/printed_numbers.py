@@ -44,7 +44,7 @@ def number_in(text: str, printed: Printed, what: str, who: str) -> float:
     """Returns the number in a text that the description `printed` selects.
 
     In messages, `what` is the name of the number, and `who` is the program or file that the text is from, such as `the
-    job`. Raises TrialError if there is not exactly one number.
+    job`. Raises TrialError if there is not exactly one number, or if it is negative, infinite or has another unit.
     """
     if printed.json_path is not None:
         return _in_json(text, printed.json_path, what, who)

@@ -25,7 +25,8 @@ TAIL_LINES = 40
 
 def engine_path() -> Path:
     """Returns the path of the engine's binary: $PGTRIAL_ENGINE, or else the binary in the directory of this Python, or
-    else the one on PATH. Raises StudyError if there is none."""
+    else the one on PATH. Raises StudyError if there is none, or if pgtrial cannot or must not run the one that the
+    variable names."""
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(

@@ -15,8 +15,8 @@ def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: fl
     """Runs each query once, and returns the failures by the name of the query. A query that is cancelled at its time
     limit does not count as failed.
 
-    `options` are the engine's options. Raises StudyError if the engine cannot be started, and TrialError if it ends
-    before all queries have run.
+    `options` are the engine's options. Raises StudyError if the engine cannot be started, and TrialError if it fails
+    although no query has failed, or if it still runs after `longest_s` seconds.
     """
     failed: dict[str, ScriptFailure] = {}
     with EngineRun(load_command("suite", options, env), env) as run:

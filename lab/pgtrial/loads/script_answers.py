@@ -40,7 +40,7 @@ class Bound:
 
 
 class AnswerRefused(Exception):
-    """The error for a statement that the server rejected or cancelled."""
+    """The error for a statement that the server rejected or cancelled, or that pgtrial did not run since it is COPY."""
 
     def __init__(self, number: int, sqlstate: str | None, words: str) -> None:
         super().__init__(words)
@@ -55,8 +55,9 @@ def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *,
     """Runs the statements in one transaction that is rolled back, and returns the answers of the statements that return
     rows, in their order.
 
-    `session` must have been opened by `Target.connect_as_load`. Raises AnswerRefused if the server rejects a statement
-    or cancels it after `limit_s` seconds, and psycopg.OperationalError if the session is lost.
+    `session` must have been opened by `Target.connect_as_load`. Raises AnswerRefused if a statement is COPY, if the
+    server rejects it, or if the server cancels it since all statements together have taken `limit_s` seconds. Raises
+    psycopg.OperationalError if the session is lost.
     """
     found = []
     ends = time.monotonic() + limit_s

@@ -38,8 +38,8 @@ def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[st
     """Runs a load that ends by itself after a few transactions, and returns the statements that it sent: each distinct
     text with its first few executions.
 
-    Raises StudyError if the engine cannot be started, and StoreError if its events cannot be written to their file. If
-    the load fails, the statements that it sent until then are returned.
+    Raises StudyError if the engine cannot be started, and StoreError if no temporary folder can be created. If the load
+    fails, the statements that it sent until then are returned.
     """
     with temporary_folder() as folder:
         file = folder / "statements.jsonl"

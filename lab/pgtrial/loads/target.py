@@ -274,7 +274,8 @@ class Target:
         """Opens a session of the load's role, for statements that the user's study or data contain.
 
         Names in its statements refer to the same objects as in the load's sessions. The lab's own statements in such a
-        session must run within the context `lab_path`.
+        session must run within the context `lab_path`. Raises psycopg.OperationalError if the server does not accept
+        the session.
         """
         return self.for_load.connect_as_user(**parameters)
 

@@ -45,8 +45,8 @@ def with_arm_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 def _check(spec: StudySpec, here: set[str], own: dict[str, list[str] | None], source: str) -> None:
     """Raises StudyError if the data of the arms contradict each other, the servers or the load that all arms share.
-    `here` has the names of the arms whose servers pgtrial starts on this machine, and `own` has the data of each arm,
-    None for an arm without data of its own."""
+    `here` has the names of the arms whose servers pgtrial starts on this machine, and `own` has the data of the arms
+    that have data of their own."""
     first, data = next(iter(own.items()))
     key = f"{source}: {marks.at_arm(first)}data"
     for arm in spec.arms:

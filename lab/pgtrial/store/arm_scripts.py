@@ -143,7 +143,7 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
     texts of the scripts to `texts`, and the paths that the user wrote to `origins`.
 
     `texts` must already contain the script of `[load]`, which is removed if every arm has a script of its own. Raises
-    StudyError if a script cannot be read, or if the scripts of the arms contradict each other.
+    StudyError if a script cannot be read.
     """
     common, before = spec.load.workload[0], dict(texts)
     runs_common = any(not _own(keys) for keys in spec.arms.values())

@@ -64,7 +64,8 @@ def kind_of_dump(path: Path) -> DumpKind:
 
 
 def parts_of_dump(path: Path) -> list[Path]:
-    """Returns the files of a dump, in the order of their names. Raises OSError if a directory cannot be read."""
+    """Returns the files of a dump, in the order of their names. A directory that cannot be listed counts as empty.
+    Raises OSError if a name in a directory cannot be examined."""
     return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
 
 

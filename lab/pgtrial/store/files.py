@@ -249,7 +249,7 @@ def writing(path: Path, option: str = "--results") -> Iterator[None]:
 @contextlib.contextmanager
 def new_file(path: Path, option: str = "-o", *, replace: bool = False) -> Iterator[NewFile]:
     """Yields a file to write to, which gets the name `path` at the end of the context. Raises StoreError if a different
-    file has this name already.
+    file has this name already, or if the file cannot be written.
 
     An existing file with the same content is no error, and with `replace` any existing file is replaced. If an error
     occurs, no file is left.

@@ -24,7 +24,7 @@ def _notes(root: Path) -> list[Path]:
 
 def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
     """Stores the record of an interruption that has just happened, or that was noticed when the study was continued.
-    Raises StoreError if the file is damaged or cannot be written."""
+    Raises StoreError if the record cannot be written."""
     notes = _notes(root)
     # numbers are not counted but taken from the last record, since a record may have been removed
     number = int(notes[-1].stem) + 1 if notes else 1

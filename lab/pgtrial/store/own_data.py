@@ -29,8 +29,8 @@ _SIZE = ".size"
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the absolute paths of the study's data, and with their digest and size. In the study file,
-    the paths are relative to `folder`. Raises StudyError if the data cannot be read, or if a server of the user is
-    among the arms."""
+    the paths are relative to `folder`. Raises StudyError if the data cannot be read, or if pgtrial cannot load them
+    into the server of an arm, such as a server of the user."""
     data = spec.load.data
     if not data:
         return spec
@@ -140,7 +140,7 @@ def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
 
 def files_of(paths: list[str], source: str) -> DataFiles:
     """Returns the digest and the total size of data in files. Raises StudyError, whose message begins with `source`, if
-    a file cannot be read."""
+    a file cannot be read or is not a dump, or if all files are empty."""
     digest, size = hashlib.sha256(), 0
     try:
         for file in map(Path, paths):

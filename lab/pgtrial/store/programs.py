@@ -34,7 +34,8 @@ def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the directory and the file digests of each arm's command. Commands run in `folder`, unless
-    the spec names another directory. Raises StudyError if a directory or a program does not exist."""
+    the spec names another directory. Raises StudyError if a directory or a program does not exist, if root must not run
+    a program, or if the commands do not fit the load."""
     _check_job(spec, folder, source)
     for name, metric in spec.metrics.items():
         if metric.command is not None:
@@ -116,7 +117,8 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
 
 def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
     """Returns two keys of an arm: the directory in which its command runs, and the digests of the files that the
-    command names. Raises StudyError if the directory or the program does not exist."""
+    command names. Raises StudyError if the directory or the program does not exist, or if root must not run the
+    program."""
     directory = Path(server.command_directory or folder).expanduser()
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))

@@ -36,7 +36,8 @@ _BUNDLED_DUMP = "data.sql"
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the absolute paths of the files of its replay, and with their digests. In the study file,
-    the paths are relative to `folder`. Raises StudyError if a file is missing or damaged."""
+    the paths are relative to `folder`. Raises StudyError if a file is missing or damaged, or if a replay is not
+    possible with the study's servers or data."""
     if not any(map(is_replay, spec.load.workload)):
         return spec
     for arm in spec.arms:
@@ -118,7 +119,7 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
 
 def _about(capture: Path) -> dict[str, Any]:
     """Returns the content of capture.json, which describes a capture (recorded sessions). Raises StudyError if it is
-    missing, damaged or of a newer format."""
+    missing, damaged or of a newer format, or if the capture has no statements."""
     path = capture / _ABOUT
     if not path.is_file():
         raise StudyError(

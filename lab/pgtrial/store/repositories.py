@@ -35,7 +35,7 @@ class Commit:
 
 def fixed(source: GitSource) -> GitSource:
     """Returns a source in which the ref (a branch, a tag or a commit) is replaced by the commit that it currently
-    names. Raises StudyError if the repository has no such ref."""
+    names. Raises StudyError if the repository cannot be read or has no such ref."""
     if source.is_fixed:
         return source
     if source.is_remote:
@@ -100,7 +100,8 @@ def export(repository: Path, commit: str, directory: Path) -> None:
 
 
 def commit_of(repository: Path, ref: str) -> Commit:
-    """Returns the commit that a ref of a repository names. Raises StudyError if the repository has no such ref."""
+    """Returns the commit that a ref of a repository names. Raises StudyError if the repository cannot be read or has no
+    such ref."""
     source = GitSource(str(repository), ref)
     commit = _commit(repository, source)
     return _parsed(git.output(repository, source.text, "log", "-1", "--no-show-signature", _FORMAT, commit))[0]

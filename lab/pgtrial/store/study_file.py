@@ -90,7 +90,7 @@ def read_study(
     change: Change = dict,
 ) -> StudySpec:
     """Returns the spec in a TOML file, or that of a bundled study if `source` is `@name`. Raises StudyError if the file
-    is invalid.
+    cannot be read or is invalid.
 
     If the study file has profiles (variants of the study), the spec is that of the profile named `profile`, or by
     default of the first profile. `builds` finds the PostgreSQL installations on this machine, for an arm that stands
@@ -111,12 +111,13 @@ def read_study(
 
 def profiles_of(source: str | Path) -> list[str]:
     """Returns the names of the profiles in a study file or a bundled study, in their order. Raises StudyError if the
-    file cannot be read."""
+    file cannot be read or is invalid."""
     return profile_names(_parsed(source)[2], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
-    """Returns a checked spec for the parsed keys of a study file. Raises StudyError with all errors in the keys.
+    """Returns a checked spec for the parsed keys of a study file. Raises StudyError with all errors in the keys, or if
+    a file that they name cannot be used.
 
     In error messages, `source` is the name of the study: a file, or the command line. Paths of scripts are relative to
     `folder`. `text` is the text of the file, in which the line numbers for messages are looked up.

@@ -72,7 +72,7 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
     """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`.
 
-    Raises StudyError, whose message begins with `source`, if there is no such suite.
+    Raises StudyError, whose message begins with `source`, if there is no such suite or it is invalid.
     """
     named = workload.removeprefix(SUITE)
     if named in bundled_suites():

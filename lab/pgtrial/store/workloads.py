@@ -321,7 +321,7 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
     """Returns the pack that a workload names: `pack:NAME` for one that comes with pgtrial, or else a path relative to
     `folder`; None if the workload is a script.
 
-    Raises StudyError, whose message begins with `source`, if there is no such pack.
+    Raises StudyError if there is no such pack, with a message that begins with `source`, or if the pack is invalid.
     """
     if workload.startswith(BUNDLED):
         name, _, mix = workload.removeprefix(BUNDLED).partition("/")

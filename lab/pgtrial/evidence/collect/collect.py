@@ -101,8 +101,8 @@ def _shown_directory(connection: Session, machine: AnyMachine | None) -> Path | 
 
 
 def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Runs all collectors and returns their facts, by group. Raises HostLost if the machine is not reachable any
-    more."""
+    """Runs all collectors and returns their facts, by group. Raises HostTrouble if the machine is not reachable or
+    refuses access."""
     subject = replace(
         subject,
         announced_files=tuple(pattern for collector in COLLECTORS for pattern in collector.files),

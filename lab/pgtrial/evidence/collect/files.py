@@ -77,7 +77,7 @@ class Files:
         return Uname()
 
     def read(self, path: str | Path) -> str | None:
-        """Returns the text of a file without surrounding white space; None if the file is missing."""
+        """Returns the text of a file without surrounding white space; None if the file is missing or empty."""
         return None
 
     def exists(self, path: str | Path) -> bool:
@@ -97,7 +97,7 @@ class Files:
         without a request."""
 
     def _run(self, command: Command) -> str | None:
-        """Runs a tool and returns its output; None if the tool is missing or fails."""
+        """Runs a tool and returns its output; None if the tool is missing, fails or prints nothing."""
         return None
 
     def fields(self, path: str | Path) -> dict[str, str]:
@@ -105,7 +105,8 @@ class Files:
         return parse_fields(self.read(path) or "")
 
     def output(self, *command: str | Path) -> str | None:
-        """Returns the output of a tool, in English; None if the tool is missing, fails, or takes too long.
+        """Returns the output of a tool, in English; None if the tool is missing, fails, takes too long, or prints
+        nothing.
 
         Each command runs only once; later calls return the same output.
         """

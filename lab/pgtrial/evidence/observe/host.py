@@ -24,9 +24,9 @@ from pgtrial.machines.windows import AnyMachine, WindowsHost
 class HostSampler:
     """Reads the counters of a server's host, on any operating system that pgtrial can observe.
 
-    If `data_directory` is None, the server is asked for it in the lab's `session`. `alone` is false if the study loads
-    other servers on the same host at the same time. The counters of the whole host would then include these servers, so
-    only the CPU time of the server's own processes is counted.
+    If `data_directory` is None, a server on another machine is asked for it in the lab's `session`. `alone` is false if
+    the study loads other servers on the same host at the same time. The counters of the whole host would then include
+    these servers, so only the CPU time of the server's own processes is counted.
     """
 
     def __init__(

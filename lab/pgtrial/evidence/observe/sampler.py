@@ -79,8 +79,8 @@ class OwnTime:
 def waits_of(
     looks: Iterable[tuple[float, float, Doings]], since: float, duration_s: float, own: OwnTime | None = None
 ) -> pl.DataFrame:
-    """Returns, for each second from `since` on, the number of sessions by backend type, wait event and state, as the
-    mean over the samples that began in this second.
+    """Returns, for each second, counted from `since`, the number of sessions by backend type, wait event and state, as
+    the mean over the samples that began in this second. Seconds before `since` are negative.
 
     Each element of `looks` is a sample: the times at which it began and ended, on the clock of time.monotonic(), and
     the sessions that it found. With `own`, samples outside of the load's slices are ignored.
@@ -163,8 +163,8 @@ class Sampler:
         self._measured_since = time.monotonic()
 
     def seen(self, duration_s: float, own: OwnTime | None = None) -> Observation:
-        """Returns the samples from the beginning of the measured phase to its scheduled end; no samples if the phase
-        never began.
+        """Returns the samples until the scheduled end of the measured phase; those of the warm-up have negative
+        seconds. Returns no samples if the measured phase never began.
 
         `own` has the slices of a load that alternates with others. Samples of sessions that were not taken within these
         slices are ignored.

@@ -73,8 +73,8 @@ def engine_options(
 
 
 def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
-    """Returns the options for a short run with one client, which shows the statements of a load. The load must not be a
-    pgbench script, a suite or a replay, since the statements of these are known without a run."""
+    """Returns the options for a short run with one client, which shows the statements of a load. The load must be a
+    sysbench test, order entry or tasks, since the statements of other loads are known without a run."""
     line = command_line(point)
     assert isinstance(line, UnlistedLine), "files list the statements of the others, or nobody asks for them"
     return line.short_options(Asked(load, point, seed, script))

@@ -105,8 +105,8 @@ class Data(abc.ABC):
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly this data, and all of it. Raises StudyError if the server has tables
-        with the names of this data's tables that pgtrial did not create."""
+        """True if the server already has exactly this data, and all of it. Raises StudyError if tables that pgtrial did
+        not create have the names of this data's tables; for pgbench's tables, only if their contents differ."""
 
     def used_as_found(self, connection: Session) -> str | None:
         """Returns a name, for messages, of tables that pgtrial did not create but that the load uses in place of this
@@ -133,7 +133,7 @@ class Data(abc.ABC):
         for the user.
 
         With `in_steps`, the data is loaded in several steps, so that a load that was interrupted can be resumed later,
-        if the kind of data supports that. Raises ArmError if the data cannot be made.
+        if the kind of data supports that. Raises ArmError or StudyError if the data cannot be made.
         """
 
     def reset(self, connection: Session) -> None:
@@ -183,7 +183,7 @@ class MarkedTables(Data):
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Makes the tables. Each object gets, in the transaction that creates it, a comment that marks it as created by
-        pgtrial and unfinished. Raises ArmError if the server or the program that makes the tables fails."""
+        pgtrial and unfinished. Raises ArmError, StudyError or TrialError if the tables cannot be made."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables by `fill`, runs VACUUM (FREEZE, ANALYZE) on all tables that `fill` has marked as pgtrial's

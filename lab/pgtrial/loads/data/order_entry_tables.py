@@ -107,7 +107,7 @@ class OrderEntryTables(Data):
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError if the
-        engine fails."""
+        engine fails, and StudyError if a table of one of these names was not created by pgtrial."""
         with server.connect() as connection:
             self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)
@@ -129,8 +129,7 @@ def violated_condition(server: Target) -> str | None:
     """Returns the first consistency condition that does not hold, with its number and the two values that should be
     equal; None if all conditions hold.
 
-    Raises TrialError if the engine cannot check the conditions, and StudyError if the engine is built for another
-    platform.
+    Raises TrialError if the engine cannot check the conditions, and StudyError if the engine cannot be started.
     """
     with starting() as engine:
         done = finished([engine, "order-entry", "check"], server.environment())

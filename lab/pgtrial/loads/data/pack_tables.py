@@ -131,7 +131,8 @@ class PackTables(MarkedTables):
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Creates the extensions of the pack, and runs schema.sql and data.sql.
 
-        Raises StudyError if a statement fails, and ArmError if an extension cannot be created.
+        Raises StudyError if a statement fails, TrialError if the server stops answering, and ArmError if an extension
+        cannot be created.
         """
         files = SqlFiles(self.name, dict(self.files), dict(self.variables))
         if server.owner is not None:
@@ -157,8 +158,8 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has the tables of exactly this data. Raises StudyError if tables of the same names
-        were restored or copied from another database, so that pgtrial must not drop them."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if tables of this pack were
+        restored or copied into the database, so that pgtrial must not drop them."""
         if Mark(self.mark + self.digest) in table_marks(connection).values():
             return True
         self.refuse_copies(connection)

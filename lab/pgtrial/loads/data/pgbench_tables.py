@@ -102,7 +102,8 @@ class PgbenchTables(Data):
 
     def find(self, connection: Session) -> bool:
         """True if the server already has exactly these tables. Raises StudyError if it has tables of these names with
-        another scale or fill factor that pgtrial did not create."""
+        another scale, fill factor or foreign keys that pgtrial did not create, and ArmError if it has only some of the
+        four tables."""
         present = find_tables(connection)
         if present is None:
             return False
@@ -121,7 +122,7 @@ class PgbenchTables(Data):
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables with the engine, marks them as pgtrial's by a comment, and runs VACUUM (FREEZE, ANALYZE) on
-        them. Raises ArmError if the engine fails.
+        them. Raises ArmError if the engine fails, or if somebody replaces one of the tables meanwhile.
 
         With `in_steps`, the tables' comments say after each step of pgbench's initialisation which steps are left. A
         load that was interrupted is later resumed with the step in which it was interrupted.

@@ -42,8 +42,8 @@ class PlainFile:
         self._has_lines = has_lines
 
     def run(self) -> None:
-        """Runs all statements. Raises ArmError with the name of the dump, the line, the statement and PostgreSQL's
-        message."""
+        """Runs all statements. Raises ArmError with the name of the dump, the line if the dump is a text file, the
+        statement and PostgreSQL's message."""
         for part in self._text.parts():
             if part.has_rows:
                 self._copy(part)

@@ -194,7 +194,8 @@ def dump_lines(
     """Yields a pair: the lines of SQL of a dump, and the name by which messages call the dump. pg_restore turns
     archives into SQL, without connecting to a server.
 
-    With `schema_alone`, the SQL of an archive has no rows. Raises ArmError if pg_restore cannot read the archive.
+    With `schema_alone`, the SQL of an archive has no rows. Raises ArmError if there is no pg_restore for the archive,
+    or if it cannot read the archive.
     """
     if kind_of_dump(path) == "plain":
         with open_file(path) as file:

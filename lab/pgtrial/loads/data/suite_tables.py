@@ -100,7 +100,7 @@ class SuiteTables(Data):
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError if the
-        engine fails."""
+        engine fails, and StudyError if a table of one of these names was not created by pgtrial."""
         with server.connect() as connection:
             self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)

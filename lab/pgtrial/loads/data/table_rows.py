@@ -167,10 +167,10 @@ def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_colu
 
 
 def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
-    """Returns the primary keys of a random sample of rows, which can be looked up on other servers; None for a table
-    without a primary key.
+    """Returns the primary keys of a random sample of rows, which can be looked up on other servers; None if the table
+    has no primary key, if the role has no right to read it, or if the sample has no rows.
 
-    Raises psycopg.OperationalError if the connection is lost.
+    Raises psycopg.Error if a query fails for another reason.
     """
     key = [name for name, _ in session.execute(_KEY, (table.oid,)).fetchall()]
     if not key:

@@ -108,7 +108,7 @@ def kind_of_machine() -> str:
 
 class Agent:
     """The agent of one machine of a fleet: an object in a process there, whose methods the lab calls through Ray. The
-    methods return problems as texts and do not raise exceptions."""
+    methods return problems of the engine and of the network as texts, and do not raise exceptions for them."""
 
     def __init__(self) -> None:
         self._scratch = tempfile.mkdtemp(prefix="pgtrial-")

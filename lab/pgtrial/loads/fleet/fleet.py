@@ -52,7 +52,7 @@ that the server may not have."""
 @contextmanager
 def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
     """Provides the object that makes a study's loads: its fleet, or one engine on this machine. Raises StudyError if
-    the fleet does not fit the study, and ArmError if its machines cannot be used."""
+    the fleet's cluster cannot be joined or is too small, and ArmError if its machines cannot be used."""
     for notice in clean():
         report(notice)
     if spec.fleet is None:
@@ -99,7 +99,7 @@ class Fleet(LoadMaker):
 
     def gather(self) -> None:
         """Starts an agent on each machine of the fleet, and makes sure that the machine can run the engine. Raises
-        StudyError if the machines do not fit the study, and ArmError if a machine is lost or cannot run the engine."""
+        ArmError if a machine is lost, cannot run the engine, or has a clock that was never set."""
         try:
             self._members = self._hiring.hire(self._bundles, GATHERING_S)
             name_all(self._members)
@@ -175,8 +175,8 @@ class Fleet(LoadMaker):
         """Prepares the fleet for the next load: replaces machines that were lost, or goes on without them, and measures
         the differences between the machines' clocks and the lab's.
 
-        Returns notes about the fleet that are stored with the trial. Raises ArmError if no machine is left, or if the
-        study file asks to stop when a machine is lost (on_machine_loss).
+        Returns notes about the fleet that are stored with the trial. Raises ArmError if a lost machine is not replaced
+        in time, if no machine is left, or if the study file asks to stop when a machine is lost (on_machine_loss).
         """
         while True:
             for member in [member for member in self._members if member.lost is not None]:

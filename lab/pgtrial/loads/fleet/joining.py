@@ -52,7 +52,8 @@ def import_ray() -> Any:
 
 def resolved(address: str) -> str:
     """Returns the address of the cluster. `auto` is replaced by the address of the cluster on this machine, which is
-    found in the same way as Ray's own tools find it. Raises StudyError if no cluster runs on this machine."""
+    found in the same way as Ray's own tools find it. Raises StudyError if no cluster runs on this machine, or if
+    another account could have written the file that names it."""
     if address != AUTO:
         return address
     # Ray's own "auto" would take any cluster whose processes it finds on this machine; in Ray 2.60, actors of such

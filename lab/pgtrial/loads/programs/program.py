@@ -170,7 +170,8 @@ class Program:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def run_batch(self, limit_s: float = BATCH_LIMIT_S) -> Batch:
-        """Makes the program run one batch. Raises TrialError if its answer is not a valid report of the batch."""
+        """Makes the program run one batch. Raises TrialError if it does not answer in time, or if its answer is not a
+        valid report of the batch."""
         self._number += 1
         self._token = f"go {self._number}"
         if self._lines.qsize():

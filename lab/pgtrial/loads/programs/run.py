@@ -47,7 +47,7 @@ class ProgramRun(LoadRun):
 
     def __enter__(self) -> Self:
         """Starts the program and runs one batch that is not measured. Raises TrialError if the program cannot be
-        started or does not answer, and StoreError or OSError if the events cannot be written to their file."""
+        started or does not answer, and StoreError if the file for the events cannot be opened."""
         with ExitStack() as on_failure:
             try:
                 self._copy = on_failure.enter_context(self._events_file.open("w", encoding="utf-8", buffering=1))

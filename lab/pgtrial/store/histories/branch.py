@@ -58,7 +58,8 @@ class HistoryBranch:
         return sorted(name.removesuffix(SUFFIX) for name in files if _is_history(name))
 
     def read(self, name: str) -> bytes:
-        """Returns the content of a history's file. Raises StoreError if the branch has no such history."""
+        """Returns the content of a history's file. Raises StoreError if the branch has no such history, and StudyError
+        if the branch does not exist."""
         return self._text(self._files(self._tip_to_read()), name)
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
@@ -66,7 +67,7 @@ class HistoryBranch:
         commit.
 
         If another writer has moved the branch meanwhile, the commit is made again. Raises StoreError if the history is
-        damaged, and StudyError if pgtrial cannot add a commit to the branch.
+        damaged or git could not update the branch, and StudyError if pgtrial cannot make a commit for the branch.
         """
         self._check_writable()
         words = ""
@@ -95,7 +96,7 @@ class HistoryBranch:
 
     def _tip_to_read(self) -> str:
         """Returns the commit from which histories are read: the newest one of the branch. If there is no local branch
-        of this name, returns the newest commit of the remote-tracking branch `origin/BRANCH`."""
+        of this name, returns the newest commit of the remote-tracking branch of this name, such as `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
             if (tip := git.commit_named(self.repository, f"refs/{namespace}/{self._branch}")) is not None:

@@ -32,5 +32,6 @@ def store_of(text: str) -> HistoryStore:
 
 
 def read_history(store: HistoryStore, name: str) -> list[Entry]:
-    """Returns the entries of a history, the earliest first. Raises StoreError if the history is missing or damaged."""
+    """Returns the entries of a history, the earliest first. Raises StoreError if the history is missing or damaged, and
+    StudyError if its branch does not exist."""
     return read_lines(store.read(name), store.file(name))
