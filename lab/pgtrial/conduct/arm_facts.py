@@ -28,7 +28,8 @@ from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import changes
 
 _Key = tuple[str, int | None]
-"""The name of an arm, and the number of its deployment if it has several, else None."""
+"""The name of an arm, and the number of its deployment if the arm has several given servers (deployments), else
+None."""
 
 
 def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:

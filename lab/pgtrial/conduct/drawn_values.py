@@ -44,9 +44,9 @@ class DrawnValues:
     copy, or pgtrial has checked that the copy has them."""
 
     def draw_or_check(self, arm: Arm, data: Data, target: Target) -> None:
-        """Draws those values of an arm that no earlier arm has in common with it, and checks that the arm's data have
-        the other values. Does nothing after the first call for an arm. Raises StudyError if a column or a value is
-        missing."""
+        """Draws the values of those variables of an arm that no earlier arm has too, and checks that the arm's data
+        contain the values of its other variables. Does nothing after the first call for an arm. Raises StudyError if a
+        column or a value is missing."""
         if arm.name in self.files:
             return
         fresh = self.draw(arm.name, target)
@@ -65,9 +65,9 @@ class DrawnValues:
                     check_values(session, {name: column}, self.drawn, self.origins[name], arm.name)
 
     def draw(self, arm: str, target: Target) -> set[str]:
-        """Draws those values of an arm that no earlier arm has in common with it, from the arm's data. Returns the
-        names of those among the drawn variables that arms have in common. Raises StudyError if a column is missing or
-        has no values."""
+        """Draws, from the arm's data, the values of those variables of an arm that no earlier arm has too. Returns the
+        names of those drawn variables that other arms have as well. Raises StudyError if a column is missing or has no
+        values."""
         own = self.spec.arms[arm].values or {}
         fresh = {name: column for name, column in self._shared(arm).items() if name not in self.drawn}
         if own or fresh:

@@ -149,7 +149,8 @@ class MeasuredLoad:
 
     def collect(self) -> None:
         """Reads the results of the trial from the server: how counters have changed over the measured part, the sizes
-        of relations, the plans of statements, and the quality that a pack measures."""
+        of relations, the plans of statements, and the number that a pack (a workload in a folder of SQL files) measures
+        by its measure.sql."""
         trial, checkpoint, session = self._trial, self._checkpoint, self._session
         with timed(trial.timings, "collect"):
             checkpoint.close()

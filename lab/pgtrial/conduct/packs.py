@@ -1,5 +1,6 @@
-"""Runs those files of a pack that the lab itself executes before, during and after a load: check.sql, hold.sql and
-measure.sql. Also tries out all files of a pack on a small server (`pgtrial pack check`)."""
+"""Runs those files of a pack (a workload in a folder of SQL files) that the lab itself executes before, during and
+after a load: check.sql, hold.sql and measure.sql. Also tries out all files of a pack on a small server (`pgtrial pack
+check`)."""
 
 from __future__ import annotations
 
@@ -169,8 +170,8 @@ def _rows_in_words(rows: list[tuple[object, ...]]) -> str:
 
 @contextmanager
 def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterator[None]:
-    """Runs hold.sql in a session that stays open within the context, if the arm has switched on the setting `setting`,
-    which the pack names for this. Otherwise does nothing."""
+    """Runs hold.sql of a pack in a session that stays open within the context, but only if the arm has switched on the
+    setting `setting`, which the pack names for this purpose. Otherwise does nothing."""
     with ExitStack() as stack:
         if files is not None and setting is not None:
             # the session is closed without a COMMIT, which would raise an error if the server was lost

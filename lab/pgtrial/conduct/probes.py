@@ -100,13 +100,15 @@ class Search:
 
     @property
     def capacity(self) -> float | None:
-        """The highest rate that keeps the promise, in transactions per second; None if no probe has kept it."""
+        """The highest rate, in transactions per second, that keeps the promise (the limits for response times and
+        failures); None if no probe has kept it."""
         return capacity(self._readings, self._promise)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of that probe which kept the promise and whose rate is nearest to the capacity. If no probe kept
-        the promise, it is the outcome of the probe with the lowest rate."""
+        """The outcome of the probe whose rate is nearest to the capacity, among those that kept the promise (the limits
+        for response times and failures). If no probe kept the promise, it is the outcome of the probe with the lowest
+        rate."""
         found = self.capacity
         indices = range(len(self.probes))
         if found is None:

@@ -15,7 +15,7 @@ from pgtrial.model.records.trial import Trial
 @dataclass(frozen=True)
 class Preparing:
     """A message for the user: a step outside of trials has begun, such as loading a template, or pgtrial has noticed
-    something that the user should know. Its text may contain marks for keys of the study file
+    something that the user should know. Its text may contain marks, which are placeholders for keys of the study file
     (`pgtrial.model.marks`)."""
 
     text: str
@@ -122,8 +122,8 @@ class BlockEnds:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     precision: Precision | None = None
     metric: str | None = None
-    """The declared metric of the primary claims; None if they are about the usual measure of the load, such as its
-    throughput."""
+    """The declared metric by which the arms are compared first (in the primary claims); None if they are compared by
+    the usual measure of the load, such as its throughput."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ Listener = Callable[[ProgressEvent], None]
 
 
 def reworded(listener: Listener, reword: Callable[[str], str]) -> Listener:
-    """Returns a listener that gets the same events, but with the texts of Preparing changed by `reword`."""
+    """Returns a listener that gets the same events, but with the texts of its Preparing events changed by `reword`."""
 
     def on_event(event: ProgressEvent) -> None:
         listener(replace(event, text=reword(event.text)) if isinstance(event, Preparing) else event)

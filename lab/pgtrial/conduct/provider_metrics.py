@@ -20,8 +20,8 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import PROVIDER_SCHEMA
 
 SETTLED = timedelta(minutes=5)
-"""The time after the end of a trial after which its values are complete. CloudWatch has the value for a minute one to
-three minutes later."""
+"""The time from the end of a trial until its values are complete in the provider's monitoring. CloudWatch has the value
+for a minute one to three minutes later."""
 
 
 _TOLD_EVERY = 25

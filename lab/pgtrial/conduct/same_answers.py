@@ -250,7 +250,7 @@ def _own_draws(commands: Sequence[ScriptCommand]) -> list[_Drawn]:
 
 
 def _agree(base: Sequence[Mapping[str, str]], own: Sequence[_Drawn]) -> bool:
-    """True if the variables that the scripts of both arms have got the same values in each draw."""
+    """True if each variable that occurs in the scripts of both arms has the same value in both, in every draw."""
     pairs = zip(base, own, strict=False)
     return all(one.get(name, value) == value for one, draw in pairs for name, value in draw.values.items())
 

@@ -95,7 +95,7 @@ class Wanted:
     scale: int = 10
     clients: int = 8
     interleave: str = "auto"
-    """The key `[load] interleave`."""
+    """The value of the key `[load] interleave`, which says whether the trials of the arms alternate in slices."""
     warmup_s: float | None = None
     """The warm-up of a trial, in seconds; None if pgtrial chooses it."""
     duration_s: float | None = None
@@ -103,7 +103,7 @@ class Wanted:
     budget_s: float = 600.0
     seed: int | None = None
     lookup: Path = LOOKUP
-    """The script of select-only."""
+    """The script that runs as the workload select-only."""
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:

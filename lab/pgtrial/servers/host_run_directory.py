@@ -94,8 +94,8 @@ class HostRunDirectory(RunDirectory):
         self._record = record
         self._record_file = record_file
         self._unsettled: str | None = None
-        """The event that has happened to the host since it was lost, such as `was restarted`, until the lab has undone
-        what it had left there; otherwise None."""
+        """A phrase on the event that has happened to the host since it was lost, such as `was restarted`, until the lab
+        has undone what it had left there; otherwise None."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRunDirectory:
@@ -227,8 +227,8 @@ def _remove(machine: RemoteMachine, record: HostRunRecord) -> list[str]:
 
 
 def _check_owner(machine: RemoteMachine, record: HostRunRecord) -> None:
-    """Raises HostError if another account could have written to the run directory. The message has a cure if it belongs
-    to the servers' account, as run directories of earlier versions of pgtrial do."""
+    """Raises HostError if another account could have written to the run directory. If the run directory belongs to the
+    servers' account, as those of earlier versions of pgtrial do, the message tells the user how to correct that."""
     root = Path(record.root)
     try:
         check_own(machine, [root])

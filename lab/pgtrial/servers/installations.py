@@ -206,8 +206,8 @@ def _needed(machine: Machine) -> tuple[str, ...]:
 
 @lru_cache
 def _look(machine: Machine, account: str | None, directories: str) -> list[_Found]:
-    """Returns what the script `_LOOK` finds in these places. A directory that is found by several paths is returned
-    once."""
+    """Returns the bin directories that the script `_LOOK` finds, with their programs. `directories` has the calls of
+    its function `look` that say where to search. A directory that is found by several paths is returned once."""
     script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), directories=directories)
     by_directory: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():

@@ -60,7 +60,7 @@ class DataDirectories:
 
 @dataclass
 class Volumes:
-    """Makes the volumes of one arm. `changes` makes and records the changes of the machine that this takes.
+    """Makes the volumes of one arm. `changes` makes and records the changes of the machine that are needed for this.
 
     The loop devices of all arms use the same backing file one after the other, so that no arm has better disk blocks
     than another.
@@ -177,8 +177,8 @@ class Volumes:
             )
 
     def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
-        """Makes the file system of a volume, and returns the source for mount, with the mount options that this kind of
-        file system needs."""
+        """Makes the file system of a volume, and returns the source to pass to mount(8), such as a device, with the
+        mount options that this kind of file system needs."""
         if volume.fs == "tmpfs":
             return "pgtrial", [f"size={volume.size}"]
         device = self._device(stack, volume, key)

@@ -31,7 +31,7 @@ class Question:
     spec: StudySpec
     """The user's study. Its first arm is the set-up whose source is bisected."""
     source: GitSource
-    """The source of the first arm, at the commit GOOD."""
+    """The source of the first arm, at the commit GOOD, which does not have the change yet."""
     search: Search
     first_parent: bool
 

@@ -122,8 +122,8 @@ PARTS: Mapping[When | Side, str] = {
 """The name of each part of a claim (see `When` and `Side`), for reports."""
 
 Unit = Literal["block", "deployment"]
-"""The unit that a claim counts as one observation: a block or, if each arm names several servers of one product
-(deployments), a pair of deployments with all of its blocks."""
+"""The unit that a claim (a comparison of an arm with the baseline) counts as one observation: a block or, if each arm
+names several servers of one product (deployments), a pair of deployments with all of its blocks."""
 
 
 class Claim(Record):

@@ -161,8 +161,8 @@ AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """The distribution by the statistical rule P9 of its error of 5%, the probability of a wrong verdict on equal arms,
-    over the interim analyses (looks) of a plan. The distribution is fixed before the first block."""
+    """The distribution of the error of 5%, the probability of a wrong verdict on equal arms, over the interim analyses
+    (looks) of a plan, as the statistical rule P9 makes it. The distribution is fixed before the first block."""
 
     end: int = Field(
         description="The number of blocks in the plan when it was made. An extension does not change this number."

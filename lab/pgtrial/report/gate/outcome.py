@@ -16,7 +16,8 @@ from pgtrial.report.words import bounds_beside, established, headline, interval_
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
-"""The condition on which a gate fails: `worse` (HEAD is slower) or `not-equivalent` (HEAD is slower or faster)."""
+"""The results for which a gate, a check of the commit HEAD, fails: `worse` (HEAD is slower) or `not-equivalent` (HEAD
+is slower or faster)."""
 
 WORDS = {0: "pass", 1: "fail", 2: "no verdict", ERROR_STATUS: "error"}
 """The word for each exit status of a gate."""

@@ -39,7 +39,7 @@ class BuildInUse(ArmError):
 
 @dataclass(frozen=True)
 class Made:
-    """The description of a finished build, by the function that made it."""
+    """The description of a finished build, which the function that made the build returns."""
 
     programs: str
     """The directory of the server's programs, relative to the build's directory."""

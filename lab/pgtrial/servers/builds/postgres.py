@@ -151,8 +151,8 @@ def _check_installed(recipe: _Recipe, prefix: Path) -> None:
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
     """True if the source is to be built with meson, false if with configure and make. The form of the build options
-    decides. Without options, meson is used if the source and the machine have it. Raises BuildError if the chosen
-    system is missing."""
+    decides: options of meson begin with `-D`. Without options, meson is used if the source and the machine have it.
+    Raises BuildError if the chosen system is missing."""
     of_meson = [option for option in recipe.options if option.startswith("-D")]
     of_configure = [option for option in recipe.options if not option.startswith("-D")]
     if of_meson and of_configure:
