@@ -126,7 +126,8 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
     """Returns the study of the rerun: the first study with a newly drawn order of the trials.
 
     With `budget` it has as many blocks as fit into that time. Without `budget` it has as many blocks as the first
-    study, or `needed` blocks if that is more, because a rerun with fewer blocks could not contradict the first result.
+    study, or `needed` blocks if that is more, because a rerun with fewer blocks could not contradict the first result,
+    but at most `_LONGEST` times the blocks of the first study.
     """
     first = then.plan.max_blocks
     limits: dict[str, float | None] = {"blocks": min(_LONGEST * first, max(first, needed or first))}

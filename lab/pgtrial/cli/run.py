@@ -180,7 +180,7 @@ def running_servers(folders: Sequence[Path] = _SOCKETS) -> list[tuple[Path, int]
 
 def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> str:
     """Returns the command of a comparison that suits this machine: on a server that runs here, or, if no server runs,
-    of the two newest versions that are installed."""
+    of the two newest versions that are installed. If there is neither, returns `pgtrial list` with a remark."""
     if servers:
         folder, port = servers[0]
         server = f"host={folder} port={port} dbname=bench"

@@ -55,8 +55,8 @@ def sql_command(
 
 
 def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Returns the column names and the rows of the query's result. Raises StudyError for a query that DuckDB rejects
-    and StoreError for a study that cannot be read."""
+    """Returns the column names and the rows of the query's result. Raises StudyError for a query that DuckDB rejects,
+    or if none of the paths is a study, and StoreError for a study whose files are damaged."""
     # imported here, since `pgtrial sql --help` does not need DuckDB
     import duckdb  # noqa: PLC0415
 

@@ -73,7 +73,8 @@ def _is_ours(outer: Path) -> bool:
 
 
 def _is_free(outer: Path, process: int, held: ExitStack) -> bool:
-    """True if no process uses the folder. This process then holds the folder's lock, until `held` is closed."""
+    """True if no process uses the folder. If the folder has a lock, this process then holds it until `held` is
+    closed."""
     try:
         if not take(held.enter_context(open_lock(outer / IN_USE, make=False))):
             return False

@@ -86,8 +86,8 @@ class Runs:
 
 
 def runs_of(numbers: Numbers, asked: Asked) -> Runs:
-    """Returns the runs of a table with their blocks. Raises StudyError if a block lacks an arm, or if the options of
-    the user do not fit the table."""
+    """Returns the runs of a table with their blocks. Raises StudyError if a block does not have equally many values of
+    each arm, if there are too many blocks, or if the options of the user do not fit the table."""
     arms = _arms(numbers, asked)
     blocks = None
     if len(arms) > 1:

@@ -26,8 +26,7 @@ the scatter of the runs."""
 
 
 def judge(numbers: Numbers, asked: Asked) -> Judgement:
-    """Returns the judgement of the numbers. Raises StudyError if a block lacks an arm, or if the options of the user do
-    not fit the numbers."""
+    """Returns the judgement of the numbers. Raises StudyError under the same conditions as `runs_of`."""
     runs = runs_of(numbers, asked)
     arms, blocks, pattern, claims = list(runs.arms), runs.blocks, runs.pattern, claims_of(runs)
     scatter = _scatter(numbers)

@@ -271,7 +271,8 @@ def _moment(where: str, text: str) -> float | datetime:
 
 
 def _order(name: str, lines: Sequence[int], times: Sequence[float | datetime]) -> list[int]:
-    """Returns the positions of the values, sorted by their times."""
+    """Returns the positions of the values, sorted by their times. Raises StudyError if not all times are written in the
+    same way."""
     kinds = [_kind(moment) for moment in times]
     if (other := next((index for index, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
         raise StudyError(

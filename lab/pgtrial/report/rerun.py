@@ -1,9 +1,10 @@
 """Compares a study that was run again (a rerun) with the first study, by their intervals.
 
 A rerun is a test of the first verdict. It agrees with *better* or *worse* only if it comes to the same verdict by
-itself. It disagrees if it comes to another verdict and the two intervals also exclude that both runs measured the same
-difference. A rerun with few blocks has so wide an interval that it cannot exclude this; `blocks_to_disagree` computes
-how many blocks it needs.
+itself. It disagrees if it comes to the opposite verdict, if the two intervals are further apart than the margin, or if
+it does not find *better* or *worse* again and the intervals exclude that both runs measured the same difference. A
+rerun with few blocks has so wide an interval that it cannot exclude this; `blocks_to_disagree` computes how many blocks
+it needs.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def blocks_to_disagree(then: StudyData) -> int | None:
     The number is computed for the case that the arms do not really differ, in which the rerun estimates a difference of
     about zero. The rerun then contradicts the first run if their two estimates differ by more than the uncertainty of
     both, so its interval must be narrow enough. Returns None if no verdict of the first run says that the arms differ,
-    if its noise is not known, or if the rerun would need more blocks than a study can have.
+    if its noise is not known, or if the rerun would need 1,000 blocks or more.
     """
     decided = [claim for whole in then.result.primary for claim in whole.read if claim.verdict in _DIFFER]
     known = [interval for claim in decided if (interval := _interval(claim)) is not None]

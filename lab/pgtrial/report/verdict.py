@@ -91,7 +91,7 @@ def earlier_notes(plan: Plan) -> list[str]:
 
 
 def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> list[str]:
-    """Returns sentences about the trials of each arm that a person interrupted. If they are unevenly distributed over
+    """Returns sentences about the trials of each arm that were interrupted. If they are unevenly distributed over
     the arms, a sentence says so, since somebody may have interrupted trials that looked bad."""
     by_arm = Counter(trial.arm for interruption in interruptions for trial in interruption.trials)
     if not by_arm:

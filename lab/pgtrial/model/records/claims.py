@@ -249,7 +249,8 @@ class Comparison:
     arm: str
     regime: When | Side | None
     decided: bool
-    """True if a look, which is an interim analysis planned before the first block, has decided the comparison."""
+    """True if a look, which is an interim analysis planned before the first block, has decided the comparison or, in a
+    one-sided study, excluded that the arm is worse by the margin or more."""
     so_far: float | None
     """The difference over all blocks so far; None before the first block. It has no interval, since pgtrial's intervals
     are valid only at the planned interim analyses (looks)."""

@@ -37,7 +37,7 @@ class PointKind:
     time_is_unknown: ClassVar[bool] = False
     """True if the time of a trial is not known until its load has run once."""
     has_percentiles: ClassVar[bool] = True
-    """True if the report compares each percentile of the load's response times, with a claim for each."""
+    """True if the report can compare the arms by each percentile of the load's response times."""
     knows_each_statement: ClassVar[bool] = False
     """True if the rows and the errors of each statement are known. The audit then has rules of its own for them."""
     counts_failures: ClassVar[bool] = True
@@ -107,7 +107,7 @@ class PointKind:
     @property
     def details(self) -> str:
         """Returns the details of the load that end the load point's name, after workload and data. The text begins with
-        a comma, as in `, 8 clients, 500/s`."""
+        its separator, as in `, 8 clients, 500/s`."""
         return ""
 
     def described(self, workload: str, data: str) -> str:

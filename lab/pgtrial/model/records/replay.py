@@ -160,7 +160,7 @@ class TemplateResult(Record):
 
     @property
     def total_us(self) -> float:
-        """Returns the time of all statements of the template together, in microseconds."""
+        """Returns the time of all statements that `time_us` describes together, in microseconds."""
         return self.time_us.mean * self.timed if self.time_us is not None else 0.0
 
 

@@ -453,8 +453,7 @@ class StudyResult(Record):
     """The content of verdict.json: everything that the report says about the measurements. pgtrial computes it again
     from the study's files with the same result, bit for bit.
 
-    The statistics compute everything except `sentences`, `notes`, `withheld`, `findings` and `moved`, which the report
-    adds.
+    `pgtrial.verdict` computes everything except `sentences`, `notes` and `moved`, which the report adds.
     """
 
     format: int = FORMAT

@@ -63,8 +63,8 @@ class CapacitySection(Record):
         return warmup_s + probes * (self.settling_s + probe_s)
 
     def lengths(self, warmup_s: float | None, probe_s: float | None, load_s: float, probes: int) -> tuple[float, float]:
-        """Returns the length of the warm-up and of a probe, in seconds. If one of them is None, it is chosen so that a
-        search takes `load_s` seconds."""
+        """Returns the length of the warm-up and of a probe, in seconds. A warm-up that is None becomes `_WARMUP_S`; a
+        probe that is None gets the length with which a search takes about `load_s` seconds."""
         warmup_s = _WARMUP_S if warmup_s is None else warmup_s
         if probe_s is None:
             held_s = (load_s - warmup_s) / probes - self.settling_s

@@ -34,7 +34,7 @@ MOST_STATEMENTS = 16
 own in a comparison. So many claims can be decided after 12 blocks."""
 
 _PATIENCE = 4
-"""A replay fails if it takes longer than this many times the recorded time plus `_PATIENCE_S` seconds."""
+"""A replay fails if it takes longer than this many times the expected time plus `_PATIENCE_S` seconds."""
 _PATIENCE_S = 600.0
 
 

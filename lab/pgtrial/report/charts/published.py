@@ -29,8 +29,9 @@ the ticks are 1, 2, 5, 10 and so on."""
 
 
 def published_charts(data: StudyData) -> list[Figure]:
-    """Returns one chart with all ratios, and charts of the throughput over the number of clients for each published
-    figure that has this axis. There is one such chart for each scale of the figure's workload."""
+    """Returns one chart with all ratios, and charts of each published figure that is over the number of clients or over
+    minutes. Over clients there is a chart with the throughput of both studies for each scale and rate of the figure's
+    workload."""
     both = beside(data)
     if both is None:
         return []

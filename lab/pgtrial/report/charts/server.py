@@ -189,8 +189,8 @@ metrics without a chart are in the table, which has all of them."""
 
 
 def provider_charts(data: StudyData) -> list[Figure]:
-    """Returns a chart for each metric of the provider, with the mean over an arm's trials. The metrics that can limit a
-    server come first."""
+    """Returns a chart for each metric of the provider, as far as `_MOST_CHARTS` allows, with the mean over an arm's
+    trials. The metrics that can limit a server come first."""
     spans = [int(span) for frame in data.provider.values() for span in frame["span_s"].unique()]
     if not spans:
         return []

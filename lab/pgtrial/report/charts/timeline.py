@@ -79,7 +79,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 
 def _shown(unit: str) -> list[str | Channel]:
-    """Returns the lines of the tooltip of a level, which is the mean throughput in a part of a trial between two
+    """Returns the lines of the tooltip of a level, which is the median throughput in a part of a trial between two
     changes of speed."""
     return [
         "arm:N",

@@ -120,7 +120,7 @@ def _round_values(low: float, high: float) -> list[float]:
 
 def spark(values: Sequence[float]) -> str:
     """Returns the points of a line in a box of 100 x 10. The right end of the box is the present. The text is empty for
-    fewer than two values."""
+    fewer than two values, or if all values are zero."""
     most = max(values, default=0.0)
     if len(values) < 2 or not most:
         return ""

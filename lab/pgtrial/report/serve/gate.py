@@ -40,8 +40,9 @@ _HEADERS = {
 
 
 class Gate:
-    """Passes a request on if its address begins with the token, and removes the token from the address. All other
-    requests are answered with status 403.
+    """Passes a request on if its address begins with the token, and if the host that it names and the origin of its
+    page, if it has one, are this server. Removes the token from the address. All other requests are answered with
+    status 403.
 
     A page of another site can make the browser send a request, but it does not know the token and has another origin.
     If the name of such a site resolves to this machine (DNS rebinding), the request still names the host of that site

@@ -228,13 +228,13 @@ def _spread_ms(spread: Spread) -> str:
 
 
 def milliseconds(microseconds: float) -> str:
-    """Returns a time in milliseconds as text, with at least three significant digits."""
+    """Returns a time in milliseconds as text, in the form of `digits`."""
     return digits(microseconds / 1000)
 
 
 def digits(value: float, most: int = 3) -> str:
-    """Returns a number as text, with three significant digits. Numbers from 100 on have all digits before the decimal
-    point, and numbers below one have `most` decimals."""
+    """Returns a number as text: from 1 to 100 with three significant digits, from 100 on without decimals, and below
+    one with `most` decimals."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
     return f"{value:,.{decimals}f}"
 

@@ -112,7 +112,7 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]]:
-    """Returns the table of the trials that a person interrupted. Each row has the speed that the trial had reached, and
+    """Returns the table of the trials that were interrupted. Each row has the speed that the trial had reached, and
     the median speed of the same arm for comparison."""
 
     def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:

@@ -26,8 +26,8 @@ _MOST_UNFOLDED = 20
 
 
 def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """Returns first a table of the facts (settings and other properties) in which the arms differ, side by side, and
-    then, for each group, the facts that are the same in all arms."""
+    """Returns first a table of the facts (settings and other properties) in which the arms differ, side by side, then a
+    table of what was measured once for each arm, and then, for each group, the facts that are the same in all arms."""
     known = {arm: data.facts[arm].facts for arm in data.plan.arms if arm in data.facts}
     declared = {key for keys in data.plan.declared.values() for key in keys}
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}

@@ -129,9 +129,9 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
 
 
 def _how(key: str) -> str:
-    """Returns the end of a sentence that says how to declare a difference of durability in the study file. If the
-    difference has a key of its own there, nothing more needs to be said, and the text is empty; otherwise it names
-    `less_durable`."""
+    """Returns the end of a sentence that says how to declare a difference of durability in the study file. The text
+    names `less_durable`, the key for unlogged tables and `synchronous_commit`; it is empty for other differences, whose
+    keys need no explanation."""
     by_key = key in (_UNLOGGED, "settings.synchronous_commit")
     return ": less_durable = true in the table of the arm" if by_key else ""
 
