@@ -36,10 +36,10 @@ def flush_rate(machine: Machine, directory: Path, program: Path | None = None, a
     """Measures the flush rate of the volume of a directory with GNU dd, or with pg_test_fsync if that is given and dd
     does not work. The values are None if neither works.
 
-    dd makes at most 2,048 flushes. pg_test_fsync takes two seconds, all of them processor time if flushes are fast. The
+    dd makes at most 2,068 flushes. pg_test_fsync takes two seconds, all of them processor time if flushes are fast. The
     function leaves no file in the directory. The commands run as `account`, the owner of the directory (None for the
-    lab's own account), and not as root: this account could replace the test file by a link to another file, and its
-    server decides which program runs as pg_test_fsync. Raises HostLost if the machine is not reachable any more.
+    lab's own account), since this account could replace the test file by a link to another file, and its server decides
+    which program runs as pg_test_fsync. Raises HostLost if the machine is not reachable any more.
     """
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     probe = _Probe(machine, file, account)

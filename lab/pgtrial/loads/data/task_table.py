@@ -81,7 +81,8 @@ class TaskTable(Data):
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the table with the engine in the same steps as the published benchmark that the workload app-tasks
-        repeats, freezes its rows, and stores the time that this took as a comment on its index.
+        repeats, freezes its rows, and stores the time that creating the table and its rows took, without VACUUM, as a
+        comment on its index.
 
         With several engines the time is not stored: it could not be compared with the published time, which is for one
         connection. If making the table fails, the incomplete table is dropped. Raises ArmError if the engine fails, and
@@ -135,8 +136,8 @@ def _drop_unfinished(server: Target) -> None:
 
 
 def creation_s(connection: Session) -> float | None:
-    """Returns the time, in seconds, that making the table took, as it was stored in a comment on the table's index;
-    None if no time is stored."""
+    """Returns the time, in seconds, that creating the table and its rows took, without VACUUM, as it was stored in a
+    comment on the table's index; None if no time is stored."""
     comment = mark_on(connection, _INDEX)
     match = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
     return int(match[1]) / 1000 if match else None

@@ -229,7 +229,8 @@ class FleetRun(EngineRun):
 def _each(members: Sequence[Member]) -> Each:
     """Returns the number of engines of a load, and the CPUs that each of them may use.
 
-    If some of the engines run on this machine, perhaps together with the server, they get half of its CPUs together.
+    If an engine runs on this machine, perhaps together with the server, each engine may use half as many CPUs as this
+    machine has.
     """
     if any(member.identity == identity() for member in members):
         return Each(len(members))
