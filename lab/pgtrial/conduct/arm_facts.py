@@ -1,5 +1,5 @@
-"""Collects the facts of a study's arms with each arm's first trial, and again when the study continues later. Then has
-the facts audited."""
+"""Collects the facts of a study's arms with each arm's first trial, and again when the study continues later. Then
+checks from the facts whether the comparison is fair (the audit)."""
 
 from __future__ import annotations
 

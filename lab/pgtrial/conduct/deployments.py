@@ -27,7 +27,8 @@ MOST_BLOCKS_EACH = 8
 more precise, since the remaining uncertainty comes from the differences between pairs."""
 
 _STREAM = 2
-"""The spawn key of the stream of random numbers. Keys 0 and 1 belong to the order of trials and to shared storage."""
+"""The spawn key of the random numbers by which blocks are distributed over deployments. The keys 0 and 1 belong to the
+order of trials and to shared storage."""
 
 
 def are_units(design: Design) -> bool:

@@ -1,8 +1,6 @@
 """Decides whether the trials of a load point alternate in slices, and how long the slices are. If they cannot
-alternate, says why.
-
-The study determines both. If the first warm-up at a load point shows that slices are too short for its transactions,
-they are lengthened for all arms.
+alternate, says why. Both are decided before the plan is made, with one exception: if the first warm-up at a load point
+shows that slices are too short for its transactions, they are lengthened for all arms.
 """
 
 from __future__ import annotations

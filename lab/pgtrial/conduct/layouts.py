@@ -17,8 +17,8 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.design import Design
 
 _STREAM = 3
-"""The spawn key of the stream of random numbers. The keys 0, 1 and 2 belong to the order of trials, to storage and to
-deployments."""
+"""The spawn key of the random numbers by which layouts are drawn. The keys 0, 1 and 2 belong to the order of trials, to
+storage and to deployments."""
 
 
 def blocks_for_all(design: Design) -> int | None:

@@ -53,8 +53,8 @@ _PRELIMINARY_SHARE = 0.04
 _PRELIMINARY_S = (3.0, 30.0)
 """The shortest and the longest load of a trial in the preliminary block, in seconds."""
 _LEAST_BY_SECONDS = 5.0
-"""The shortest load of a trial in the preliminary block if trials do not alternate, in seconds. It is longer, since the
-speed is then known only for each second and not for each slice."""
+"""The shortest load of a trial in the preliminary block if trials do not alternate, in seconds. It is longer than the
+shortest load in `_PRELIMINARY_S`, since the speed is then known only for each second and not for each slice."""
 
 
 @dataclass(frozen=True)

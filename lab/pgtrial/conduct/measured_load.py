@@ -244,8 +244,8 @@ def _leaving_s(arm: Arm) -> float:
 
 
 def _check_conditions(trial: RunningTrial, target: Target, when: str) -> None:
-    """If the study asks for the check of order entry, raises TrialError if the data violate one of its consistency
-    conditions. `when` is `before` or `after`, for the message."""
+    """Checks the consistency conditions of order entry if the study asks for that. Raises TrialError if the data
+    violate one of them. `when` is `before` or `after`, for the message."""
     if not trial.load.check or trial.point.workload != ORDER_ENTRY:
         return
     with timed(trial.timings, "check"):

@@ -51,8 +51,8 @@ def study_of(workloads: list[str], scale: int | None) -> StudySpec:
 
 
 def try_out(spec: StudySpec, postgres: str, report: Report) -> None:
-    """Does everything with the packs of a study that running it would do, but with a few transactions of each script
-    only. `postgres` names the server, and `report` reports each step.
+    """Does everything with the packs of a study that a run of the study would do, but with only a few transactions of
+    each script. `postgres` names the server, and `report` reports each step.
 
     Raises StudyError for the first step that fails.
     """

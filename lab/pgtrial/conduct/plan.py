@@ -110,8 +110,8 @@ def block_estimate(spec: StudySpec) -> float:
 
 
 def with_lengths(plan: Plan, design: Design, lengths: TrialLengths) -> Plan:
-    """Returns the plan with other lengths of trials, and with as many blocks as then fit into the budget. No trial of
-    the plan may be stored yet."""
+    """Returns the plan with other lengths of trials, and with as many blocks as then fit into the budget. It must not
+    be called any more when a trial of the plan is stored."""
     drawn = plan_of(design, plan.seed, plan.created, lengths)
     of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})

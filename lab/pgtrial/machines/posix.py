@@ -65,7 +65,8 @@ class PosixMachine(Machine):
 
     @property
     def root(self) -> bool:
-        """True if commands run as root. With sudo they are assumed to; if sudo refuses, a command raises HostError."""
+        """True if commands run as root. With sudo, pgtrial assumes that they do; if sudo refuses, the command raises
+        HostError."""
         return self._sudo or self._login[0] == "0"
 
     def run(

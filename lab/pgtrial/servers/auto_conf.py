@@ -56,16 +56,16 @@ class AutoConf:
 
     lines: list[Line]
     trouble: str | None = None
-    """The reason why ALTER SYSTEM could not write the file exactly as it is now, as the rest of a sentence whose
-    subject is the file. None if ALTER SYSTEM could."""
+    """The reason why ALTER SYSTEM could not write postgresql.auto.conf exactly as it is now, as the rest of a sentence
+    whose subject is the file. It is None if ALTER SYSTEM could write it so."""
 
     def text(self, name: str) -> str | None:
-        """Returns the value of a setting in the file; None if the file has no line for it."""
+        """Returns the value of a setting in postgresql.auto.conf; None if the file has no line for the setting."""
         return next((line.text for line in self.lines if line.name.lower() == name.lower()), None)
 
     def spelling(self, name: str) -> str:
-        """Returns the setting's name in the upper and lower case that the file has; the name unchanged if the file has
-        no line for it."""
+        """Returns the setting's name in the upper and lower case that postgresql.auto.conf has; the name unchanged if
+        the file has no line for the setting."""
         return next((line.name for line in self.lines if line.name.lower() == name.lower()), name)
 
 

@@ -249,8 +249,8 @@ LAB_SETTINGS = {
 values of the study. A value of the study takes precedence over a value here."""
 
 _LAB_SETTINGS_SINCE_19 = {"log_autoanalyze_min_duration": "0"}
-"""Further settings for PostgreSQL 19 and later. In earlier versions, `log_autovacuum_min_duration` applies to both
-VACUUM and ANALYZE."""
+"""The settings that the lab gives, in addition to LAB_SETTINGS, to servers of PostgreSQL 19 and later. In earlier
+versions, `log_autovacuum_min_duration` applies to both VACUUM and ANALYZE."""
 
 _RESERVED = {
     "data_directory": "every trial has a data directory of its own",

@@ -284,8 +284,9 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
 def _fault(home: Path) -> str | None:
     """Returns the reason why a template cannot be used, in a few words; None if it can be used.
 
-    The files are compared with `files.json` by name, size and modification time, which takes some milliseconds. The
-    content of the files is not read; PostgreSQL's page checksums detect changes by a faulty disk.
+    The files are compared by name, size and modification time with `files.json`, which lists them as they were when the
+    template was made. This takes some milliseconds. The content of the files is not read; PostgreSQL's page checksums
+    detect changes by a faulty disk.
     """
     if not home.is_dir():
         return "it does not exist"

@@ -80,7 +80,7 @@ class Connection:
     def rejoin(self) -> bool:
         """Tries to reach the host, even if it is lost. Returns true if the host was restarted since `note_start`.
 
-        Raises HostLost if the host cannot be reached; the host is lost then.
+        Raises HostLost if the host cannot be reached; the host then counts as lost.
         """
         before, self._start, self.lost = self._start, None, None
         try:
