@@ -68,7 +68,8 @@ pub struct Warning {
     pub message: String,
 }
 
-/// The totals of the tasks that ran on connection pools in the whole run. All times are times of completed tasks.
+/// The totals of the tasks that ran on connection pools in the whole run. All times except `timeout_waited_us` are
+/// times of completed tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TasksRecord {
     pub planned: Count,

@@ -55,7 +55,7 @@ pub struct CountsRecord {
     pub late: Count,
     pub retried: Count,
     pub retries: Count,
-    /// The numbers of statements. Only for sysbench's tests.
+    /// The numbers of statements. Only for sysbench's tests and replays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueriesRecord>,
 }
@@ -87,7 +87,7 @@ pub fn add_failures(sum: &mut FailuresRecord, failures: &FailuresRecord) {
     }
 }
 
-/// The numbers of statements in sysbench's tests, by their kind.
+/// The numbers of statements in sysbench's tests and replays, by their kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueriesRecord {
     pub reads: Count,
@@ -163,13 +163,13 @@ pub struct Times {
     pub latency_us: Option<DistributionRecord>,
     /// The latency histogram in the form of [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
-    /// The service time, up to the end of the transaction. With a rate it begins at the actual start of the
-    /// transaction, and with connection pools when the task gets its connection.
+    /// The service time, up to the end of the transaction. With a rate and in a replay of recorded times it begins at
+    /// the actual start of the transaction, and with connection pools when the task gets its connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
-    /// The schedule lag, from the scheduled to the actual start. Only with a rate.
+    /// The schedule lag, from the scheduled to the actual start. Only with a rate, or in a replay of recorded times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -84,7 +84,8 @@ pub struct OtherTemplates {
 pub struct ReplayCounts {
     pub statements: Count,
     pub rows: Count,
-    /// The sum of the hashes of all returned rows modulo 2^64, as 16 hexadecimal digits.
+    /// The sum over the statements of a hash of the rows that each returned, modulo 2^64, as 16 hexadecimal digits.
+    /// `None` if rows were not hashed.
     pub rows_hash: Option<String>,
     pub other_rows: Count,
     /// The number of recorded errors of the counted statements that happened again in the replay, by SQLSTATE.

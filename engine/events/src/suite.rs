@@ -30,8 +30,8 @@ pub struct QueryRecord {
     pub over_limit: bool,
     /// The number of rows that the last statement of the query returned or changed.
     pub rows: u64,
-    /// The hash of the values of all returned rows, which does not depend on their order. `None` if no rows were
-    /// returned.
+    /// The hash of the values of all rows that the last statement of the query returned, which does not depend on their
+    /// order. `None` if it returned no result, failed or was cancelled.
     pub rows_hash: Option<String>,
     pub sqlstate: Option<String>,
     /// The message of the error, if the query failed.

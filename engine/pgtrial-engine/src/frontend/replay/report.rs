@@ -45,9 +45,9 @@ struct Row<'a> {
     account: &'a ReplayAccount,
 }
 
-/// How often statements of one template (a statement text without its values) failed with one SQLSTATE. The report
-/// lists the greatest value first. Values are compared field by field, and the first field counts errors that were not
-/// recorded, so statements with such errors come first.
+/// The numbers of errors of one template's statements (statements that differ only in their values) with one SQLSTATE.
+/// The report lists the greatest value first. Values are compared field by field, and the first field counts errors
+/// that were not recorded, so statements with such errors come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StatementErrors {
     new: u64,
@@ -57,9 +57,9 @@ struct StatementErrors {
 }
 
 impl Row<'_> {
-    /// Returns an entry for each SQLSTATE with which statements of the template failed: the numbers of errors, and a
-    /// text with the SQLSTATE and the statement. The SQLSTATE 25P02 has no entry, since such an error only follows from
-    /// an earlier error of its transaction.
+    /// Returns an entry for each SQLSTATE with which statements of the template failed, in the replay or when they were
+    /// recorded: the numbers of errors, and a text with the SQLSTATE and the statement. The SQLSTATE 25P02 has no
+    /// entry, since such an error only follows from an earlier error of its transaction.
     fn errors(&self) -> Vec<(StatementErrors, String)> {
         let ReplayAccount { expected, unexpected, missing, consequences, .. } = self.account;
         let kinds: BTreeSet<&String> = [expected, unexpected, missing].into_iter().flat_map(Failures::keys).collect();

@@ -9,7 +9,7 @@ use super::values::{Numbers, OptionKind, Written, evaluate, evaluate_for_test};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// How options are handled that neither the test nor sysbench declares.
+/// The treatment of options that neither the test nor sysbench declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Refused,

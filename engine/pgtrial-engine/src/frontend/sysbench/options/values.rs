@@ -107,7 +107,7 @@ pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     }
 }
 
-/// How whole numbers may be written in the options of a test.
+/// The forms in which whole numbers may be written in the options of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     /// Numbers are written with digits only.

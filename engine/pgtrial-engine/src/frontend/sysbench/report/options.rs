@@ -24,8 +24,9 @@ pub struct ReportOptions {
     /// The time that clients may take to be ready (`--thread-init-timeout`). `None` without a limit.
     pub init_timeout: Option<u64>,
     pub events: Option<Events>,
-    /// True if the command line has options that only pgtrial has. Warnings about the load generator are printed only
-    /// in this case, since sysbench does not print such warnings.
+    /// True if the command line has one of those options that only pgtrial has and that change the load or the reports,
+    /// such as `--jsonl` and `--shard`. Warnings about the load generator are printed only in this case, since sysbench
+    /// does not print such warnings.
     pub uses_additions: bool,
 }
 
