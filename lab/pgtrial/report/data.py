@@ -78,7 +78,7 @@ class StudyData:
     @property
     def unit(self) -> str:
         """The unit of analysis of the verdicts, which is what counts as one independent measurement. It is `block` or,
-        if each arm runs on several deployments (servers of the same product), `deployment`."""
+        if each arm runs on at least four deployments (servers of the same product), `deployment`."""
         return self.result.primary[0].unit if self.result.primary else "block"
 
     @cached_property

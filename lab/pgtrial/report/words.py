@@ -308,8 +308,8 @@ def measured_text(claim: Claim, plan: Plan) -> str:
     """Returns what was measured as text, such as `8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2
     x one replay`, `8 blocks of 2 x 22 queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
 
-    If each arm runs on several deployments (servers of the same product), it returns text such as `6 deployments of
-    each arm with 4 blocks of 2 x 6s each`.
+    If each arm runs on at least four deployments (servers of the same product), it returns text such as `6 deployments
+    of each arm with 4 blocks of 2 x 6s each`.
     """
     points = len(plan.load_points)
     trials = f"{len(plan.arms)} arms x {points} load points" if points > 1 else f"{len(plan.arms)}"
