@@ -1,5 +1,5 @@
 //! Runs COPY FROM STDIN in text or binary format: packs generated rows into messages and reports how many rows of the
-//! table have been sent.
+//! table have been packed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,8 +7,8 @@ use wire::session::{CopyError, Fill, Session};
 
 use crate::progress::TableProgress;
 
-/// The size in bytes up to which rows are packed into one message. It is large enough that the cost of a message does
-/// not matter, and small enough that a message fits into a processor's cache.
+/// The size in bytes from which a message is full: no further row is packed into it. It is large enough that the cost
+/// of a message does not matter, and small enough that a message fits into a processor's cache.
 const MESSAGE_SIZE: usize = 64 * 1024;
 
 /// The bytes with which COPY's binary format starts: the signature, no flags, and no header extension.

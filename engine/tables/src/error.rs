@@ -23,8 +23,8 @@ pub enum LoadError {
     ThreadLost,
 }
 
-/// The reason for which the tables that a load needs cannot be found or made. Each message is a sentence that says what
-/// is missing, where, and what to do.
+/// The reason for which the tables that a load needs cannot be found or made. Each message says what is missing or
+/// wrong, and where. If no statement of this program failed, it also says what to do.
 #[derive(Debug, Error)]
 pub enum TablesError {
     /// The query that looks for the tables which the load needs has failed.

@@ -1,7 +1,8 @@
 //! Makes the tables that loads use: the tables of pgbench (`-i`), of sysbench's tests (`prepare`) and of the published
 //! tasks (docs/tasks.md), whose contents equal the originals, and the tables of order entry and of the suites.
 //!
-//! Several engines can fill the same tables. Each engine then generates its share of the rows or of the tables.
+//! Several engines can fill the same tables of pgbench, of sysbench's tests and of the published tasks. Each engine
+//! then generates its share of the rows or of the tables.
 
 mod copy;
 mod error;

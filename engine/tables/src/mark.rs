@@ -24,7 +24,8 @@ pub struct Mark {
     /// The comment without the location; empty if the object has no comment.
     pub text: String,
     /// True if the mark names the object's present location, or names none, like the marks of versions up to 0.2. False
-    /// if the object was copied, restored or renamed after it was marked.
+    /// if the object was copied, restored or renamed after it was marked, or if the mark contains the server's
+    /// identifier and the user is not allowed to read the identifier.
     pub is_here: bool,
 }
 
@@ -104,8 +105,9 @@ pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), Loa
 }
 
 /// Returns an SQL expression for the location of an object, without the server's identifier. `name` and `oid` are SQL
-/// expressions for the object's name and OID. All characters of the location other than ASCII letters, digits and
-/// underscores are replaced by `?`, because ASCII is the same in every encoding and nothing then has to be quoted.
+/// expressions for the object's name and OID. In the names of the database and the object, all characters other than
+/// ASCII letters, digits and underscores are replaced by `?`, because ASCII is the same in every encoding and nothing
+/// then has to be quoted.
 pub fn place_in(name: &str, oid: &str) -> String {
     let plain = |name| format!("pg_catalog.regexp_replace({name}::pg_catalog.text, '[^A-Za-z0-9_]', '?', 'g')");
     let (database, name) = (plain("pg_catalog.current_database()"), plain(name));

@@ -33,7 +33,8 @@ pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(),
     }
 }
 
-/// The greatest amount of memory in kB that the sorts of all connections together may use.
+/// The greatest amount of memory in kB that the sorts of all connections together may use. With more than eight
+/// connections `pgbench -i` may use more.
 pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
 
 /// The memory in bytes that the server needs to sort one key: the index tuple, and the entry of the sort that points to
@@ -42,7 +43,7 @@ const BYTES_PER_KEY: u64 = 48;
 
 /// Runs a query whose answer only makes loading faster, and returns its rows. Returns `None` if the server rejects the
 /// query, for example because a hosting provider has revoked access to a catalog. Fails on all other errors, such as a
-/// lost connection. The session must be in no transaction.
+/// lost connection, and if the statement was cancelled. The session must be in no transaction.
 pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<Row>>, LoadError> {
     match query(session, sql) {
         Ok(rows) => Ok(Some(rows)),

@@ -78,7 +78,9 @@ impl PlannedTable {
 }
 
 /// Makes the tables with `jobs` connections, one of which is `session`, but with no more connections than there are
-/// tables. Replaces the tables that an earlier load has made, and fails if somebody else's table has one of the names.
+/// tables. If `jobs` is `None`, uses up to four connections, no more than there are processors, and fewer if the server
+/// refuses some. If the connection string has several hosts, uses only `session`. Replaces the tables that an earlier
+/// load has made, and fails if somebody else's table has one of the names.
 pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), TablesError> {
     let dbname = &target.params.dbname;
     let (what, program) = (set.what, set.program);

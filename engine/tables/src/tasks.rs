@@ -60,7 +60,7 @@ enum Present {
     Unfinished(Shape),
     /// Somebody has restored or copied a table that this program made with this shape.
     Copy(Shape),
-    /// This program did not make the table, or somebody has removed its mark.
+    /// This program did not make the table, somebody has removed its mark, or the table is a copy of an unfinished one.
     Other,
 }
 
@@ -75,8 +75,10 @@ pub fn are_steps(letters: &str) -> bool {
 }
 
 /// Makes the table, its index and its rows as the published study did: one statement with generate_series for each
-/// value of thread_id. Replaces a table of this name only if this program made it. If several engines share the load,
-/// each engine makes the rows for its share of the values of thread_id.
+/// value of thread_id. Runs only the steps of which `steps` has the letters (see [`STEPS`]). Replaces a table of this
+/// name only if this program made it, and fails if it did not. Without the step `t`, fails if there is no unfinished
+/// table of this shape. If several engines share the load, each engine makes the rows for its share of the values of
+/// thread_id.
 pub fn make(
     session: &mut Session,
     shape: Shape,
@@ -173,6 +175,8 @@ fn since(start: Instant) -> f64 {
 
 /// Returns the shape of the existing table. If this program made the table, the comment that marks it has the shape.
 /// Otherwise the shape is that of the published study (docs/tasks.md), with the values of the options that are given.
+/// Fails if there is no table, or if this program made it and it is unfinished or differs from the options that are
+/// given.
 pub fn find(
     session: &mut Session,
     threads: Option<u32>,

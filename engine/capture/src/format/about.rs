@@ -41,7 +41,8 @@ pub struct About {
     /// The templates (texts of statements without their values) that the most statements use, in descending order of
     /// these numbers; at most 1,000.
     pub commonest: Vec<Usage>,
-    /// The numbers of statements and lines of the logs that the capture does not contain, for each reason.
+    /// The numbers of statements and lines of the logs that the capture does not contain, or whose replay is doubtful,
+    /// for each reason.
     pub left_out: Vec<LeftOut>,
     pub(super) files: Files,
 }
@@ -74,7 +75,7 @@ pub struct Usage {
     pub statements: u64,
 }
 
-/// The number of statements or lines that are missing in the capture for one reason.
+/// The number of statements or lines that are missing in the capture, or whose replay is doubtful, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The name of the reason, such as `copy-data`. It stays the same from release to release.

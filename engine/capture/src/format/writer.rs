@@ -44,8 +44,8 @@ pub struct Writer {
     directory: PathBuf,
     chunks: ChunkWriter,
     templates: CheckedWriter,
-    /// The number of each template, by a digest of its protocol and text. A digest is kept instead of the text because
-    /// texts may be long.
+    /// The number of each template, by a digest of its protocol, its parameters and its text. A digest is kept instead
+    /// of the text because texts may be long.
     template_ids: HashMap<[u8; 16], u32>,
     /// The number of statements that use each template (the text of a statement without its values).
     uses: Vec<u64>,

@@ -200,7 +200,7 @@ fn is_of_system(error: &io::Error) -> bool {
     false
 }
 
-/// The decoder of a Zstandard file, which consists of one frame or several.
+/// The decoder of the next frame with data of a Zstandard file, which consists of one frame or several.
 struct Frame {
     input: Input,
     decoder: FrameDecoder,

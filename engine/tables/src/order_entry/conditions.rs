@@ -15,7 +15,7 @@ pub struct Condition {
     /// The equality that the condition requires, for messages.
     pub text: &'static str,
     /// A query that returns a row for each place that the condition is about, such as a district or a customer: the
-    /// name of the place, and the two values that have to be equal.
+    /// name of the place, the two values that have to be equal, and three numbers by which the places are ordered.
     places: &'static str,
 }
 
@@ -144,7 +144,8 @@ pub fn begin(session: &mut Session) -> Result<(), ConnectionError> {
 }
 
 impl Condition {
-    /// Looks for the first place, such as a district or a customer, at which the condition does not hold.
+    /// Looks for the first place, such as a district or a customer, at which the condition does not hold. Returns
+    /// `None` if it holds everywhere.
     pub fn check(&self, session: &mut Session) -> Result<Option<Violation>, ConnectionError> {
         let rows = session.query(&self.query())?;
         let texts = rows.into_iter().next().and_then(|row| {

@@ -1,5 +1,6 @@
-//! The nine tables of order entry: their columns, keys and numbers of rows. Amounts of money have two more digits than
-//! the specification requires, because a load without think times reaches the specified limits within hours.
+//! The nine tables of order entry: their columns, keys and numbers of rows. The sums of payments and the customers'
+//! balances have two more digits than the specification requires, because a load without think times reaches the
+//! specified limits within hours.
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS};
 

@@ -26,7 +26,8 @@ pub use procedures::make_procedures;
 pub use space::{Space, space};
 
 /// Makes the tables with `jobs` connections, one of which is `session`, but with no more connections than there are
-/// tables. Replaces the tables that an earlier load has made, and fails if somebody else's table has one of the names.
+/// tables; with up to four if `jobs` is `None`. Replaces the tables that an earlier load has made, and fails if
+/// somebody else's table has one of the names.
 pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), TablesError> {
     let began = Instant::now();
     let population = Population::new(made.warehouses, made.seed);

@@ -72,8 +72,9 @@ pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     }
 }
 
-/// Makes the procedures that are missing. If a procedure of somebody else has one of the names and another body, makes
-/// no further ones and returns the signature of that procedure.
+/// Makes the procedures that are missing. If a procedure of somebody else has one of the names and another body,
+/// returns the signature of that procedure and commits nothing: the transaction stays open, and the server undoes it
+/// when the session ends.
 fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     // Another engine may make the procedures while this session waits for the lock. Only READ COMMITTED shows them
     // then.

@@ -11,7 +11,7 @@ use crate::session::query;
 pub struct Space {
     /// The size of all tables in bytes.
     pub bytes: f64,
-    /// The size of the tables to which new-order transactions add rows, in bytes for each order.
+    /// The size of the tables that grow during a load (`orders`, `order_line` and `history`), in bytes for each order.
     pub bytes_per_order: f64,
 }
 

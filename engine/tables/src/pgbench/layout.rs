@@ -47,10 +47,10 @@ order by c.oid <> root.oid, c.oid";
 /// Returns the tables of accounts that this engine fills, with the rows of each. Returns `None` if the tables have to
 /// be filled as pgbench does it, or if the catalogs cannot be read.
 ///
-/// With the result, each table is filled by its own COPY of two columns, while the other two columns get their values
-/// from temporary defaults. This requires that the user owns the tables, since only an owner may alter them, and that
-/// they are exactly as pgbench makes them: without triggers (and so without foreign keys), and without anything else
-/// that a change of defaults would affect.
+/// With the result, each table is filled by its own COPY. Unless several engines share the load, COPY sends only two
+/// columns, and the other two columns get their values from temporary defaults. This requires that the user owns the
+/// tables, since only an owner may alter them, and that they are exactly as pgbench makes them: without triggers (and
+/// so without foreign keys), and without anything else that a change of defaults would affect.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
     let partition = if session.server.has_partitions() { PARTITION } else { "null, null" };
     let survey = query_if_allowed(session, &SURVEY.replace("{partition}", partition))?.unwrap_or_default();
@@ -86,7 +86,8 @@ fn table(row: &Row, rows: RowSet) -> Option<AccountsTable> {
     (field(row, 1) == Some("r")).then_some(AccountsTable { name: field(row, 0)?.to_owned(), rows, is_bigint })
 }
 
-/// Returns the rows of each range partition, or `None` if some row has no partition.
+/// Returns the rows of each range partition, or `None` if the bounds of a partition cannot be read or some row has no
+/// partition.
 fn range_partitions(partitions: &[Row], rows: u64) -> Option<Vec<RowSet>> {
     let ranges: Vec<_> = partitions.iter().map(|row| range(field(row, 2)?, rows)).collect::<Option<_>>()?;
     let placed: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -108,8 +109,8 @@ fn range(bounds: &str, rows: u64) -> Option<Range<u64>> {
     Some(from..to.max(from))
 }
 
-/// Returns the rows of each hash partition, or `None` if the partitions differ in their modulus or a remainder is
-/// missing.
+/// Returns the rows of each hash partition. Returns `None` if the partitions differ in their modulus, if a remainder is
+/// missing, or if there are more than [`MAX_HASH_PARTITIONS`].
 fn hash_partitions(partitions: &[Row], rows: u64) -> Option<Vec<RowSet>> {
     let modulus = partitions.len() as u64;
     let prefix = format!("FOR VALUES WITH (modulus {modulus}, remainder ");

@@ -60,9 +60,10 @@ fn execute_after(session: &mut Session, setting: Option<&str>, sql: &str) -> Res
 }
 
 /// Calls `work` for each partition of pgbench_accounts, with the name of the partition and the number of partitions,
-/// over several connections, and returns true. Returns false without calling `work` if one connection is as fast, if
-/// the catalogs cannot be read, or if some partition is not an ordinary table, belongs to another user or does not meet
-/// `condition`, which is an SQL condition on the partition's row `c` of `pg_class`.
+/// over several connections, and returns true. Returns false without calling `work` if [`Loader::open_helpers`] opens
+/// no connections, if the catalogs cannot be read, if the database has event triggers, or if some partition is not an
+/// ordinary table, belongs to another user or does not meet `condition`, which is an SQL condition on the partition's
+/// row `c` of `pg_class`.
 fn in_parallel(
     loader: &mut Loader,
     condition: &str,

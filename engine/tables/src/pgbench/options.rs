@@ -7,7 +7,8 @@ use ground::shard::Shard;
 pub const TELLERS_PER_BRANCH: u64 = 10;
 pub const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 
-/// The largest number of connections among which the memory for sorting keys is divided.
+/// The largest number of connections among which the memory for sorting keys is divided. If there are more connections,
+/// each of them gets as much as with this number.
 pub const MAX_CONNECTIONS: usize = 8;
 
 /// The options of `pgbench -i`.

@@ -50,8 +50,9 @@ pub const SUITES: [SuiteTables; 2] = [
     },
 ];
 
-/// Makes the tables of a suite with `jobs` connections, one of which is `session`. Replaces the tables that an earlier
-/// run has made, and fails if somebody else's table has one of the names.
+/// Makes the tables of a suite with `jobs` connections, one of which is `session`, but with no more connections than
+/// there are tables; with up to four if `jobs` is `None`. Replaces the tables that an earlier run has made, and fails
+/// if somebody else's table has one of the names.
 pub fn generate(
     session: Session,
     target: &Arc<Target>,

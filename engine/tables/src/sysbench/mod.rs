@@ -35,8 +35,9 @@ const COMMAND: &str = "sysbench.cmdline.call_command";
 
 const LOST: &str = "a thread that made tables died";
 
-/// Makes the tables of a test over as many connections as the option `threads` says, and prints the name of each table
-/// on standard output. The tables of `bulk_insert` and of the test of sysbench 0.5 are made one after another.
+/// Makes the tables of a test over as many connections as the option `threads` says, but no more than there are tables,
+/// and prints the name of each table on standard output. The tables of `bulk_insert` and of the test of sysbench 0.5
+/// are made one after another.
 ///
 /// As in sysbench, a connection stops at the first table that it cannot make, while the other connections continue. The
 /// error has the lines of all failures. If several engines share the work, the tables are assigned to them round-robin,

@@ -73,7 +73,8 @@ impl SysbenchTable<'_> {
     }
 
     /// Returns the statement that sets the sequence to the value that it would have if it had numbered the rows. COPY
-    /// sends the rows with their ids, so the sequence does not advance by itself.
+    /// sends the rows with their ids, so the sequence does not advance by itself. Returns `None` if the table has no
+    /// rows, or if the sequence does not number them.
     pub fn set_sequence(&self) -> Option<String> {
         let (name, rows) = (self.name(), self.rows());
         let is_used = self.id() == "SERIAL" && self.parameters.auto_inc && rows > 0;

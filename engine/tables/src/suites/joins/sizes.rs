@@ -17,7 +17,8 @@ pub const CATEGORIES: i64 = 16;
 /// The first day from which dates are drawn, 2016-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 5844;
 
-/// The number of days from which the dates of sales, visits and reviews are drawn.
+/// The number of days over which the dates of people, products, sales, visits and reviews are spread. A sale may be up
+/// to two days later.
 pub const DAYS: i64 = 2900;
 
 pub fn people(population: &Population) -> i64 {

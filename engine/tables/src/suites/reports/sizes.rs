@@ -17,8 +17,8 @@ pub const FIRST_DAY: i64 = 6575;
 /// The number of days with purchases. The last one is 2024-08-02, so that all lines are received within 2024.
 pub const DAYS: i64 = 2406;
 
-/// The day 2024-03-31 in days since 2000, which the generated data treat as the present day. Lines that are shipped or
-/// received later have the state open.
+/// The day 2024-03-31 in days since 2000, which the generated data treat as the present day. Lines that are shipped
+/// later have the state open, and lines that are received later have the outcome open.
 pub const TODAY: i64 = 8856;
 
 pub fn suppliers(population: &Population) -> i64 {

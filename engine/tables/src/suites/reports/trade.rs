@@ -130,8 +130,8 @@ pub fn purchase_rows(population: Population) -> RowSource {
 }
 
 /// Returns the rows of the table lines. In brackets are the `column` arguments of the random draws that make a field.
-/// The fields are: purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8), state,
-/// shipped_on, promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
+/// The fields are: purchase_id, line, part_id (0), supplier_id (5), quantity (1), price, discount (2), tax (3), outcome
+/// (8), state, shipped_on (4), promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
 pub fn line_rows(population: Population) -> RowSource {
     let trade = Trade::new(&population);
     let mut ids = 1..=purchases(&population);
