@@ -184,9 +184,15 @@ def test_a_job_has_a_limit(started, tmp_path, monkeypatch):
     ("options", "words"),
     [
         ({"runs": 3}, "--runs applies only to a suite of queries; add --workload suite:FOLDER, or remove --runs"),
-        ({"workload": "job:index.sql", "cache": "os"}, "--cache applies only to a suite of queries; add"),
+        (
+            {"workload": "job:index.sql", "cache": "os"},
+            "--cache applies only to a suite of queries; add --workload suite:FOLDER",
+        ),
         ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked applies only to a suite of queries"),
-        ({"limit": "2min"}, "--limit applies only to a suite of queries or a job; add"),
+        (
+            {"limit": "2min"},
+            "--limit applies only to a suite of queries or a job; add --workload suite:FOLDER or --workload",
+        ),
         ({"workload": "suite:joins", "cache": "hot"}, "--cache must be 'warm', 'os' or 'cold'"),
         ({"workload": "suite:joins", "unchecked": "q77"}, "--unchecked: there is no query 'q77' in joins"),
     ],

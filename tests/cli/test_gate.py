@@ -97,10 +97,12 @@ def test_a_gate_of_one_set_up_finds_its_commits_and_says_which(folder, measured,
 
 def test_a_gate_of_one_set_up_without_a_repository_leaves_no_pass_behind(folder, measured):
     measured(1.0)
-    with pytest.raises(StudyError, match="a gate needs two set-ups to compare"):
+    with pytest.raises(
+        StudyError, match="a gate needs two set-ups to compare, and 'work_mem=4MB' is only one; name BASE and HEAD"
+    ):
         run_gate("work_mem=4MB")
     assert outcome_in("gate.xml") == "error"
-    assert "a gate needs two set-ups to compare" in Path("gate.md").read_text()
+    assert r"a gate needs two set-ups to compare, and 'work\_mem=4MB' is only one" in Path("gate.md").read_text()
 
 
 def test_settings_of_one_value_are_not_compared(folder, measured):
@@ -170,7 +172,11 @@ def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
     write_bundle(study, Path("mine.tar.xz"), everything=False)
     for name in ("s.toml", "notes.xml", "mine.tar.xz"):
         before = Path(name).read_bytes()
-        with pytest.raises(StudyError, match=f"{name}: pgtrial does not replace the existing file"):
+        with pytest.raises(
+            StudyError,
+            match=f"{name}: pgtrial does not replace the existing file, because an earlier run of this command did not "
+            "write it",
+        ):
             run_gate("jit=on", "jit=off", **{option: Path(name)})
         assert Path(name).read_bytes() == before
         assert Path("gate.md").exists(), "nothing is removed where something is refused"
@@ -320,7 +326,10 @@ def test_a_damaged_bundle_of_an_earlier_gate_is_no_earlier_gate(folder, measured
     measured(1.0)
     Path("gate.tar.xz").write_bytes(bundle)
     if bundle:
-        with pytest.raises(StudyError, match="pgtrial does not replace the existing file"):
+        with pytest.raises(
+            StudyError,
+            match="does not replace the existing file, because an earlier run of this command did not write it",
+        ):
             run_gate("jit=on", "jit=off")
     else:
         assert run_gate("jit=on", "jit=off") == 0

@@ -228,7 +228,7 @@ def test_several_arms_have_an_entry_each(example):
 @pytest.mark.parametrize(
     ("action", "given", "options", "said"),
     [
-        ("add", [], {}, "name the bundles whose results"),
+        ("add", [], {}, "name the bundles whose results `pgtrial history add` adds"),
         ("add", ["a", "b"], {"commit": "v1"}, "--commit takes the name of one commit"),
         ("add", ["a"], {"date": "soon"}, "--date 'soon' is not a time"),
         ("show", [], {"commit": "v1"}, "--commit and --date apply only to `pgtrial history add`"),

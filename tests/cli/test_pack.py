@@ -118,7 +118,10 @@ WRONG = {
     "no pack": (["check"], "name the pack to check"),
     "unknown": (["check", "queu"], "did you mean 'queue'"),
     "no folder": (["check", "./none"], "./none is not the folder of a pack"),
-    "list of one": (["list", "queue"], "to check the pack, run `pgtrial pack check queue`"),
+    "list of one": (
+        ["list", "queue"],
+        "`pgtrial pack list` does not take the name of a pack; to check the pack, run `pgtrial pack check queue`",
+    ),
 }
 
 

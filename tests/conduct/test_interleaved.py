@@ -337,7 +337,9 @@ def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(ran_together
 def test_half_of_trials_that_ran_together_is_refused(ran_together):
     study = ran_together
     shutil.rmtree(study.trial_path(study.trials()[1]))
-    with pytest.raises(StoreError, match=r"is stored without the trials that ran at the same time; move it"):
+    with pytest.raises(
+        StoreError, match=r"is stored without the trials that ran at the same time; move it out of the study"
+    ):
         run_study(study, lambda event: None)
 
 

@@ -274,4 +274,5 @@ def test_the_command_refuses_a_study_without_metrics(tmp_path, capsys):
     StudyDirectory.create(tmp_path / "study", spec, make_plan(spec, 1, "2026-11-20T14:00:00+00:00"))
     with pytest.raises(SystemExit, match="3"):
         main(["metrics", str(tmp_path / "study")])
-    assert "names the metrics of a cloud provider; write for example" in capsys.readouterr().err
+    told = f"no arm of the study in {tmp_path / 'study'} names the metrics of a cloud provider; write for example"
+    assert told in capsys.readouterr().err

@@ -217,7 +217,9 @@ def test_a_query_that_changes_data_is_said():
 
 def test_a_newer_server_than_the_oldest_arm_is_refused(shop):
     require_server(17)
-    refused = f"is PostgreSQL 18, and the oldest arm is PostgreSQL {re.escape(resolve('17').version)}, whose pg_dump"
+    refused = (
+        f"is PostgreSQL 18, and the oldest arm is PostgreSQL {re.escape(resolve('17').version)}, whose pg_dump cannot"
+    )
     data = f"host={shop.host} port={shop.port} user={shop.user} dbname=own_shop"
     with pytest.raises(StudyError, match=refused):
         run(["postgres=18", "postgres=17"], data=data, query="select 1")

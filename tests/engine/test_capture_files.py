@@ -134,7 +134,8 @@ def test_what_cannot_be_used_is_counted_with_its_first_line(tmp_path: Path) -> N
         (
             "Nov 23 08:00:00 db1 postgres[7]: [3-1] LOG:  a\n",
             [],
-            'the log "{log}" was written by syslog, which cuts long statements and has no year; log with ',
+            'the log "{log}" was written by syslog, which cuts long statements and has no year; log with '
+            "log_destination = 'stderr', 'csvlog' or 'jsonlog'",
         ),
         (
             QUERY + line("[user=app] LOG:  statement: select 2"),

@@ -154,7 +154,11 @@ def test_a_mix_is_replayed_without_an_error(counted: Counted, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("statements", "columns", "words"),
     [
-        ("query,calls\nselect 1,2\n", None, 'statements.csv" has no column rows; write the file again with the'),
+        (
+            "query,calls\nselect 1,2\n",
+            None,
+            'statements.csv" has no column rows; write the file again with the queries of',
+        ),
         ('query,calls,rows\n"select 1,2,3\n', None, 'statements.csv" is cut short: a quote has no end'),
         ("query,calls,rows\nselect 1,2\n", None, 'line 2 of "'),
         ("query,calls,rows\nselect 1,many,3\n", None, "calls in line 2"),

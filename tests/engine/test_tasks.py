@@ -350,7 +350,10 @@ def test_an_interrupt_ends_the_run_with_what_was_measured(tasks, with_table, tmp
     [
         ("--tasks=0", 'invalid value "0" for option --tasks: it must be a whole number from 1 to 10000000'),
         ("--arrival=soon", 'invalid value "soon" for option --arrival: it must be at-once, a rate'),
-        ("--apps=2 --pool=4000", "2 pools of 4000 connections may need 8000 connections, but the server allows this"),
+        (
+            "--apps=2 --pool=4000",
+            "2 pools of 4000 connections may need 8000 connections, but the server allows this user at most",
+        ),
         ("--rows=7", "--rows is 7, but table_a was made with 100"),
         ("--pool=2 --csv=/nowhere/tasks.csv", 'could not open "/nowhere/tasks.csv": No such file or directory'),
     ],
@@ -438,7 +441,9 @@ def test_a_standby_is_told(tasks, start_cluster):
 def test_pools_larger_than_the_server_takes_are_refused_by_pgbench_as_well(peers, loaded):
     done = peers[1].run(loaded(18), "-n", "-S", "--tasks=5", "--pool=9000")
     assert done.status == 1
-    assert "1 pool of 9000 connections may need 9000 connections, but the server allows this user" in done.stderr
+    assert (
+        "1 pool of 9000 connections may need 9000 connections, but the server allows this user at most" in done.stderr
+    )
     done = peers[1].run(loaded(18), "-n", "-S", "--tasks=5", "--pool=2", "-c", "4")
     assert (done.status, done.stdout) == (1, "")
     assert "-c/--client cannot be combined with --pool" in done.stderr

@@ -131,6 +131,8 @@ def test_what_needs_psql_is_said_in_our_words(database, tables, sql, words):
 def test_rows_that_follow_a_copy_are_said_to_belong_into_a_file(database, tables):
     piped = tables(1, data_sql="SELECT 1;\nCOPY counters (id, value) FROM stdin;\n1\t7\n\\.\n")
     with pytest.raises(
-        StudyError, match=r"data\.sql, line 2: pgtrial does not read the rows of COPY \.\.\. FROM STDIN here"
+        StudyError,
+        match=r"data\.sql, line 2: pgtrial does not read the rows of COPY \.\.\. FROM STDIN here; put them into the "
+        r"file rows\.csv or rows\.tsv in the folder of the pack",
     ):
         piped.make(database, silent)

@@ -96,7 +96,8 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ),
         (
             "--\n-- PostgreSQL database cluster dump\n--\nCREATE ROLE shopkeeper;\n\\connect shop\n",
-            "line 5: the file is the output of pg_dumpall, with all databases of a server; give a dump of the one",
+            "line 5: the file is the output of pg_dumpall, with all databases of a server; give a dump of the one "
+            "database that the load uses",
         ),
         (
             "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n",

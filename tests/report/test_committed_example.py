@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.model.records.results import StudyResult
+from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, differences
+from pgtrial.report.markdown import escaped
 from pgtrial.store.directory import StudyDirectory
 
 from ..conftest import EXAMPLES, Example
@@ -52,11 +54,23 @@ def test_the_committed_verdict_is_reproduced_from_the_committed_trials(
         assert (copy / file).exists() == (stored / file).exists()
         if (stored / file).exists():
             assert json.loads((copy / file).read_text()).keys() == json.loads((stored / file).read_text()).keys()
+    findings = json.loads((copy / "verdict.json").read_text())["findings"]
     (copy / "verdict.json").write_bytes((stored / "verdict.json").read_bytes())
     assert differences(StudyDirectory.open(copy), result) == []
     if (stored / "published.json").exists():
         assert (copy / "published.json").read_text() == (stored / "published.json").read_text()
-    assert (copy / "report.md").read_text().startswith("# ")
+    committed = StudyResult.model_validate_json((stored / "verdict.json").read_text())
+    headlines = brief(committed, StudyDirectory.open(stored).plan).headlines
+    assert len(headlines) == max(len(committed.primary), 1)
+    assert len(findings) == len(committed.findings)
+    report = (copy / "report.md").read_text()
+    assert report.startswith("# ")
+    for headline in headlines:
+        assert f"**{escaped(headline.text)}**\n" in report
+        for line in headline.lines:
+            assert f"- {line.label}: {escaped(line.text)}\n" in report
+    for finding in findings:
+        assert escaped(finding["message"]) in report
     assert result.trials_stored == len(list((stored / "trials").iterdir()))
 
 

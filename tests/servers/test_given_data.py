@@ -94,7 +94,8 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
         before = connection.execute(query).fetchall()
     arm = checked(spec_of(dsn_of(given), workload="select-only"), workspace)
     said = (
-        "pgtrial has not made pgbench's tables of scale 1: the load runs on these tables as they are, and pgtrial never"
+        "pgtrial has not made pgbench's tables of scale 1: the load runs on these tables as they are, and pgtrial "
+        "never empties"
     )
     assert said in arm.notes[0]
     arm.prepare(PgbenchTables(1), silent)
@@ -300,7 +301,8 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
     with ServerLocks("other") as locks:
         locks.take_one(given.target)
         with pytest.raises(
-            NotUndone, match=r": another pgtrial runs a study on the server of .* pgtrial study other since"
+            NotUndone,
+            match=r"^Not removed: .*: another pgtrial runs a study on the server of .* pgtrial study other since",
         ):
             remove(workspace, record)
     remove(workspace, record)

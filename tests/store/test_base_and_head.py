@@ -150,8 +150,11 @@ def test_other_keys_names_and_several_sources_of_the_repository_stay(repository)
 @pytest.mark.parametrize(
     ("setup", "words"),
     [
-        ("work_mem=4MB", "a gate needs two set-ups to compare"),
-        ("postgres=git:.@main", "a gate needs two set-ups to compare"),
+        ("work_mem=4MB", "a gate needs two set-ups to compare, and 'work_mem=4MB' is only one; name BASE and HEAD"),
+        (
+            "postgres=git:.@main",
+            "and 'postgres=git:.@main' is only one; name BASE and HEAD, or one set-up with a repository",
+        ),
         ("postgres=git:a,extensions=git:b", r"several repositories without a commit \(a, b\)"),
         ("postgres=git:https://example.org/x.git", "is not on this machine; clone it"),
         ("postgres=git:/no/such/place", "there is no directory /no/such/place"),

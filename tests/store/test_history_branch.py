@@ -115,9 +115,16 @@ def test_a_branch_that_always_moves_is_left_to_its_other_writer(repository, tmp_
     [
         ("git:nothing@speed", "there is no directory nothing; name a directory that is a git repository"),
         ("git:plain@speed", r"not a git repository .*; name a directory that is a git repository"),
-        ("git:project@main", "the branch is checked out, and a new commit would not change its files"),
+        (
+            "git:project@main",
+            "the branch is checked out, and a new commit would not change its files in the work tree; name a branch "
+            "that is not",
+        ),
         ("git:project@tree", "the branch is checked out"),
-        ("git:project@code", "the branch has files but no history; name a branch that does not exist yet"),
+        (
+            "git:project@code",
+            "the branch has files but no history; name a branch that does not exist yet, which pgtrial will",
+        ),
         ("git:project@a..b", "'a..b' is not a valid name of a branch; write git:PATH@BRANCH"),
         ("git:project@" + "1" * 40, "is not a valid name of a branch"),
         ("git:project", "names no commit"),

@@ -69,7 +69,11 @@ def test_a_file_that_has_changed_is_noticed(study, tmp_path, change):
     ("commands", "sections", "complaint"),
     [
         (("x", None), {}, "[arms.b] has no command, but other arms have one as their load; give every arm a"),
-        ((None, None), {"load": {"workload": "client-programs"}}, "[arms.a] has no command, but the load"),
+        (
+            (None, None),
+            {"load": {"workload": "client-programs"}},
+            "[arms.a] has no command, but the load client-programs consists of the arms' commands",
+        ),
         ((None, None), {"server": {"command_directory": "own"}}, "[arms.a] has command_directory and no command;"),
         (
             ("x", "x"),

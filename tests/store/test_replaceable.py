@@ -13,7 +13,9 @@ from pgtrial.store.replaceable import PAGE, check_replaceable
 @pytest.mark.parametrize("text", ["[load]\n", "#!/bin/sh\n", "x" * 9000 + PAGE, "\0\xff"])
 def test_a_file_without_the_mark_is_not_replaced(tmp_path, text):
     (tmp_path / "mine").write_text(text, encoding="latin-1")
-    with pytest.raises(StudyError, match=r"-o .*mine: pgtrial does not replace the existing file"):
+    with pytest.raises(
+        StudyError, match=r"-o .*mine: pgtrial does not replace the existing file, because an earlier run"
+    ):
         check_replaceable(tmp_path / "mine", "-o", PAGE)
 
 

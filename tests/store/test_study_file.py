@@ -9,7 +9,10 @@ ARMS = "[arms.a]\n[arms.b]\nsettings = { work_mem = '64MB' }\n"
 
 WRONG = {
     "unknown key names the nearest": (ARMS + "[load]\nclient = 8\n", ["unknown key 'client' in [load]", "'clients'"]),
-    "a key that is gone": (ARMS + "[verdict]\ncanary = true\n", ["unknown key 'canary' in [verdict]", "remove it"]),
+    "a key that is gone": (
+        ARMS + "[verdict]\ncanary = true\n",
+        ["unknown key 'canary' in [verdict]; the key does not exist any more, since", "remove it"],
+    ),
     "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
     "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
     "unknown key of metrics": (

@@ -36,7 +36,10 @@ def test_a_note_of_this_account_is_believed(noted):
 def test_a_note_of_another_account_is_not(noted):
     require(os.geteuid() == 0, "root")
     os.chown(noted, _OTHERS, _OTHERS)
-    with pytest.raises(StudyError, match=r"ray_current_cluster, in which Ray notes .*: it belongs to another account"):
+    with pytest.raises(
+        StudyError,
+        match=r"not trust .*ray_current_cluster, in which Ray notes the address of its cluster: it belongs to another",
+    ):
         resolved("auto")
 
 
@@ -63,7 +66,10 @@ def test_a_note_that_is_no_file_is_not(noted, tmp_path, kind):
         os.mkfifo(noted)
     else:
         noted.mkdir()
-    with pytest.raises(StudyError, match="pgtrial does not trust "):
+    with pytest.raises(
+        StudyError,
+        match=r"pgtrial does not trust .*ray_current_cluster, in which Ray notes the address of its cluster: ",
+    ):
         resolved("auto")
 
 

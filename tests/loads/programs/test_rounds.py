@@ -179,7 +179,8 @@ def test_two_programs_never_run_at_the_same_time(tmp_path):
         (
             7,
             None,
-            "only 70% of the time from the token to the answer; the remaining time of the program is not measured",
+            "claim only 70% of the time from the token to the answer; the remaining time of the program is not "
+            "measured",
         ),
         (9.5, None, None),
     ],

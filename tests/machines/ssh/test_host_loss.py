@@ -130,7 +130,9 @@ def test_a_study_goes_on_after_each_trial_that_lost_its_host_and_tells_what_is_l
     assert "cannot be reached by ssh" in str(gone.reason)
     last = heard[-1]
     assert isinstance(last, Preparing)
-    assert f" on {host.login} could not be removed" in last.text
+    assert (
+        f" on {host.login} could not be removed, and what the study has changed there could not be undone" in last.text
+    )
     host.boot()
     assert any(f" on {host.login}, left by" in notice for notice in clean())
     assert host.left_in_the_end() == []
@@ -149,7 +151,7 @@ def test_an_interrupt_while_the_host_is_gone_ends_the_lab_and_tells_what_is_left
     with pytest.raises(KeyboardInterrupt) as interrupted:
         run()
     (note,) = interrupted.value.__notes__
-    assert f" on {host.login} could not be removed" in note
+    assert f" on {host.login} could not be removed, and what the study has changed there could not be undone" in note
     assert "pgtrial cleanup" in note
     host.boot()
     assert any(f" on {host.login}, left by" in notice for notice in clean(fresh_state))
