@@ -91,7 +91,7 @@ fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
 }
 
 /// Reads a whole text as a double, as `strtod` does: decimal, hexadecimal, `inf` or `nan`. A number is out of range if
-/// it overflows, or if it is below the smallest normal number and loses digits.
+/// it overflows. A decimal number is also out of range if it is not 0 and below the smallest normal number.
 pub fn double(text: &[u8]) -> Result<f64, NumberError> {
     let (negative, rest) = sign(trim_start(text));
     let is = |word: &str| rest.eq_ignore_ascii_case(word.as_bytes());

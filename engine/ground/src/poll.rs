@@ -12,8 +12,8 @@ const AT_ONCE: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub usize);
 
-/// A poll in which sockets are registered. It reports changes only: a socket that is ready is not reported again until
-/// all of its bytes have been read.
+/// A poll in which sockets are registered. It reports changes only: a socket that stays ready is not reported again
+/// until something changes, such as that further bytes arrive.
 pub struct Poll {
     system: SystemPoll,
 }

@@ -123,7 +123,8 @@ fn stop_signal() -> Result<UnixStream, SignalError> {
     Ok(receiver)
 }
 
-/// Raises the limit of open files to the number that the clients need, as far as the operating system permits.
+/// Raises the limit of open files to the number that `max_connections` clients need. Fails if the operating system does
+/// not permit this. Without `max_connections`, raises the limit as far as the operating system permits.
 fn raise_file_limit(options: &ServerOptions) -> Result<(), ServeError> {
     let own = OWN_FILES + FILES_PER_THREAD * options.threads as u64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(ServeError::FileLimit)?;

@@ -11,7 +11,8 @@ pub struct NamedStatement {
     pub types: Vec<u32>,
 }
 
-/// A portal: a statement with the values of its parameters.
+/// A portal: a statement and the format of its rows. The values of the parameters are not kept, since nothing is
+/// executed.
 #[derive(Clone)]
 pub struct Portal {
     pub kind: StatementKind,

@@ -18,8 +18,8 @@ impl ServiceQueue {
         Self { free_at: (0..servers).map(|_| Reverse(0)).collect() }
     }
 
-    /// Adds a statement that arrives now and takes `service` time. The server that is free first executes it. Returns
-    /// the time at which the statement ends.
+    /// Adds a statement that arrives at `arrival` and takes `service` time. The server that is free first executes it.
+    /// Returns the time at which the statement ends.
     pub fn serve(&mut self, arrival: Nanos, service: Nanos) -> Nanos {
         let Some(mut first) = self.free_at.peek_mut() else { return arrival + service };
         let end = arrival.max(first.0) + service;

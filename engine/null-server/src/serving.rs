@@ -323,7 +323,7 @@ impl Step<'_> {
         self.end_turn(client, turn)
     }
 
-    /// Sends the output. If a statement has a delay, records when the delay ends.
+    /// Sends the output. If a statement has a delay, records instead when the delay ends.
     #[inline]
     fn end_turn(&mut self, client: &mut ServedClient, turn: ServerAction) -> io::Result<Next> {
         match turn {

@@ -191,8 +191,8 @@ impl ClientSession {
         turn
     }
 
-    /// Answers statements of a simple query until one has a delay or begins COPY FROM STDIN. Returns the number of
-    /// bytes of the text that were answered.
+    /// Answers statements of a simple query until one has a delay, begins COPY FROM STDIN or fails. Returns the number
+    /// of bytes of the text that were answered. After a failure this is the whole text, since the rest is skipped.
     fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut at = 0;
         while at < text.len() {

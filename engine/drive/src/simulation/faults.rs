@@ -37,7 +37,7 @@ pub struct Faults {
     /// The longest time by which a thread wakes too late. It is shorter than the time after which the main thread stops
     /// waiting for a thread.
     pub lateness: Nanos,
-    /// The time that it takes to read the clock.
+    /// The shortest time that it takes to read the clock.
     pub clock_ns: Nanos,
 }
 

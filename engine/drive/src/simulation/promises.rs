@@ -255,8 +255,9 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that response times are not shorter than the time that the servers took, and that they include the
-    /// service time.
+    /// Checks that the response times are in sum not shorter than the times that the servers took. If transactions have
+    /// scheduled starts, also checks that no schedule lag is longer than the longest response time, and that each
+    /// committed transaction has a service time.
     fn judge_times(&mut self, outcome: &Outcome) {
         let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
         let response_us: f64 = phases
@@ -397,7 +398,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Returns true if the scenario has no faults.
+    /// Returns true if the scenario has no faults because of which transactions fail or take long.
     fn is_quiet(&self) -> bool {
         let faults = &self.scenario.faults;
         let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];

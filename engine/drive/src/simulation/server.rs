@@ -92,7 +92,7 @@ impl SimulatedSession {
         self.put(b'T', &body);
     }
 
-    /// Writes the description of a statement to the reply: its parameter and its columns.
+    /// Writes the description of a statement to the reply: no parameters, and its columns.
     fn put_statement(&mut self, text: &[u8]) {
         self.put(b't', &[0, 0]);
         if Self::has_row(text) { self.put_description() } else { self.put(b'n', &[]) }

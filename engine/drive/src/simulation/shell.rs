@@ -1,6 +1,6 @@
 //! The simulated operating system: the clock, the network and the connections of each simulated thread, and the runtime
-//! of all of them. Whenever the main thread waits for reports, the other threads each go on by one step, in the order
-//! of their times.
+//! of all of them. While the main thread waits for reports, the other threads go on, one step of one thread at a time,
+//! in the order of their times.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

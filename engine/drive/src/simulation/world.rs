@@ -111,7 +111,7 @@ impl World {
         probability > 0.0 && self.chance.unit() < probability
     }
 
-    /// Draws a time between `least` and `most`, in which each order of magnitude is equally likely.
+    /// Draws a time between `least` and `most`. Short times are more likely than long ones.
     pub fn time(&mut self, least: Nanos, most: Nanos) -> Nanos {
         least + ((most - least) as f64 * self.chance.unit().powi(3)) as Nanos
     }

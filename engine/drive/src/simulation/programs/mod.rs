@@ -90,8 +90,8 @@ impl Workloads {
     }
 }
 
-/// Returns the statement of a step. Its parameter is a number that the server returns in a row, by which the program
-/// recognizes the answer to its own statement.
+/// Returns the statement of a step. The parameter of a SELECT is a number that the server returns in a row, by which
+/// the program recognizes the answer to its own statement.
 fn statement(id: usize, step: Step) -> Statement {
     let hole = || vec![Hole { slot: 0, name: "number".to_owned() }];
     let (pieces, holes): (Vec<&str>, _) = match step {

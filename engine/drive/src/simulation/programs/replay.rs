@@ -105,7 +105,8 @@ impl Replay {
         self.note_end();
     }
 
-    /// Records the end of a transaction, so that its error does not affect later statements.
+    /// If the session is not in a transaction any more, records this, so that an error of the transaction does not
+    /// affect later statements.
     fn note_end(&mut self) {
         self.has_failed &= world(|world| world.is_in_transaction(self.place));
     }
