@@ -121,7 +121,10 @@ def test_several_verdicts_are_printed_with_the_worst_status(pgtrial, study, exam
 
 def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
     reason = refusal(pgtrial("report", "s", "-o", "out.pdf", cwd=tmp_path))
-    assert "out.pdf is neither HTML nor Markdown; end the name in .html or .md" in reason
+    assert (
+        "a report follows from its file name, and out.pdf is neither HTML nor Markdown; end the name in .html or .md"
+        in reason
+    )
     short = pgtrial("report", "s", "--short", cwd=tmp_path).stdout
     whole = (study / "report.md").read_text()
     assert short.splitlines()[0] == whole.splitlines()[0]

@@ -60,7 +60,10 @@ def test_a_script_from_a_pipe_is_read(typed):
 def test_data_from_a_pipe_is_refused(typed):
     status, said = typed("pgtrial compare default work_mem=8MB --query 'SELECT 1' --data <(cat reads.sql)")
     assert status == 3
-    assert "is a pipe, but pgtrial reads data several times" in said
+    assert (
+        "is a pipe, but pgtrial reads data several times, also when a study is continued; write the data to a file"
+        in said
+    )
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "verdict"])

@@ -155,7 +155,10 @@ def test_an_arm_without_the_extension_stops_the_study_before_any_data_is_loaded(
     old = require_server(13)
     arms = {"new": {}, "old": {"postgres": str(old.bin)}}
     study = small_study(tmp_path / "s", load={"workload": "pack:vectors"}, arms=arms)
-    with pytest.raises(StudyError, match=r"^arms\.old: the pack vectors needs the extension vector, which is not"):
+    with pytest.raises(
+        StudyError,
+        match=r"^arms\.old: the pack vectors needs the extension vector, which is not available on this server",
+    ):
         run_study(study, lambda event: None)
     assert study.trials() == []
 

@@ -166,7 +166,11 @@ def test_a_workload_that_is_no_pack_to_be_had_is_refused(tmp_path, workload, exp
 WRONG_SECTIONS = {
     "unknown variable": ("pack:queue", {"variables": {"batches": 3}}, "no variable 'batches'; did you mean 'batch'"),
     "no quality": ("pack:queue", {"at_least": 0.9}, "are for packs that measure a quality"),
-    "no pack": ("select-only", {"variables": {"batch": 3}}, r"\[load\] pack is only for packs"),
+    "no pack": (
+        "select-only",
+        {"variables": {"batch": 3}},
+        r"\[load\] pack is only for packs, but no workload is a pack",
+    ),
     "unknown key": ("pack:queue", {"variable": {}}, r"unknown key 'variable' in \[load\.pack\]; did you mean"),
 }
 

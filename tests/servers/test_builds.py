@@ -101,7 +101,10 @@ def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, r
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"postgres": "git:postgres@broken"}, r"failed: src/three.c:\d+:\d+: error: expected expression"),
+        (
+            {"postgres": "git:postgres@broken"},
+            r"the build of .* failed: src/three.c:\d+:\d+: error: expected expression",
+        ),
         ({"postgres": "git:postgres@one", "build": "--fail"}, "readline library not found; install libreadline-dev"),
         ({"postgres": "git:postgres@one", "compiler": "no-such-cc"}, "there is no C compiler no-such-cc"),
         ({"postgres": "git:postgres@one", "build": ["-Dcassert=true"]}, "has no meson.build"),

@@ -188,5 +188,8 @@ class TestRefusals:
 
     def test_a_host_with_windows_which_is_told_how_it_can_be_an_arm(self, windows, hosts):
         said = self.refusal(windows)
-        assert "start its server yourself and name the server by dsn, with ssh beside the dsn" in said
+        assert (
+            "if the host has Windows, start its server yourself and name the server by dsn, with ssh beside the dsn"
+            in said
+        )
         assert "'uname' is not recognized" in said

@@ -50,7 +50,7 @@ def test_a_posix_system_says_its_name_after_whatever_start_up_files_say(said, sy
 )
 def test_windows_is_known_whatever_its_shell_is(uname):
     assert answers_to_powershell(Answering(uname, TELLS))
-    with pytest.raises(HostLost, match="start its server yourself and name the server by dsn"):
+    with pytest.raises(HostLost, match="if the host has Windows, start its server yourself and name the server by dsn"):
         posix_system(Answering(uname))
 
 
