@@ -105,7 +105,7 @@ pub trait ModePlan: Any + Send + Sync {
     }
 }
 
-/// The plan of a mode that is in the list of modes in [`crate::run`].
+/// The plan of a mode that is in the list of modes in [`mod@crate::run`].
 pub trait KnownPlan: ModePlan {
     /// The actions that the programs of the mode's workloads can ask for.
     type Actions: Actions;

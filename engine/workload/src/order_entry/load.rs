@@ -26,7 +26,7 @@ pub struct OrderEntry {
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub constants: Constants,
-    /// The statements of the run, in the order of their numbers (see [`StatementNumber`]).
+    /// The statements of the run, in the order of their numbers (see [`super::statements::StatementNumber`]).
     pub statements: Vec<Statement>,
     pub scripts: Vec<ScriptInfo>,
 }
