@@ -12,6 +12,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.report.build import build_report
 from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.comparison import comparison
+from pgtrial.store.study_file import read_study
 from tests.conduct.small import undeclared_differences
 from tests.conftest import require_engine
 
@@ -74,3 +75,63 @@ def test_a_load_may_run_beside_the_jobs_of_arms():
 def test_the_job_of_one_arm_that_fails_is_refused_before_the_first_trial():
     with pytest.raises(StudyError, match=r'wrong\.sql, line 1 .* relation "nothing" does not exist, on wrong alone'):
         run(["late=job:late.sql", "wrong=job:wrong.sql"])
+
+
+_DUMP = "pg_dump -f {arm}.sql --table=orders"
+
+
+def test_each_arm_runs_its_own_program_on_the_same_data():
+    arms = [f"all=command={_DUMP.format(arm='all')}", f"schema=command={_DUMP.format(arm='schema')} --schema-only"]
+    study, trials = run(arms, {"workload": "job:"})
+    assert [trial.reason for trial in trials.values()] == [None, None]
+    assert trials["all"].load_point.label == "job pg_dump on shop.sql"
+    assert "COPY public.orders" in Path("all.sql").read_text()
+    assert "CREATE TABLE public.orders" in Path("schema.sql").read_text()
+    assert "COPY" not in Path("schema.sql").read_text()
+    assert undeclared_differences(study.audit().findings) == []
+    facts = {arm: facts.facts["client"]["command"] for arm, facts in study.facts().items()}
+    assert facts == {"all": _DUMP.format(arm="all"), "schema": f"{_DUMP.format(arm='schema')} --schema-only"}
+    build_report(study)
+    assert "schema-only" in (study.path / "report.md").read_text()
+
+
+def test_the_environment_of_an_arm_reaches_the_program_of_its_job():
+    Path("study.toml").write_text("""
+[load]
+workload = "job:"
+data = "shop.sql"
+job.command = "sh -c 'echo $LEVEL >> levels; test $LEVEL != 9'"
+[arms.low]
+environment = { LEVEL = "1" }
+[arms.high]
+environment = { LEVEL = "9" }
+[verdict]
+blocks = 1
+""")
+    spec = read_study("study.toml")
+    study, _ = find_or_create(spec, None, anew=True)
+    run_study(study, lambda event: None, spec=spec)
+    trials = {trial.arm: trial for trial in study.trials()}
+    assert set(Path("levels").read_text().split()) == {"1", "9"}
+    assert trials["low"].reason is None
+    assert trials["high"].reason == "sh ended with status 1: it wrote no message"
+
+
+def test_a_program_of_an_arm_that_does_not_exist_is_named_before_the_first_trial():
+    with pytest.raises(StudyError, match=r"arms\.b\.command: there is no program pg_dmp"):
+        run(["a=command=true", "b=command=pg_dmp -f x"], {"workload": "job:"})
+
+
+def test_a_script_that_a_program_runs_must_not_change_between_trials():
+    Path("bench.sh").write_text("exit 0\n")
+    spec = comparison(
+        ["a=command=sh bench.sh", "b=command=sh bench.sh --fast"],
+        "test",
+        None,
+        5,
+        {"load": {"data": "shop.sql", "workload": "job:"}, "verdict": {"blocks": 1}},
+    )
+    study, _ = find_or_create(spec, None, anew=True)
+    Path("bench.sh").write_text("exit 0 # changed\n")
+    with pytest.raises(StudyError, match=r"arms\.[ab]: bench\.sh of the command .* has changed since the study was"):
+        run_study(study, lambda event: None, spec=spec)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.store.comparison import comparison, name_arms
 from pgtrial.store.programs import check_programs_unchanged
@@ -126,3 +127,27 @@ def test_arms_of_the_command_line(text, name, setup):
 def test_the_command_line_refuses_as_a_study_file_does():
     with pytest.raises(StudyError, match="has no command, but other arms have one"):
         comparison([f"command={PYTHON} a.py", "default"], "compare", None, 1, {})
+
+
+def test_the_commands_of_arms_are_their_jobs_if_the_load_is_a_job_without_a_file(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = study("sh a.py", "pg_dump -Z 9", load={"workload": "job:"})
+    assert (spec.load.workload, spec.load.job.command) == (["job:"], "sh a.py")
+    assert spec.resolved("a").command_files == {"a.py": _digest(tmp_path / "a.py")}
+    (point,) = Design(spec).load_points
+    assert point.workload == "of each arm"
+    assert [point.job.command_of(arm) for arm in "ab"] == ["sh a.py", "pg_dump -Z 9"]
+    assert thaw(freeze(spec)) == spec
+
+
+def test_an_arm_without_a_command_runs_the_job_of_the_load(study):
+    load = {"workload": "job:", "job": {"command": "pg_dump -Z 1"}}
+    spec = study(None, "pg_dump -Z 9", load=load)
+    assert [spec.resolved(arm).command for arm in spec.arms] == ["pg_dump -Z 1", "pg_dump -Z 9"]
+    (point,) = Design(spec).load_points
+    assert point.workload == "pg_dump"
+
+
+def test_the_directory_of_a_job_cannot_be_chosen(study):
+    with pytest.raises(StudyError, match="has command_directory, which is for client programs"):
+        study("true", "false", load={"workload": "job:"}, server={"command_directory": "own"})

@@ -91,7 +91,7 @@ class ArmFacts:
         known = self._known.get(key)
         if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
             return
-        if self._study.plan.load_points[0].programs:
+        if self._design.servers[arm.name].command is not None:
             facts.facts["client"] |= _facts_of_program(self._design.servers[arm.name], program)
         if own := self._facts_of_load(arm.name):
             facts.facts["load"] = own

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -28,7 +29,6 @@ from pgtrial.loads.events import Event, Summary, Times
 from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
-from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, TrialError
 from pgtrial.model.quoting import quoted
 
@@ -42,6 +42,18 @@ _END_S = 10.0
 _RUN = "PGTRIAL_JOB"
 """The environment variable whose value identifies the run of a job to which a process belongs. Child processes inherit
 it."""
+
+
+@dataclass(frozen=True)
+class JobProgram:
+    """The program that is the job of an arm."""
+
+    words: Sequence[str]
+    """The program and its arguments."""
+    key: str
+    """The key of the study file that has the program, as a mark for messages."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables of the program."""
 
 
 def command_environment(target: Target) -> dict[str, str]:
@@ -83,7 +95,7 @@ class CommandRun(EngineRun):
 
     def __init__(
         self,
-        words: Sequence[str],
+        program: JobProgram,
         target: Target,
         *,
         events_file: Path,
@@ -93,9 +105,9 @@ class CommandRun(EngineRun):
         """Prepares the run without starting it. Its events arrive in `inbox`, like those of an engine. With
         `keeps_output`, pgtrial keeps what the program prints, so that `output` can return it later."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
-        self._words = words
+        self._program, self._words = program, program.words
         self._run = uuid.uuid4().hex
-        self._env = {**command_environment(target), _RUN: self._run}
+        self._env = {**command_environment(target), **program.variables, _RUN: self._run}
         self._begin = self._start
         self._began = 0.0
         self._keeps_output = keeps_output
@@ -156,7 +168,7 @@ class CommandRun(EngineRun):
         program = shutil.which(self._words[0], path=self._env.get("PATH"))
         why = refusal_to_run_command(self._words, Path.cwd(), Path(program) if program is not None else None)
         if why is not None:
-            raise ArmError(f"{marks.key('load.job', 'command')}: {why}")
+            raise ArmError(f"{self._program.key}: {why}")
         try:
             return subprocess.Popen(
                 self._words,
@@ -170,9 +182,7 @@ class CommandRun(EngineRun):
                 process_group=0,
             )
         except OSError as error:
-            raise ArmError(
-                f"{marks.key('load.job', 'command')}: {self._words[0]} cannot be run: {error.strerror}"
-            ) from None
+            raise ArmError(f"{self._program.key}: {self._words[0]} cannot be run: {error.strerror}") from None
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:

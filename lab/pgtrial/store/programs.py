@@ -16,18 +16,25 @@ from pgtrial.files.trust import refusal_to_run, refusal_to_run_command
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
+from pgtrial.model.study.jobs import JOB
 from pgtrial.model.study.programs import PROGRAMS, words_of
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 
 
 def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the keys of a study. If arms have commands and the study names no workload, the workload
-    `client-programs` is added: the load then consists of the arms' commands."""
+    """Returns the keys of a study whose arms have commands. If the study names no workload, the workload
+    `client-programs` is added: the load then consists of the arms' commands. If its workload is a job without a file,
+    the commands are the jobs of the arms, and that of the baseline is added as the job of `[load]`."""
     load, arms = data.get("load", {}), data.get("arms", {})
-    tables = [data.get("server"), *(arms.values() if isinstance(arms, Mapping) else ())]
-    has_command = any(isinstance(keys, Mapping) and keys.get("command") is not None for keys in tables)
-    if not has_command or not isinstance(load, Mapping) or {"workload", "query"} & load.keys():
+    tables = [*(arms.values() if isinstance(arms, Mapping) else ()), data.get("server")]
+    commands = [keys["command"] for keys in tables if isinstance(keys, Mapping) and keys.get("command") is not None]
+    if not commands or not isinstance(load, Mapping):
+        return data
+    job = load.get("job", {})
+    if load.get("workload") in (JOB, [JOB]) and isinstance(job, Mapping) and "command" not in job:
+        return {**data, "load": {**load, "job": {**job, "command": commands[0]}}}
+    if {"workload", "query"} & load.keys():
         return data
     return {**data, "load": {**load, "workload": [PROGRAMS]}}
 
@@ -52,6 +59,8 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             if server.command_directory is not None:
                 raise StudyError(f"{source}: {marks.arm(arm)} has command_directory and no command; remove it")
         return spec
+    if spec.load.workload == [JOB]:
+        return _with_jobs(spec, folder, source)
     if without:
         raise StudyError(
             f"{source}: {marks.arm(without[0])} has no command, but other arms have one as their load; give every arm "
@@ -68,6 +77,31 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         for name, keys in spec.arms.items()
     }
     return spec.model_copy(update={"arms": arms})
+
+
+def _with_jobs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """Returns a study in which the job of each arm is a program of its own. Arms that name none get that of
+    `[load.job]`. Raises StudyError if root must not run a program, or if a key does not fit."""
+    arms = {}
+    for arm, keys in spec.arms.items():
+        server = spec.resolved(arm)
+        if server.command_directory is not None:
+            raise StudyError(
+                f"{source}: {marks.arm(arm)} has command_directory, which is for client programs, and the program of a "
+                "job runs in the directory in which pgtrial was started; remove it"
+            )
+        command = server.command or spec.load.job.command or ""
+        _check_command(command, f"{marks.at_arm(arm)}command", folder, source)
+        arms[arm] = keys.model_copy(update={"command": command, "command_files": _files_of_job(command)})
+    return spec.model_copy(update={"arms": arms})
+
+
+def _files_of_job(command: str) -> dict[str, str]:
+    """Returns the digests of the files that the command of a job names. A program without a slash is not among them: it
+    is looked up first among the programs of the arm's server, which may not be installed yet."""
+    program, *arguments = words_of(command)
+    named = [*([program] if "/" in program else []), *arguments]
+    return {word: _digest(Path(word)) for word in named if Path(word).is_file()}
 
 
 def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
@@ -106,7 +140,10 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
     """Raises StudyError if a file that an arm's command names has changed since the study was planned."""
     if server.command is None or server.command_files is None:
         return
-    now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
+    if server.command_directory is None:
+        now = _files_of_job(server.command)
+    else:
+        now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
     changed = [name for name, digest in server.command_files.items() if now.get(name) != digest]
     if changed:
         raise StudyError(

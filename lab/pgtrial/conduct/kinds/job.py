@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
 
@@ -25,7 +25,7 @@ from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
 from pgtrial.loads.events import Event
-from pgtrial.loads.job_command import CommandRun, command_environment, missing_program
+from pgtrial.loads.job_command import CommandRun, JobProgram, command_environment, missing_program
 from pgtrial.loads.job_reads import JobReads
 from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.script_commands import run_once, script_commands
@@ -35,9 +35,11 @@ from pgtrial.model import marks
 from pgtrial.model.errors import NameTaken, StudyError, TrialError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
+from pgtrial.model.study.servers import Made
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import JOB_PROGRESS
+from pgtrial.store.programs import check_programs_unchanged
 
 _WAL_BEFORE_10 = "SELECT pg_xlog_location_diff(pg_current_xlog_insert_location(), '0/0')"
 _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
@@ -78,15 +80,16 @@ class JobWatch(LoadWatch):
         self._wal = wal_position(self._session)
 
     def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
-        words = command_of(trial.point)
-        if words is None:
+        program = program_of(trial.point, arm)
+        if program is None:
             return super().started(trial, arm, target)
-        return remembered(trial, self._command(trial, target, words))
+        check_programs_unchanged(arm.name, arm.setup)
+        return remembered(trial, self._command(trial, target, program))
 
     @contextmanager
-    def _command(self, trial: RunningTrial, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
+    def _command(self, trial: RunningTrial, target: Target, program: JobProgram) -> Iterator[LoadRun]:
         prepared = CommandRun(
-            words,
+            program,
             target,
             events_file=trial.directory / "engine.jsonl",
             inbox=trial.inbox,
@@ -157,7 +160,7 @@ class JobWatch(LoadWatch):
         reason, refused = self._trial.reason, self._trial.outcome.refused
         if reason is None:
             return None
-        if command_of(self._trial.point) is None:
+        if not _is_program(self._trial.point):
             is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
         else:
             is_taken = "already exists" in reason
@@ -190,11 +193,19 @@ def database_size(session: Session) -> float:
     return float(row[0]) if row is not None else 0.0
 
 
-def command_of(point: LoadPoint) -> list[str] | None:
-    """Returns the command line of a job that is a program, split into words; None for a job that is an SQL file, and
-    for any other load."""
-    command = point.job.command if point.job is not None else None
-    return shlex.split(command) if command is not None else None
+def _is_program(point: LoadPoint) -> bool:
+    return point.job is not None and point.job.is_program
+
+
+def program_of(point: LoadPoint, arm: Arm) -> JobProgram | None:
+    """Returns the program that is the job of an arm; None if the job is an SQL file, and for any other load."""
+    command = point.job.command_of(arm.name) if point.job is not None else None
+    if command is None:
+        return None
+    variables = arm.setup.environment if isinstance(arm.setup, Made) else {}
+    of_arm = arm.setup.command is not None
+    key = f"arms.{arm.name}.command" if of_arm else marks.key("load.job", "command")
+    return JobProgram(shlex.split(command), key, variables)
 
 
 _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
@@ -207,7 +218,7 @@ def refusal(trial: RunningTrial, status: int, last_words: str) -> str | None:
 
     Returns None if neither PostgreSQL nor the program reported a failure.
     """
-    if command_of(trial.point) is not None and status != 0:
+    if _is_program(trial.point) and status != 0:
         ended = f"ended with status {status}" if status > 0 else "did not end by itself"
         return f"{trial.point.workload} {ended}: {last_words}"
     refused = trial.outcome.refused
@@ -225,7 +236,7 @@ class JobRehearsal(LoadRehearsal):
     """The rehearsal of a job. The job runs on empty tables, so that this takes little time."""
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        return [*stage.parse(point), *(_find_program(stage, point) if command_of(point) is not None else [])]
+        return [*stage.parse(point), *(_find_program(stage, point) if _is_program(point) else [])]
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
         """Runs the script of the load beside the job once, then the job itself on empty tables."""
@@ -257,11 +268,8 @@ def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
 def _find_program(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
     """Checks that the program of a job exists. Does not run the program, since its behaviour on empty tables would show
     little."""
-    missing = missing_program(command_of(point) or [], command_environment(stage.target))
-    if missing is None:
+    program = program_of(point, stage.arm)
+    missing = missing_program(program.words, command_environment(stage.target)) if program is not None else None
+    if program is None or missing is None:
         return []
-    return [
-        RehearsalFailure(
-            f"{marks.key('load.job', 'command')}: there is no program {missing}", "correct the name, or write its path"
-        )
-    ]
+    return [RehearsalFailure(f"{program.key}: there is no program {missing}", "correct the name, or write its path")]

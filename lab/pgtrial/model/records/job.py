@@ -43,9 +43,21 @@ class JobLoad(PointKind, Record):
 
     limit_s: float = Field(description="The time in seconds after which pgtrial ends the job and its trial fails.")
     command: str | None = added(None, "The program with its options; None if the job is an SQL file.")
+    commands: dict[str, str] = added(
+        {}, "The program of each arm with its options, by arm, if arms have programs of their own; otherwise empty."
+    )
     beside: BesideLoad | None = added(
         None, "The load that runs at the same time as the job; None if the job runs alone."
     )
+
+    @property
+    def is_program(self) -> bool:
+        """True if the job is a program, and not an SQL file."""
+        return self.command is not None
+
+    def command_of(self, arm: str) -> str | None:
+        """Returns the program that is the job of an arm, with its options; None if the job is an SQL file."""
+        return self.commands.get(arm, self.command)
 
     @property
     def measure(self) -> Measure:

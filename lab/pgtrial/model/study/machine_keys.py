@@ -140,8 +140,8 @@ class MachineKeys(Record):
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
         Field(
             {},
-            description="Environment variables of the server's processes. Variables of an arm are added to those of "
-            "`[server]`.",
+            description="Environment variables of the server's processes, and of a [job](jobs.md#a-program) that is a "
+            "program. Variables of an arm are added to those of `[server]`.",
         )
     )
 

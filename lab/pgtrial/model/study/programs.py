@@ -64,7 +64,8 @@ class ClientKeys(Record):
     ] = Field(
         None,
         description="The command of a [client program](client-programs.md) that makes the load, such as `node "
-        "bench.js`. If one arm has a command, all arms need one.",
+        'bench.js`. If one arm has a command, all arms need one. With `workload = "job:"`: the program that is '
+        "[the job](jobs.md#a-program) of this arm; arms without a command run that of `[load.job]`.",
     )
     command_directory: Annotated[
         str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))

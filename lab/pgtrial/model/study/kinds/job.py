@@ -110,7 +110,8 @@ class Job(LoadKind):
 
     def points(self, study: Asked) -> list[LoadPoint]:
         load = study.load
-        points = [_point(load, size, beside) for size in sizes(load) for beside in _loads_beside(load)]
+        commands = {arm: keys.command for arm, keys in study.arms.items() if keys.command is not None}
+        points = [_point(load, size, beside, commands) for size in sizes(load) for beside in _loads_beside(load)]
         if not (of_arms := scripts_of_arms(study.arms)):
             return points
         return [point.model_copy(update={"workload": OWN_JOBS, "of_arms": of_arms}) for point in points]
@@ -138,13 +139,16 @@ def _loads_beside(load: LoadKeys) -> list[BesideLoad | None]:
     ]
 
 
-def _point(load: LoadKeys, size: Mapping[str, Any], beside: BesideLoad | None) -> LoadPoint:
+def _point(
+    load: LoadKeys, size: Mapping[str, Any], beside: BesideLoad | None, commands: Mapping[str, str]
+) -> LoadPoint:
     asked, file = load.job, load.workload[0].removeprefix(JOB)
-    program = shlex.split(asked.command)[0] if asked.command is not None else file
+    all_commands = [*commands.values()] or [asked.command] if asked.command is not None else []
+    names = {PurePosixPath(shlex.split(command)[0]).name for command in all_commands} or {PurePosixPath(file).name}
     return LoadPoint(
-        workload=PurePosixPath(program).name,
+        workload=names.pop() if len(names) == 1 else OWN_JOBS,
         **size,
         clients=1 + (beside.clients if beside is not None else 0),
         protocol="simple",
-        job=JobLoad(limit_s=asked.limit, command=asked.command, beside=beside),
+        job=JobLoad(limit_s=asked.limit, command=asked.command, commands=dict(commands), beside=beside),
     )
