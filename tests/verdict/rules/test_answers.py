@@ -25,6 +25,19 @@ def test_a_fast_wrong_answer_is_named_with_both_numbers_of_rows():
     )
 
 
+def test_statements_that_find_rows_in_one_arm_only_withhold_the_verdict_and_are_named_first():
+    def templates(planned):
+        is_b = planned.arm == "b"
+        return [Template(rows=90 if is_b else 100), Template(rows=0 if is_b else 100), Template(rows=0)]
+
+    (found,) = findings(templates)
+    assert (found.severity, found.arms) == ("withhold", ["a", "b"])
+    assert found.message == (
+        "Statements of template 1 (SELECT 1) do not return or change the same rows: 100 in a and 0 in b (the first "
+        "such block); 1 more templates differ."
+    )
+
+
 def test_the_same_number_of_other_values_is_found_by_their_hashes():
     (found,) = findings(lambda planned: [Template(rows_hash="0a" if planned.arm == "a" else "0b")])
     assert (

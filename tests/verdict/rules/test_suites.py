@@ -34,13 +34,24 @@ def test_other_rows_are_a_finding_unless_they_are_unchecked() -> None:
         ]
 
     (finding,) = found(queries)["unequal_results"]
+    assert finding.message == "The query q2 does not return the same rows: 5 rows in a and 6 in b; also q1."
+    assert (finding.arms, finding.severity) == (["a", "b"], "withhold")
+    (finding,) = found(queries, ["q2"])["unequal_results"]
     assert finding.message == (
-        "The query q1 does not return the same rows: 5 rows in both, with the hashes a in a and b in b; also q2."
+        "The query q1 does not return the same rows: 5 rows in both, with the hashes a in a and b in b."
     )
     assert (finding.arms, finding.severity) == (["a", "b"], "warning")
-    (finding,) = found(queries, ["q1"])["unequal_results"]
-    assert finding.message == "The query q2 does not return the same rows: 5 rows in a and 6 in b."
     assert found(queries, ["q1", "q2"]) == {}
+
+
+def test_a_query_that_is_fast_since_it_finds_nothing_is_not_better() -> None:
+    def queries(planned: PlannedTrial) -> list[Query]:
+        return [Query(1.0 if planned.arm == "b" else 9.0, answers=[(0 if planned.arm == "b" else 5, "a")])]
+
+    plan, trials = run_suites(8, queries)
+    assert verdict_of(plan, trials).primary[0].verdict == "withheld"
+    plan, trials = run_suites(8, queries, unchecked=["q0"])
+    assert verdict_of(plan, trials).primary[0].verdict == "better"
 
 
 def test_answers_that_change_are_another_finding() -> None:

@@ -109,10 +109,11 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
 
 
 def _other_answers(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome if queries of a suite return other rows on HEAD, which may be fast because it does something
-    else; otherwise None."""
+    """Returns the outcome if queries of a suite or statements of a replay return other rows on HEAD, which may be fast
+    because it does something else; otherwise None."""
     arms = set(plan.arms[:2])
-    found = (finding for finding in result.findings if finding.rule == "unequal_results" and arms & set(finding.arms))
+    rules = ("unequal_results", "unequal_rows")
+    found = (finding for finding in result.findings if finding.rule in rules and arms & set(finding.arms))
     return next((Outcome(2, finding.message.removesuffix(".")) for finding in found), None)
 
 

@@ -48,22 +48,24 @@ def _templates(trial: Trial) -> dict[int, TemplateResult]:
 @rule("unequal_rows", "statements do not return the same rows", over_trials=True)
 def unequal_rows(case: Case) -> Iterator[Concern]:
     """Finds statements that run without errors, but return or change other rows than on the baseline. Rows are compared
-    by their number and by a hash of their values.
+    by their number and by a hash of their values. A statement that finds rows in one arm and never in the other
+    withholds the verdict, since what finds nothing is answered sooner.
 
     If each block replays all recorded sessions, and the answers of an arm nevertheless differ from block to block,
     there is no finding, because the answers then depend on the order in which sessions run.
     """
     for arm in case.others:
         for point in case.plan.load_points:
-            odd = {
-                number: unequal[0]
-                for number, pairs in _by_template(case, arm, point).items()
+            odd = [
+                unequal
+                for pairs in _by_template(case, arm, point).values()
                 if (unequal := [pair for pair in pairs if _differ(*pair)])
                 and is_frequent(len(unequal), len(pairs))
                 and not (_is_whole(point) and _varies(pairs))
-            }
+            ]
             if odd:
-                base, other = next(iter(odd.values()))
+                one_sided = [unequal for unequal in odd if _one_finds_none(unequal)]
+                base, other = (one_sided or odd)[0][0]
                 more = f"; {len(odd) - 1} more templates differ" if len(odd) > 1 else ""
                 unlike = (
                     f"the same rows: {base.rows:,} in {case.baseline} and {other.rows:,} in {arm}"
@@ -75,12 +77,19 @@ def unequal_rows(case: Case) -> Iterator[Concern]:
                     [case.baseline, arm],
                     f"Statements of {_named(base)} do not return or change {unlike} (the first such block){more}.",
                     "Find out which answer is right before the faster arm is chosen: run such a statement on both.",
+                    "withhold" if one_sided else "warning",
                 )
 
 
 def _differ(base: TemplateResult, other: TemplateResult) -> bool:
     same_work = base.timed == other.timed and not base.failures and not other.failures
     return same_work and _answer(base) != _answer(other)
+
+
+def _one_finds_none(pairs: Sequence[_Pair]) -> bool:
+    """True if, in these blocks, a statement found or changed rows on one of the two arms, and none on the other."""
+    rows = [sum(result.rows for result in results) for results in zip(*pairs, strict=True)]
+    return 0 in rows and any(rows)
 
 
 def _answer(result: TemplateResult) -> tuple[int, str | None]:
