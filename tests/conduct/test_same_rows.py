@@ -210,6 +210,19 @@ def test_a_large_table_without_a_key_is_not_called_equal(two_databases, monkeypa
     assert all("public.log" in one.message and "too large" in one.message for one in found)
 
 
+def test_a_large_table_with_more_rows_than_the_sampled_ones_is_not_called_equal(two_databases, clusters, monkeypatch):
+    monkeypatch.setattr("pgtrial.loads.data.table_rows.WHOLE_BYTES", 0)
+    for name, more in (("rows_one", 500), ("rows_two", 1500)):
+        with replace(clusters(18).target, dbname=name).connect_as_user() as session:
+            session.execute("UPDATE codes SET x = 7 WHERE n = 77")
+            session.execute(f"INSERT INTO codes (n) SELECT generate_series(501, {more})")
+            session.execute("ANALYZE codes")
+    study, _, _ = run(two_databases, {})
+    [found] = unequal(study)
+    assert found.severity == "withhold"
+    assert "the table public.codes has about 500 rows in one and 1,500 in two" in found.message
+
+
 def test_rows_that_the_role_of_the_load_may_not_see_are_not_called_equal(two_databases, clusters):
     target = clusters(18).target
     try:

@@ -111,6 +111,20 @@ def test_columns_in_another_order_are_the_same_rows_and_values_in_other_rows_are
 
 
 @pytest.mark.parametrize("major", [10, 18])
+def test_large_objects_are_compared_by_their_content_and_not_by_their_oids(database, major):
+    sql = """CREATE DOMAIN lo AS oid; CREATE TABLE plain (id int, content lo, kind oid);
+        INSERT INTO plain SELECT i, lo_from_bytea(0, ('{}' || i)::bytea), 'int4'::regtype
+            FROM generate_series(1, 3) i;"""
+    first, same, other = (database(major, sql.format(text)) for text in ("a", "a", "b"))
+    oids = "SELECT array_agg(content) FROM plain"
+    with first.connect_as_user() as one, same.connect_as_user() as two:
+        assert one.execute(oids).fetchone() != two.execute(oids).fetchone()
+    assert rows_by_name(first) == rows_by_name(same)
+    [one], [two] = (rows_by_name(target, by_column=True).values() for target in (first, other))
+    assert [name for name in one.columns if one.columns[name] != two.columns[name]] == ["content"]
+
+
+@pytest.mark.parametrize("major", [10, 18])
 def test_a_large_table_is_compared_by_a_sample_of_its_keys(database, monkeypatch, major):
     monkeypatch.setattr("pgtrial.loads.data.table_rows.WHOLE_BYTES", 50_000)
     sql = """CREATE TABLE keyed (a int, "b%" text, v text, PRIMARY KEY ("b%", a));

@@ -36,6 +36,9 @@ from pgtrial.verdict.rules.scripts import other_answers
 _FEW, _MANY = 20, 100
 """The number of draws of values that are compared: `_FEW` if these take longer than `_MOMENT_S`, otherwise `_MANY`."""
 _MOMENT_S = 3.0
+_REPEATED = 5
+"""The number of draws that are executed twice, while these take less than `_MOMENT_S`; the first is always. The rows
+of an arm that differ then depend on chance or on the time, and not on the arm."""
 _LIMIT_S = 30.0
 """The time that all draws of one arm may take together, in seconds. After this time, only the draws that were executed
 until then are compared."""
@@ -118,8 +121,8 @@ class SameAnswers:
                     break
                 try:
                     found.append(_taken(session, draw, ends, read_only=is_given))
-                    if number == 0 and found[0] != _taken(session, draw, ends, read_only=is_given):
-                        self.changing.add(arm.name)
+                    if number == 0 or (number < _REPEATED and time.monotonic() < began + _MOMENT_S):
+                        self._repeated(arm.name, found[-1], _taken(session, draw, ends, read_only=is_given))
                 except AnswerRefused as refused:
                     if refused.sqlstate == TOO_SLOW:
                         break
@@ -133,6 +136,13 @@ class SameAnswers:
             self.obstacles[arm.name] = f"one execution of the script of {arm.name} takes more than {_LIMIT_S:.0f}s"
         self.by_arm[arm.name] = found
         return None
+
+    def _repeated(self, arm: str, first: Sequence[Answer], second: Sequence[Answer]) -> None:
+        """Notes what differs between the answers of two executions of the same draw."""
+        if [answer.rows for answer in first] != [answer.rows for answer in second]:
+            self.obstacles[arm] = f"the script of {arm} finds another number of rows each time that it is executed"
+        elif first != second:
+            self.changing.add(arm)
 
     def _draws(self, arm: str, point: LoadPoint, folder: Path, values: Mapping[str, Path]) -> list[_Drawn]:
         """Returns the statements of an arm's script for each draw of values. If the script cannot be executed for the

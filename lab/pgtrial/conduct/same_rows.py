@@ -197,7 +197,10 @@ class _Reading:
             )  # the full names of tables do not occur in sysbench's Lua scripts
             rows = {
                 table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
-                    update={"changed_by_load": is_lua or (loaded.is_given and table.is_changed)}
+                    update={
+                        "changed_by_load": is_lua or (loaded.is_given and table.is_changed),
+                        "estimate": table.tuples if keys[table.label] and table.tuples > 0 else None,
+                    }
                 )
                 for table in chosen
             }

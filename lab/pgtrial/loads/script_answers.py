@@ -5,6 +5,7 @@ order. By these answers pgtrial checks whether two arms have the same data."""
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,13 @@ from pgtrial.loads.target import Session
 from pgtrial.model.errors import one_line
 
 _MODULUS = 1 << 256
+_STEPS = {700: 2**12, 701: 2**30}
+"""For the OIDs of `real` and `double precision`, the number of steps into which a doubling is divided. Two numbers are
+the same if they lie in the same step, that is to about 4 and 9 digits. Sums and means depend in their last digits on
+the order in which the rows were read, and thus on the plan."""
+_OFFSET = (5**0.5 - 1) / 2
+"""The position of whole powers of two within their step. As it is irrational, no decimal number lies on the border of
+two steps."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,18 @@ def _answer(result: PGresult) -> Answer:
 def _cells(result: PGresult, row: int) -> Iterator[bytes]:
     for column in range(result.nfields):
         value = result.get_value(row, column)
+        if value is not None and (steps := _STEPS.get(result.ftype(column))) is not None:
+            value = _step(float(value), steps)
         yield b"N" if value is None else b"%d:%b" % (len(value), value)
+
+
+def _step(number: float, steps: int) -> bytes:
+    """Returns the sign of a floating-point number and the number of the step in which it lies; numbers without a
+    logarithm are their own texts."""
+    if number == 0 or not math.isfinite(number):
+        return b"%r" % abs(number) if number == 0 else b"%r" % number
+    sign = b"-" if number < 0 else b"+"
+    return sign + b"%d" % math.floor(math.log2(abs(number)) * steps + _OFFSET)
 
 
 def in_words(values: Mapping[str, str]) -> str:

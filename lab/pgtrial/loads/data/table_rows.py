@@ -64,13 +64,19 @@ _TABLES = """WITH RECURSIVE chosen AS (
     ORDER BY 6, 1, 2"""
 """SQL that lists tables with their sizes. A partitioned table is one table here: how it is divided is not a difference
 between its rows."""
-_COLUMNS = """SELECT a.attname FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
-    ORDER BY a.attname"""
+_COLUMNS = """SELECT a.attname, 'oid'::regtype IN (t.oid, t.typbasetype)
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attname"""
+"""SQL that lists the columns of a table, and whether they are OIDs, as those of large objects."""
 _KEY = """SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_index i
     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
     WHERE i.indrelid = %s AND i.indisprimary ORDER BY a.attname"""
 
 _TEXT_OF_ROW = "ROW({columns})::text"
+_OF_OID = """CASE WHEN EXISTS (SELECT FROM pg_largeobject_metadata m WHERE m.oid = {column})
+    THEN md5(lo_get({column})) ELSE {column}::text END"""
+"""SQL for the value of an OID. If it is that of a large object, the content is compared: SQL that makes large objects
+gives them other OIDs in each database."""
 _IN_UTF8 = "convert_to({text}, 'UTF8')"
 _SUM = "coalesce(sum(('x' || substr(md5({text}), 1, 15))::bit(60)::int8), 0)::text"
 """SQL for the digest of the rows of a table: the sum of a number for each row, since a sum does not depend on the order
@@ -144,11 +150,12 @@ def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_colu
     The session must be one of the lab's own sessions, with the load's role (`Target.for_load`). Raises
     psycopg.OperationalError if the connection is lost.
     """
-    columns = [name for (name,) in session.execute(_COLUMNS, (table.oid,)).fetchall()]
+    columns: dict[str, bool] = dict(session.execute(_COLUMNS, (table.oid,)).fetchall())
     if table.kind == _FOREIGN:
         return TableRows(unread="it is a foreign table, whose rows are on another server")
     encoding = str(value(session, "SHOW server_encoding"))
-    groups = [[column] for column in columns] if by_column else [columns]
+    values = [_value(column, is_oid=is_oid) for column, is_oid in columns.items()]
+    groups = [[value] for value in values] if by_column else [values]
     asked = sql.SQL(", ").join([sql.SQL("count(*)"), *(_digest(encoding, group) for group in groups)])
     query = sql.SQL("SELECT {} FROM {}").format(asked, _source(session, table, keys))
     try:
@@ -197,13 +204,17 @@ def _as_compared(session: Session) -> Iterator[None]:
         yield
 
 
-def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
+def _value(column: str, *, is_oid: bool) -> sql.Composable:
+    name = sql.Identifier("r", column)
+    return sql.SQL(_OF_OID).format(column=name) if is_oid else name
+
+
+def _digest(encoding: str, values: Sequence[sql.Composable]) -> sql.Composed:
     text = _TEXT_OF_ROW
     # in databases with the encoding SQL_ASCII the bytes are compared as they are
     if encoding not in ("UTF8", "SQL_ASCII"):
         text = _IN_UTF8.format(text=text)
-    names = sql.SQL(", ").join(sql.Identifier("r", name) for name in columns)
-    return sql.SQL(_SUM.format(text=text)).format(columns=names)
+    return sql.SQL(_SUM.format(text=text)).format(columns=sql.SQL(", ").join(values))
 
 
 def _relation(table: Table) -> sql.Composed:

@@ -26,6 +26,11 @@ class TableRows(Record):
     sample: int = Field(
         0, description="The number of keys that were looked up in a large table; 0 if all rows were read."
     )
+    estimate: float | None = added(
+        None,
+        "The number of all rows in a large table, of which only a sample was read, as the statistics of the server "
+        "estimate it; None if all rows were read, or if the server has no statistics of the table.",
+    )
     changed_by_load: bool = Field(
         False,
         description="True if the load changes the table on a server that pgtrial did not make, so that the "

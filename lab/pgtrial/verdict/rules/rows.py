@@ -10,12 +10,16 @@ from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.rows import TableRows
 from pgtrial.model.units import STATEMENT_LENGTH, plural, shortened
-from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule, unlike
 
 _FEWEST_CALLS = 300
 """With fewer calls than this in one of the arms, it may be chance that a statement found no rows there."""
 _FINDS = 0.01
 """A statement counts as one that finds rows if it returns at least this number of rows for each call, on average."""
+
+_OTHER_NUMBER = 1.25
+"""Two estimates of the number of a table's rows differ if their ratio exceeds this. Autovacuum analyzes a table when a
+tenth of it has changed, so that estimates of equal tables differ by less."""
 
 _SAME_ROWS = (
     "Load one dump into all arms ([load] data, or pg_restore into given servers), or have the SQL that makes the rows "
@@ -119,10 +123,15 @@ def _tables(facts: Facts) -> dict[str, TableRows]:
 
 def _differ(base: TableRows, other: TableRows | None) -> bool:
     """True if pgtrial could read the rows on both servers and they differ, or if the other server does not have the
-    table."""
-    if other is None:
+    table, or another number of rows than the sample shows."""
+    if other is None or _have_other_numbers(base, other):
         return True
     return None not in (base.digest, other.digest) and (base.rows, base.digest) != (other.rows, other.digest)
+
+
+def _have_other_numbers(base: TableRows, other: TableRows) -> bool:
+    """True if the estimates of the numbers of rows in a large table differ on two servers."""
+    return unlike(base.estimate, other.estimate, _OTHER_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,11 @@ def _words(of: _Unlike, name: str) -> str:
     if other is None:
         return f"there is no table {name} in {of.server}"
     looked_up = f", looked up by {base.sample:,} keys" if base.sample else ""
+    if _have_other_numbers(base, other):
+        return (
+            f"the table {name} has about {base.estimate:,.0f} rows in {of.baseline} and {other.estimate:,.0f} in "
+            f"{of.server}, as PostgreSQL estimates"
+        )
     counts = f"{base.rows:,} rows in {of.baseline} and {other.rows:,} in {of.server}{looked_up}"
     missing = sorted(base.columns.keys() ^ other.columns.keys())
     unlike = [column for column, digest in base.columns.items() if other.columns.get(column, digest) != digest]
