@@ -84,6 +84,17 @@ def test_sql_of_an_arm_that_fails_is_told_with_its_line_and_character(clusters) 
         run_setup_sql(clusters(18).target, "a", spec.resolved("a"))
 
 
+def test_sql_of_an_arm_may_have_statements_that_no_transaction_may_hold(clusters) -> None:
+    text = "DROP TABLE IF EXISTS apart; CREATE TABLE apart AS SELECT 1 AS i;\nCREATE INDEX CONCURRENTLY ON apart (i);\n"
+    server = StudySpec.model_validate({"arms": {"a": {"setup_sql": [f"{text}VACUUM apart"]}, "b": {}}}).resolved("a")
+    run_setup_sql(clusters(18).target, "a", server)
+    with clusters(18).target.connect() as session:
+        assert value(session, "SELECT count(*) FROM pg_index WHERE indrelid = 'public.apart'::regclass") == 1
+    wrong = server.model_copy(update={"setup_sql": [f"{text}SELECT\n wrong"]})
+    with pytest.raises(StudyError, match='failed at line 4, character 2: column "wrong" does not exist'):
+        run_setup_sql(clusters(18).target, "a", wrong)
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -228,6 +228,30 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, inserts):
         assert connection.execute("SELECT count(*) FROM item WHERE id IN (7, 8)").fetchone() == (2,)
 
 
+ALONE = """CREATE TABLE n (i int, m text); INSERT INTO n SELECT 1; VACUUM (ANALYZE) n; /* and
+so on */ CREATE INDEX CONCURRENTLY n_i ON n (i);
+CREATE TYPE mood AS ENUM ('sad'); ALTER TYPE mood ADD VALUE 'glad'; CREATE TABLE moods AS SELECT 'glad'::mood AS m;
+CREATE PROCEDURE fill() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO n VALUES (2); COMMIT; INSERT INTO n VALUES (3); END $$;
+CALL fill(); DO $$ BEGIN INSERT INTO n VALUES (4); COMMIT; END $$;
+INSERT INTO n VALUES (5); BEGIN; DELETE FROM n; ROLLBACK;
+INSERT INTO n VALUES (6); BEGIN; INSERT INTO n VALUES (7); COMMIT; REINDEX TABLE CONCURRENTLY n;
+"""
+"""SQL whose statements PostgreSQL accepts only one by one, as psql sends them."""
+
+
+@pytest.mark.server
+def test_statements_that_no_transaction_may_hold_are_sent_one_by_one_as_by_psql(clusters, tmp_path):
+    target, path = in_database(clusters(18).target, "one_by_one"), tmp_path / "seed.sql"
+    path.write_text(ALONE)
+    dump_of(path).make(target, lambda line: None)
+    with target.connect_as_user() as session:
+        assert session.execute("SELECT array_agg(i ORDER BY i) FROM n").fetchone() == ([1, 2, 3, 4, 5, 6, 7],)
+        assert session.execute("SELECT m::text FROM moods").fetchall() == [("glad",)]
+    path.write_text(f"{ALONE}SELECT 1; VACUUM\n absent;\n")
+    told = 'line 8 (VACUUM absent): PostgreSQL says: relation "absent" does not exist'
+    assert told in refusal(dump_of(path), in_database(clusters(18).target, "one_by_one"))
+
+
 @pytest.mark.server
 def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, monkeypatch):
     target = in_database(clusters(18).target, "late")

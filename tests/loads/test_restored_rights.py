@@ -134,6 +134,29 @@ def test_a_function_that_fails_where_tables_are_analysed_is_told_with_the_words_
         dump_of(path).make(target, lambda line: None)
 
 
+def test_roles_that_a_block_makes_unless_they_exist_are_made_first(clusters, tmp_path):
+    target = clusters(18).target
+    copy, path = in_database(target, "restored"), tmp_path / "shop.sql"
+    path.write_text("""
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'block_reader') THEN
+                CREATE ROLE block_reader LOGIN PASSWORD 'x';
+            END IF;
+        END $$;
+        CREATE TABLE item (id int);
+        GRANT SELECT ON item TO block_reader;
+    """)
+    try:
+        told = dump_of(path).make(copy, lambda line: None)
+        assert told == ["the dump shop.sql names the role block_reader, which pgtrial created here without login"]
+        with copy.connect_as_user() as session:
+            assert value(session, "SELECT has_table_privilege('block_reader', 'item', 'SELECT')") is True
+    finally:
+        in_database(target, "restored")
+        with target.connect_as_user() as session:
+            session.execute("DROP ROLE IF EXISTS block_reader")
+
+
 SHOP = """
 CREATE ROLE shop_reader; CREATE ROLE shop_owner; CREATE ROLE "Shop Boss";
 CREATE SCHEMA extensions;

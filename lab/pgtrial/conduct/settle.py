@@ -14,7 +14,7 @@ from psycopg import sql
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.names import is_reached
-from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.loads.sql_files import Statement, is_sent_alone, objection, reads_rows, statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model import marks
@@ -77,29 +77,30 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
     with target.connect_as_load() as session, target.connect_as_user() as superuser:
         for statement in server.setup_sql:
             failed = f"{marks.at_arm(arm)}setup_sql {quoted(statement.strip()[:60])} failed"
-            parts = [part.text for part in statements(statement, {})]
+            parts = statements(statement, {})
             for part in parts:
-                if reads_rows(part):
+                if reads_rows(part.text):
                     raise StudyError(f"{failed}: COPY ... FROM STDIN gets no rows here; write INSERT")
-                if (against := objection(part)) is not None:
+                if (against := objection(part.text)) is not None:
                     raise StudyError(f"{failed}: {against}")
-            has_several = target.owner is not None and any(_BY_SUPERUSER.match(part) for part in parts)
+            has_superusers = target.owner is not None and any(_BY_SUPERUSER.match(part.text) for part in parts)
+            are_alone = has_superusers or any(is_sent_alone(part.text.lower().split(maxsplit=4)[:4]) for part in parts)
             try:
-                for sent in parts if has_several else [statement]:
-                    by = superuser if has_several and _BY_SUPERUSER.match(sent) else session
-                    by.execute(sent.encode())
+                for sent in parts if are_alone else [Statement(statement, 1)]:
+                    by = superuser if has_superusers and _BY_SUPERUSER.match(sent.text) else session
+                    by.execute(sent.text.encode())
             except psycopg.Error as error:
                 cure = "correct the statement, or make what it needs"
                 raise StudyError(f"{failed}{_location(error, sent)}: {first_line(error)}; {cure}") from None
 
 
-def _location(error: psycopg.Error, sent: str) -> str:
-    """Returns a phrase with the line and the character at which PostgreSQL has found an error in a text; empty if
-    PostgreSQL names no position."""
+def _location(error: psycopg.Error, sent: Statement) -> str:
+    """Returns a phrase with the line and the character at which PostgreSQL has found an error in a text that begins on
+    the line of `sent`; empty if PostgreSQL names no position."""
     if error.diag.statement_position is None:
         return ""
-    before = sent[: int(error.diag.statement_position) - 1]
-    return f" at line {before.count(chr(10)) + 1}, character {len(before) - before.rfind(chr(10))}"
+    before = sent.text[: int(error.diag.statement_position) - 1]
+    return f" at line {before.count(chr(10)) + sent.line}, character {len(before) - before.rfind(chr(10))}"
 
 
 _OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

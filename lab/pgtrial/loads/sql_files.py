@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -26,6 +26,11 @@ _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DO
 _COPY_STDIN = re.compile(r"COPY\b.+?\bFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
 _COPY_STDOUT = re.compile(r"COPY\b.+?\bTO\s+STDOUT\b", re.IGNORECASE | re.DOTALL)
 _COMMAND = re.compile(r"\\\w+|\\\S")
+
+
+_ALONE = frozenset(("vacuum", "call", "do", "cluster", "reindex", "discard"))
+"""The first words of statements that cannot run in a transaction with others, or that may end it."""
+_BOUNDARIES = frozenset(("begin", "start", "commit", "end", "rollback", "abort"))
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,17 @@ def reads_rows(statement: str) -> bool:
     """True if a statement is COPY ... FROM STDIN, which takes rows from its session. The statement must not begin with
     a comment."""
     return _COPY_STDIN.match(statement) is not None
+
+
+def is_sent_alone(words: Sequence[str]) -> bool:
+    """True if a statement with these first words, in lower case, must be sent in a message of its own. PostgreSQL runs
+    the statements of one message as one transaction.
+
+    Such a statement is VACUUM, CREATE INDEX CONCURRENTLY, a procedure that commits, or ALTER TYPE, whose new value only
+    later transactions may use. A BEGIN in the same message would take the statements before it into its transaction.
+    """
+    is_type = list(words[:2]) == ["alter", "type"]
+    return bool(words) and (words[0] in _ALONE | _BOUNDARIES or "concurrently" in words or is_type)
 
 
 def objection(statement: str) -> str | None:

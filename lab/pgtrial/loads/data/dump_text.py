@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pgtrial.loads.data.restored_statements import Treated, is_looked_at
-from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.loads.sql_files import is_sent_alone, objection, reads_rows, statements
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.model.errors import ArmError
 
@@ -112,7 +112,7 @@ class DumpText:
         """Collects a complete statement, or the statement that replaces it. Yields parts if the statement has to be
         sent alone."""
         if not is_looked_at(words) or len(statement) > _LONGEST:
-            self._complete.append(statement)
+            yield from self._collect(statement, words)
             return
         [text] = [part.text for part in statements(statement.decode("latin-1"), {})]
         what = self._treat(text)
@@ -125,6 +125,14 @@ class DumpText:
         if what.may_fail:
             yield from self._take()
             yield self._next(Part(statement, self._line, may_fail=True))
+        else:
+            yield from self._collect(statement, words)
+
+    def _collect(self, statement: bytes, words: list[str]) -> Iterator[Part]:
+        """Collects a statement, or yields it and what was collected before it if it has to be sent alone."""
+        if is_sent_alone(words):
+            yield from self._take()
+            yield self._next(Part(statement, self._line))
         else:
             self._complete.append(statement)
 

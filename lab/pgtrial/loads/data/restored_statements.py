@@ -30,6 +30,9 @@ _LANGUAGE = _pattern(r"CREATE (?:OR REPLACE )?(?:TRUSTED )?(?:PROCEDURAL )?LANGU
 _SCHEMA = _pattern(r"CREATE SCHEMA ({name})(?: AUTHORIZATION ({name}))?\Z")
 _OWNER = _pattern(r"ALTER .* OWNER TO ({name})\Z")
 _ROLE = _pattern(r"CREATE (?:ROLE|USER|GROUP) (?!MAPPING\b)({name})")
+_BLOCK = _pattern(r"DO\b")
+_ROLE_IN_BLOCK = _pattern(r"\bCREATE (?:ROLE|USER|GROUP) (?!MAPPING\b)({name})")
+"""Finds the roles that a block of PL/pgSQL makes unless they exist: `DO $$ ... IF NOT EXISTS ... CREATE ROLE app`."""
 _OF_ROLES = _pattern(r"(?:(?:ALTER|DROP) (?:ROLE|USER|GROUP) (?!MAPPING\b)|SET SESSION AUTHORIZATION|RESET SESSION)")
 _MEMBERS = _pattern(r"GRANT ({names}) TO ({names})(?: WITH .*| GRANTED BY .*)?\Z")
 _NO_MEMBERS = _pattern(r"REVOKE (?:(?:GRANT|ADMIN|INHERIT|SET) OPTION FOR )?{names} FROM {names}")
@@ -58,7 +61,7 @@ _EVENT = _pattern(r"(?:CREATE|ALTER|DROP) (EVENT TRIGGER) ({name})")
 _SUBSCRIPTION = _pattern(r"(?:CREATE|ALTER|DROP) (SUBSCRIPTION) ({name})")
 _PUBLICATION = _pattern(r"CREATE (PUBLICATION) ({name}) FOR (?:ALL TABLES|TABLES IN SCHEMA)\b")
 
-_LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke", "set", "reset", "security"))
+_LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke", "set", "reset", "security", "do"))
 """The first words of the statements that pgtrial examines. Statements that insert rows begin with other words, and are
 run unchanged."""
 
@@ -121,6 +124,8 @@ class DumpNeeds:
             groups, members = _names_in(match[1]), _names_in(match[2])
             self.members += [(group, member) for group in groups for member in members]
             self._add_roles([*groups, *members])
+        elif _BLOCK.match(text) is not None:
+            self._add_roles(name_in(found) for found in _ROLE_IN_BLOCK.findall(text))
         else:
             for pattern in (_OWNER, _ROLE, _PRIVILEGES, _FOR_ROLES, _POLICY, _SET_ROLE, _AUTHORIZATION):
                 if (match := pattern.match(text)) is not None:
