@@ -172,6 +172,18 @@ def test_blocks_that_lie_apart_in_time_were_not_drawn(tmp_path):
     assert "the arms ran one after the other (a, then b), so that blocks lie apart" in judgement.withheld[0]
 
 
+@pytest.mark.parametrize(
+    ("blocks", "arms"),
+    [("123123" + "45674567", "aaabbb" + "bbbbaaaa"), ("11223344" * 2, "abbabaab" + "abbaabab")],
+    ids=["several runs of an arm at a time", "two series that number their blocks alike"],
+)
+def test_blocks_with_runs_of_others_between_their_own_have_no_verdict(tmp_path, blocks, arms):
+    rows = [(block, arm, 1000 + 500 * (arm == "b")) for block, arm in zip(blocks, arms, strict=True)]
+    judgement = judged(tmp_path, text_of(rows, BLOCKS), drawn=True)
+    assert judgement.primary[0].verdict == "withheld"
+    assert "runs of other blocks lie between those of block 1, so that a drift" in judgement.withheld[0]
+
+
 def test_six_blocks_in_turn_are_judged_with_a_warning(tmp_path):
     rows = [(arm, 1000 + 500 * (arm == "b") + place) for place, arm in enumerate("ab" * 6)]
     judgement = judged(tmp_path, text_of(rows), drawn=True)

@@ -82,6 +82,13 @@ def consecutive_blocks(numbers: Numbers) -> list[Block] | None:
     return blocks_of(numbers) if all(len(arms) == number for arms in runs) else None
 
 
+def scattered_block(numbers: Numbers) -> str | None:
+    """Returns the first block whose runs do not follow each other, since a run of another block lies between them; None
+    if there is none."""
+    began = Counter(name for name, _ in groupby(numbers.blocks or ()))
+    return next((name for name, times in began.items() if times > 1), None)
+
+
 def pattern_of(numbers: Numbers, blocks: Sequence[Block] | None) -> Pattern:
     """Returns the rule that the arms follow in the order of the runs, such as `in turn`; `no rule` if they follow none,
     or if there are fewer than two blocks."""

@@ -15,10 +15,18 @@ from statistics import fmean
 
 import numpy as np
 
-from pgtrial.judge.blocks import MOST_BLOCKS, Block, blocks_of, chance_of, consecutive_blocks, pattern_of
+from pgtrial.judge.blocks import (
+    MOST_BLOCKS,
+    Block,
+    blocks_of,
+    chance_of,
+    consecutive_blocks,
+    pattern_of,
+    scattered_block,
+)
 from pgtrial.judge.judgement import Better, Pattern
 from pgtrial.judge.numbers import Numbers
-from pgtrial.judge.reasons import not_drawn, not_like_a_coin
+from pgtrial.judge.reasons import not_consecutive, not_drawn, not_like_a_coin
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records.claims import BlockRatio, Claim
@@ -111,6 +119,8 @@ def withheld_of(runs: Runs) -> list[str]:
     apart = runs.pattern == "one after the other" and number > 1
     if apart or 2 * chance_of(runs.pattern, len(names), number) < _TOO_REGULAR:
         return [not_like_a_coin(names, order, runs.pattern, number)]
+    if (block := scattered_block(runs.numbers)) is not None:
+        return [not_consecutive(block)]
     return []
 
 

@@ -17,28 +17,30 @@ _RARE = 0.1
 follow it, the result has a warning about the order."""
 
 
+_ALIKE = "would look the same as a difference of the arms"
+
+
 def not_drawn(names: Sequence[str], order: Sequence[str], pattern: Pattern) -> str:
     """Returns a sentence on why an order that was not drawn at random gives no verdict. `order` has the arm of each
     run."""
-    alike = "would look the same as a difference of the arms"
     if pattern == "one after the other":
         return (
             f"The arms ran one after the other ({', then '.join(dict.fromkeys(order))}): a machine that becomes faster "
-            f"or slower, a cache that fills, or other load that comes and goes {alike}."
+            f"or slower, a cache that fills, or other load that comes and goes {_ALIKE}."
         )
     if pattern == "in turn":
         return (
             f"The arms ran strictly in turn ({_beginning(names, order)}): an event that recurs at each "
-            f"{_nth(len(names))} run, such as a checkpoint, or traces that a run leaves for the next one, {alike}."
+            f"{_nth(len(names))} run, such as a checkpoint, or traces that a run leaves for the next one, {_ALIKE}."
         )
     if pattern == "back and forth":
         return (
             f"The arms ran back and forth by a rule ({_beginning(names, order)}): an event that recurs at "
-            f"each {_nth(2 * len(names))} run, or traces that a run leaves for the next one, {alike}."
+            f"each {_nth(2 * len(names))} run, or traces that a run leaves for the next one, {_ALIKE}."
         )
     return (
-        f"Nothing says that the order was drawn at random: a change of the machine between the runs {alike}. If a coin "
-        "ordered the arms in each block before the block ran, say so by --order drawn."
+        f"Nothing says that the order was drawn at random: a change of the machine between the runs {_ALIKE}. If a "
+        "coin ordered the arms in each block before the block ran, say so by --order drawn."
     )
 
 
@@ -53,6 +55,16 @@ def not_like_a_coin(names: Sequence[str], order: Sequence[str], pattern: Pattern
     return (
         f"By --order drawn a coin ordered the arms in each block, but {found}. If the lines are not in the order "
         "of the runs, add a column time; otherwise draw an order by `pgtrial judge --draw` and measure again."
+    )
+
+
+def not_consecutive(block: str) -> str:
+    """Returns a sentence on why the order within blocks says nothing if runs of other blocks lie between the runs of
+    `block`."""
+    return (
+        "By --order drawn a coin ordered the arms in each block, but runs of other blocks lie between those of block "
+        f"{block}, so that a drift within the block {_ALIKE}. If several series number their blocks alike, give each "
+        "block a name of its own; if the lines are not in the order of the runs, add a column time."
     )
 
 
