@@ -55,6 +55,8 @@ def test_units_of_time_may_be_written_out(text, seconds):
 def test_a_share_of_more_than_the_whole_is_refused_with_the_right_form():
     with pytest.raises(ValueError, match="5 is more than the whole, which is 1; write 5% in quotes for 5 per cent"):
         parse_share(5)
+    with pytest.raises(ValueError, match="'5' is more than the whole, which is 1; write 5% for 5 per cent"):
+        parse_share("5")
     assert parse_share("150%") == 1.5
 
 

@@ -272,6 +272,16 @@ NOT_TOML = {
     "workload = “select-only”": 'write plain quotes: workload = "select-only"',
     "values = { a = orders.customer }": 'a text is written in quotes: a = "orders.customer"',
     "clients = 1\nclients = 2": "clients has a value already: write each key once",
+    "sysbench = { tables = 1, tables = 2 }": "write each key once",
+    "clients\u00a0= 4": "the line has a no-break space (U+00A0), which is no space to TOML; write plain spaces",
+    "clients =\u200b 4": "the line has a zero width space (U+200B), which is no space to TOML; write plain spaces",
+    'workload = "C:\\Users\\new.sql"': (
+        "in double quotes a backslash begins an escape; write single quotes: workload = 'C:\\Users\\new.sql'"
+    ),
+    "query = \"SELECT '\\d'\"": (
+        "in double quotes a backslash begins an escape; write each backslash twice, or the text in single quotes"
+    ),
+    "[arms.größe]": 'a name with letters beyond ASCII is written in quotes: [arms."größe"]',
 }
 
 
@@ -300,6 +310,22 @@ def test_a_text_without_its_closing_quote_is_named_with_its_line(tmp_path, line,
     with pytest.raises(StudyError) as refused:
         read_study(file)
     assert str(refused.value) == f"{file} is not valid TOML: line 4: {told}"
+
+
+def test_a_name_with_a_period_is_not_taken_for_a_setting(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[arms.16.4]\npostgres = '16'\n[arms.17]\n")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    told = "unknown key '4' in [arms.16]; a name with a period is written in quotes: [arms.\"16.4\"]"
+    assert str(refused.value) == f"{file}: line 1: {told}"
+
+
+def test_too_many_brackets_are_one_sentence(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(f"[load]\nclients = {'[' * 3000}\n{ARMS}")
+    with pytest.raises(StudyError, match="more nested brackets than can be read"):
+        read_study(file)
 
 
 def test_a_table_that_stands_twice_is_named_as_it_is_written(tmp_path):

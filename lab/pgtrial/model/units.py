@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import itertools
 import math
@@ -82,17 +81,17 @@ def parse_duration(value: object) -> float:
 def parse_share(value: object) -> float:
     """Returns a share as a fraction of 1, from a number such as 0.01 or a text with a percent sign such as `1%`. Raises
     ValueError."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if value > 1:
-            raise ValueError(
-                f"{quoted(value)} is more than the whole, which is 1; write {value:g}% in quotes for {value:g} per cent"
-            )
-        return float(value)
-    if isinstance(value, str):
-        number = value.strip()
-        with contextlib.suppress(ValueError):
-            return float(number.removesuffix("%")) * (0.01 if number.endswith("%") else 1.0)
-    raise ValueError(f"{quoted(value)} is not a share; write for example 1% or 0.01")
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"{quoted(value)} is not a share; write for example 1% or 0.01") from None
+    if text.endswith("%"):
+        return number * 0.01
+    if number > 1:
+        form = f"{number:g}%" if isinstance(value, str) else f"{number:g}% in quotes"
+        raise ValueError(f"{quoted(value)} is more than the whole, which is 1; write {form} for {number:g} per cent")
+    return number
 
 
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     try:
         spec = StudySpec.model_validate(keys)
     except ValidationError as error:
-        raise StudyError(all_errors(error, _sentence, source, text, keys)) from None
+        raise StudyError(all_errors(error, partial(_sentence_in, keys), source, text, keys)) from None
     _check_arms(spec, source, text)
     # this call raises an error for an invalid connection string, which would otherwise be noticed only at the first
     # trial
@@ -198,7 +199,7 @@ def _text(path: Path) -> str:
     try:
         return read_text(path, "utf-8-sig")
     except UnicodeDecodeError:
-        raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
+        raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file, saved in UTF-8") from None
     except IsADirectoryError:
         raise StudyError(
             f"{path} is the directory of a study, but a study file is needed here; name {path / 'study.toml'}"
@@ -254,6 +255,18 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
 
 def _fleet_sentence(location: Location, message: str | None) -> str:
     return _sentence(("fleet", *location), message)
+
+
+def _sentence_in(keys: Mapping[str, Any], location: Location, message: str | None) -> str:
+    """Returns the sentence about an error in the keys of a study. TOML takes `[arms.16.4]` for the table `4` in the arm
+    `16`."""
+    sentence = _sentence(location, message)
+    match location:
+        case ("arms", str(arm), str(key)) if message is None and isinstance(keys["arms"][arm][key], Mapping):
+            what, _, cure = sentence.partition("; ")
+            if not cure.startswith("did you mean"):
+                return f'{what}; a name with a period is written in quotes: [arms."{arm}.{key}"]'
+    return sentence
 
 
 def _sentence(location: Location, message: str | None) -> str:

@@ -25,6 +25,8 @@ def parsed(text: str, source: str) -> dict[str, Any]:
     """Returns the content of a TOML text. Raises StudyError, whose message begins with `source`."""
     try:
         return tomllib.loads(text)
+    except RecursionError:
+        raise StudyError(f"{source} has more nested brackets than can be read; remove some of them") from None
     except tomllib.TOMLDecodeError as error:
         if (known := declared_again(text, str(error)) or unclosed(text, str(error))) is not None:
             raise StudyError(f"{source} is not valid TOML: {known}") from None

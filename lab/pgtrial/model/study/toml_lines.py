@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,13 @@ _CURES = {
 the first pattern that matches."""
 
 
+_ODD_SPACE = re.compile(r"[^\S \t\r\n\f\v]|[\u200b-\u200d\u2060\ufeff]")
+"""Matches a space beyond ASCII, or a character without width, as texts from word processors and web pages have them."""
+_OF_BACKSLASHES = ("Unescaped '\\'", "Invalid hex value", "Unicode scalar value")
+_ASSIGNED_TEXT = re.compile(rf"{_ASSIGNED}\"(?P<value>[^\"']*)\"{_REST}")
+_HEADER = re.compile(rf"\[(?P<table>[\w-]+\.)(?P<name>[^\[\]\"']+)\]{_REST}")
+
+
 def declared_again(text: str, error: str) -> str | None:
     """Returns a message that a table is declared twice, with both lines; None if the parser's error is about something
     else."""
@@ -148,11 +156,51 @@ def cure_of(text: str, error: str) -> str | None:
     if match is None or int(match[1]) > len(lines):
         return None
     line = lines[int(match[1]) - 1].strip()
-    if line != (straight := line.translate(_CURLY)):
-        return f"write plain quotes: {straight}"
+    return next(filter(None, (find(line, error) for find in _MISTAKES)), None)
+
+
+def _odd_space(line: str, _: str) -> str | None:
+    if (odd := _ODD_SPACE.search(_WHOLE_TEXT.sub("", line))) is None:
+        return None
+    name = unicodedata.name(odd[0], "invisible character").lower()
+    return f"the line has a {name} (U+{ord(odd[0]):04X}), which is no space to TOML; write plain spaces"
+
+
+def _curly_quotes(line: str, _: str) -> str | None:
+    return f"write plain quotes: {straight}" if line != (straight := line.translate(_CURLY)) else None
+
+
+def _backslash(line: str, error: str) -> str | None:
+    if not any(words in error for words in _OF_BACKSLASHES):
+        return None
+    why = "in double quotes a backslash begins an escape"
+    if (match := _ASSIGNED_TEXT.fullmatch(line)) is not None:
+        return f"{why}; write single quotes: {match['key']} = '{match['value']}'"
+    return f"{why}; write each backslash twice, or the text in single quotes"
+
+
+def _header_beyond_ascii(line: str, _: str) -> str | None:
+    header = _HEADER.fullmatch(line)
+    if header is None or header["name"].isascii():
+        return None
+    return f'a name with letters beyond ASCII is written in quotes: [{header["table"]}"{header["name"]}"]'
+
+
+def _key_twice(line: str, error: str) -> str | None:
+    if "Duplicate inline" in error:
+        return "write each key once"
     if "overwrite" in error:
         return f"{line.partition('=')[0].strip()} has a value already: write each key once"
+    return None
+
+
+def _other_form(line: str, _: str) -> str | None:
     for pattern, cure in _CURES.items():
         if found := re.fullmatch(pattern, line):
             return cure.format(**found.groupdict(), truth=_TRUTHS.get(found["value"].lower()))
     return None
+
+
+_MISTAKES = (_odd_space, _curly_quotes, _backslash, _header_beyond_ascii, _key_twice, _other_form)
+"""The functions that look for the usual mistakes, the most certain ones first. Each takes a line and the parser's
+message, and returns its advice, or None."""
