@@ -272,6 +272,15 @@ def test_a_change_of_what_is_frozen_is_noticed(study, name, old, new):
     assert StudyDirectory.open(study.path).plan == study.plan
 
 
+@pytest.mark.parametrize("name", ["../trials/0000-b00-new-tpcb-like-s10-c8/trial.json", "/etc/hosts", "a/./b", "a//b"])
+def test_scripts_of_a_plan_are_below_the_study_s_own_folder(tmp_path, name):
+    """Otherwise a rerun of a stranger's study would write files at any path, such as trials that never ran."""
+    planned = make_plan(SPEC, 5, "2026-11-20T14:12:00+00:00").model_copy(update={"scripts": {name: "0" * 64}})
+    study = StudyDirectory.create(tmp_path / "s", SPEC, planned)
+    with pytest.raises(StoreError, match=rf"plan\.json .*'{name}' is not the name of a script of the study"):
+        StudyDirectory.open(study.path)
+
+
 def test_a_plan_of_before_there_were_digests_is_read(study):
     (study.path / "plan.json").write_text(study.plan.model_dump_json(indent=1))
     assert StudyDirectory.open(study.path).plan == study.plan

@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pgtrial.model.metrics import METRICS, MetricName
+from pgtrial.model.quoting import quoted
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint, kind_of
@@ -36,6 +37,14 @@ DrawnLayout = Annotated[
         "layout.",
     ),
 ]
+
+
+def _within(name: str) -> str:
+    """Returns the name of a script if it is a path within the folder of the study's scripts. Raises ValueError if not:
+    the plan may be that of somebody else, and a rerun copies the scripts to the same paths of the new study."""
+    if {"", ".", ".."} & {*name.split("/")}:
+        raise ValueError(f"{quoted(name)} is not the name of a script of the study")
+    return name
 
 
 class Interleaving(Record):
@@ -294,7 +303,9 @@ class Plan(Record):
         "The hosts of the servers by arm, with one host for each deployment; empty if all servers are "
         "on the machine of pgtrial.",
     )
-    scripts: dict[str, str] = Field({}, description="The SHA-256 of each script of the study, by its name.")
+    scripts: dict[Annotated[str, AfterValidator(_within)], str] = Field(
+        {}, description="The SHA-256 of each script of the study, by its name."
+    )
     interleaving: Interleaving | None = added(
         None, "How trials alternate in slices; None if each trial runs by itself."
     )
