@@ -1,5 +1,5 @@
-"""Cuts passwords and tokens from a text before it is printed or stored. They are found in URLs, connection strings and
-headers, and by the shapes of the tokens of known services."""
+"""Cuts passwords and tokens from a text before it is printed or stored. They are found in URLs, connection strings, SQL
+and headers, and by the shapes of the tokens of known services."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ _FORMS = (
         re.compile(rf"(?<![a-z0-9])((?:{_NAMES})=)(?![$:*])(?:'(?:[^'\\\"\n]|\\.)*'|[^\s&;'\"#@\\]+)", re.IGNORECASE),
         rf"\1{CUT}",
     ),
+    # a password in SQL, as in CREATE ROLE ... PASSWORD '...' and OPTIONS (password '...'), or in a connection string; a
+    # JSON text has line ends as \n
+    (
+        re.compile(
+            r"(?<![a-z0-9])((?:ssl)?passw(?:or)?d(?:(?:\s|\\[nrt])+(?:e|u&)?|\s*=\s*)')(?:[^'\\\"\n]|''|\\.)+",
+            re.IGNORECASE,
+        ),
+        rf"\1{CUT}",
+    ),
     (re.compile(r"\b(PGPASSWORD=|AWS_[A-Z_]*(?:KEY|TOKEN)=)[^\s'\"\\]+"), rf"\1{CUT}"),
     # headers of HTTP
     (re.compile(r"\b((?:proxy-)?authorization\s*:\s*\w+\s+)[^\s'\"\\]+", re.IGNORECASE), rf"\1{CUT}"),
@@ -40,7 +49,7 @@ _FORMS = (
 _SHORTEST = 20
 """The length in characters from which a text may hold a token of a known shape. A shorter text can hold a secret only
 if it has one of `_SIGNS`."""
-_SIGNS = frozenset("=@:")
+_SIGNS = frozenset("=@:'")
 
 
 def without_tokens(text: str) -> str:

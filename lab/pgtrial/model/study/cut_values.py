@@ -4,7 +4,7 @@ in place of each value.
 
 A study file does not say which values are secret. The following values of its servers are cut: settings for which the
 facts store only a digest, `options` of connection strings, environment variables with names such as API_KEY, and texts
-in which a password or a token is found. Values of the load are not cut, because the plan and each trial contain them
+in which a password or a token is found. Values of the load and of metrics are not cut, because the plan contains them
 too, and neither are scripts, which are files of their own. pgtrial tells the person who makes a bundle about these.
 """
 
@@ -96,8 +96,8 @@ def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
 
 
 def kept(spec: StudySpec) -> list[str]:
-    """Returns the paths, such as `load.job.command`, of values in `[load]` that may be secrets. They are not cut,
-    because the plan contains them too."""
+    """Returns the paths, such as `load.job.command`, of values in `[load]` and `[metrics.NAME]` that may be secrets.
+    They are not cut, because the plan contains them too."""
     paths: list[str] = []
 
     def note(path: str, text: str) -> str:
@@ -105,6 +105,7 @@ def kept(spec: StudySpec) -> list[str]:
         return text
 
     _walked(spec.load, "load", note)
+    _walked(spec.metrics, "metrics", note)
     return paths
 
 
