@@ -15,9 +15,11 @@ import pytest
 from pgtrial.cli.here import cleanup_command
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.study_directory import find_or_create
+from pgtrial.loads.named_objects import names_of_job
 from pgtrial.machines.journal import Occasion
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers import undo
+from pgtrial.servers.job_undo import refuse_taken
 from pgtrial.servers.leftovers import forget_record
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.comparison import comparison
@@ -284,6 +286,64 @@ def test_what_undo_would_drop_and_is_there_before_is_refused_too(server):
     with pytest.raises(StudyError, match="already has made, which the job would make or its undo would drop"):
         run(server, "DO $$ BEGIN CREATE TABLE made (); END $$", "DROP TABLE IF EXISTS made")
     assert made(server) == 1
+
+
+_THEIRS = {
+    "several functions of one name": (
+        "CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT 1';"
+        "CREATE FUNCTION f(text) RETURNS int LANGUAGE sql AS 'SELECT 2'",
+        "DROP FUNCTION IF EXISTS f(int)",
+    ),
+    "an aggregate": ("CREATE AGGREGATE most(int) (SFUNC = int4larger, STYPE = int)", "DROP AGGREGATE most(int)"),
+    "statistics": ("CREATE STATISTICS st ON i, k FROM orders", "DROP STATISTICS IF EXISTS st"),
+    "a trigger": (
+        "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+        "CREATE TRIGGER stamped BEFORE UPDATE ON orders EXECUTE FUNCTION stamp()",
+        "DROP TRIGGER IF EXISTS stamped ON orders",
+    ),
+    "a rule": ("CREATE RULE r AS ON DELETE TO orders DO ALSO NOTHING", "DROP RULE IF EXISTS r ON orders"),
+    "a policy": ("CREATE POLICY p ON orders", "DROP POLICY IF EXISTS p ON public.orders"),
+    "a collation": ("CREATE COLLATION mine (LOCALE = 'C')", "DROP COLLATION IF EXISTS mine"),
+    "a configuration": (
+        "CREATE TEXT SEARCH CONFIGURATION public.words (COPY = english)",
+        "DROP TEXT SEARCH CONFIGURATION IF EXISTS public.words",
+    ),
+    "a dictionary": ("CREATE TEXT SEARCH DICTIONARY d (TEMPLATE = simple)", "DROP TEXT SEARCH DICTIONARY d"),
+    "an event trigger": (
+        "CREATE FUNCTION e() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';"
+        "CREATE EVENT TRIGGER ev ON sql_drop EXECUTE FUNCTION e()",
+        "DROP EVENT TRIGGER IF EXISTS ev",
+    ),
+    "a publication": ("CREATE PUBLICATION pub", "DROP PUBLICATION IF EXISTS pub"),
+    "a subscription": (
+        "CREATE SUBSCRIPTION sub CONNECTION 'dbname=x' PUBLICATION pub WITH (connect = false)",
+        "DROP SUBSCRIPTION IF EXISTS sub",
+    ),
+    "a wrapper": ("CREATE FOREIGN DATA WRAPPER w", "DROP FOREIGN DATA WRAPPER IF EXISTS w"),
+    "a foreign server": ("CREATE SERVER elsewhere FOREIGN DATA WRAPPER w", "DROP SERVER IF EXISTS elsewhere"),
+    "a role": ('CREATE ROLE "The App"', 'DROP ROLE IF EXISTS "The App"'),
+    "a database": ("CREATE DATABASE shop", "DROP DATABASE IF EXISTS shop WITH (FORCE)"),
+    "a language": ("CREATE LANGUAGE own HANDLER plpgsql_call_handler", "DROP LANGUAGE IF EXISTS own"),
+}
+
+
+def test_objects_of_all_kinds_that_are_there_before_are_refused(server):
+    for what, (theirs, sql) in _THEIRS.items():
+        names = names_of_job([], [sql])
+        refuse_taken(server.target, "arms.a", names)
+        with server.target.connect_as_user() as session:
+            session.execute(theirs)
+        with pytest.raises(StudyError, match="which the job would make or its undo would drop"):
+            refuse_taken(server.target, what, names)
+
+
+def test_statistics_that_a_job_would_find_and_its_undo_would_drop_stay(server):
+    with server.target.connect_as_user() as session:
+        session.execute("CREATE STATISTICS mine ON i, k FROM orders")
+    with pytest.raises(StudyError, match="already has mine, which the job would make or its undo would drop"):
+        run(server, "CREATE STATISTICS IF NOT EXISTS mine ON i, k FROM orders;", "DROP STATISTICS IF EXISTS mine")
+    with server.target.connect_as_user() as session:
+        assert session.execute("SELECT count(*) FROM pg_statistic_ext").fetchone() == (1,)
 
 
 def test_what_somebody_makes_while_the_job_runs_is_not_dropped(server):

@@ -13,7 +13,31 @@ from typing import Literal, NamedTuple
 
 from pgtrial.loads.target import Session
 
-Kind = Literal["relation", "schema", "type", "extension", "routine", "column", "constraint"]
+Kind = Literal[
+    "relation",
+    "schema",
+    "type",
+    "extension",
+    "routine",
+    "column",
+    "constraint",
+    "trigger",
+    "rule",
+    "policy",
+    "statistics",
+    "collation",
+    "text search configuration",
+    "text search dictionary",
+    "language",
+    "event trigger",
+    "publication",
+    "subscription",
+    "server",
+    "foreign data wrapper",
+    "role",
+    "database",
+    "tablespace",
+]
 
 NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 QUALIFIED = rf"{NAME}(?:\s*\.\s*{NAME})*"
@@ -21,15 +45,57 @@ _RELATION = r"(?:FOREIGN\s+)?TABLE|(?:MATERIALIZED\s+)?VIEW|SEQUENCE"
 _IF_NOT_EXISTS = r"(?:IF\s+NOT\s+EXISTS\s+)?"
 _IF_EXISTS = r"(?:IF\s+EXISTS\s+)?"
 
+_KINDS: dict[str, Kind] = {
+    "SCHEMA": "schema",
+    "TYPE": "type",
+    "DOMAIN": "type",
+    "EXTENSION": "extension",
+    "FUNCTION": "routine",
+    "PROCEDURE": "routine",
+    "ROUTINE": "routine",
+    "AGGREGATE": "routine",
+    "STATISTICS": "statistics",
+    "COLLATION": "collation",
+    "TEXT SEARCH CONFIGURATION": "text search configuration",
+    "TEXT SEARCH DICTIONARY": "text search dictionary",
+    "LANGUAGE": "language",
+    "EVENT TRIGGER": "event trigger",
+    "PUBLICATION": "publication",
+    "SUBSCRIPTION": "subscription",
+    "SERVER": "server",
+    "FOREIGN DATA WRAPPER": "foreign data wrapper",
+    "ROLE": "role",
+    "USER": "role",
+    "GROUP": "role",
+    "DATABASE": "database",
+    "TABLESPACE": "tablespace",
+    "TRIGGER": "trigger",
+    "RULE": "rule",
+    "POLICY": "policy",
+}
+"""The kind of object that a word after CREATE or DROP means. Words for relations are in `_RELATION`."""
+_OF_TABLES = ("trigger", "rule", "policy")
+"""The kinds of objects that belong to a table, and whose names are unique within this table only."""
+_OTHER = "|".join(
+    word.replace(" ", r"\s+") + (r"(?!\s+MAPPING\b)" if word == "USER" else "")
+    for word, kind in _KINDS.items()
+    if kind not in _OF_TABLES
+)
+
 _INDEX = re.compile(
     rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s+(?:CONCURRENTLY\s+)?{_IF_NOT_EXISTS}(?!ON\s)({NAME})\s+ON\s+(?:ONLY\s+)?"
     rf"({QUALIFIED})",
     re.I,
 )
 _CREATE = re.compile(
-    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNLOGGED\s+)?"
-    rf"({_RELATION}|SCHEMA|TYPE|DOMAIN|EXTENSION|FUNCTION|PROCEDURE)\s+{_IF_NOT_EXISTS}({QUALIFIED})",
+    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNLOGGED\s+|TRUSTED\s+)?(?:PROCEDURAL\s+)?({_RELATION}|{_OTHER})\s+"
+    rf"{_IF_NOT_EXISTS}(?!ON\b)({QUALIFIED})",
     re.I,
+)
+_CREATE_ON_TABLE = re.compile(
+    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:CONSTRAINT\s+)?(?:(TRIGGER|POLICY)\s+({NAME})\s.*?\bON"
+    rf"|(RULE)\s+({NAME})\s+AS\s+ON\s+\w+\s+TO)\s+({QUALIFIED})",
+    re.I | re.S,
 )
 _INTO = re.compile(rf"SELECT\b.*?\bINTO\s+(?:UNLOGGED\s+)?(?:TABLE\s+)?(?!TEMP)({QUALIFIED})", re.I | re.S)
 _ALTER = re.compile(rf"ALTER\s+TABLE\s+{_IF_EXISTS}(?:ONLY\s+)?({QUALIFIED})\s*\*?\s+(.*)\Z", re.I | re.S)
@@ -41,33 +107,57 @@ _ADD = re.compile(
 )
 _REMOVE = re.compile(rf"(?:\A|,\s*)DROP\s+(?:(CONSTRAINT)\s+|(?:COLUMN\s+)?){_IF_EXISTS}({NAME})", re.I)
 _DROP = re.compile(
-    rf"DROP\s+({_RELATION}|INDEX|SCHEMA|TYPE|DOMAIN|EXTENSION|FUNCTION|PROCEDURE|ROUTINE)\s+(?:CONCURRENTLY\s+)?"
-    rf"{_IF_EXISTS}(.*?)(?:\s+(?:CASCADE|RESTRICT))?\s*\Z",
+    rf"DROP\s+(?:PROCEDURAL\s+)?({_RELATION}|INDEX|{_OTHER})\s+(?:CONCURRENTLY\s+)?{_IF_EXISTS}(.*?)"
+    rf"(?:\s+(?:CASCADE|RESTRICT))?\s*\Z",
     re.I | re.S,
 )
-_KINDS: dict[str, Kind] = {
-    "SCHEMA": "schema",
-    "TYPE": "type",
-    "DOMAIN": "type",
-    "EXTENSION": "extension",
-    "FUNCTION": "routine",
-    "PROCEDURE": "routine",
-    "ROUTINE": "routine",
-}
+_DROP_ON_TABLE = re.compile(rf"DROP\s+(TRIGGER|RULE|POLICY)\s+{_IF_EXISTS}({NAME})\s+ON\s+({QUALIFIED})", re.I)
 
-_FIND: dict[str, str] = {
+_IS_NAMED = "{} = (parse_ident(%(name)s))[array_upper(parse_ident(%(name)s), 1)]"
+"""The SQL condition that a column with the name of an object, without its schema, has the name that was asked for."""
+_IN_SCHEMA = """EXISTS (SELECT FROM pg_namespace n WHERE n.oid = {} AND CASE
+    WHEN array_upper(parse_ident(%(name)s), 1) = 1 THEN n.nspname = ANY (current_schemas(false))
+    ELSE n.nspname = ANY (parse_ident(%(name)s)) END)"""
+"""The SQL condition that an object is in the schema that its name begins with or, if its name has no schema, in one of
+the schemas of the search path. pg_catalog counts only if the name or the search path contains it."""
+_OF_TABLE = "{}relid = to_regclass(%(table)s) AND "
+
+
+def _in_schemas(catalog: str, prefix: str) -> str:
+    return f"{catalog} WHERE {_IS_NAMED.format(f'{prefix}name')} AND {_IN_SCHEMA.format(f'{prefix}namespace')}"
+
+
+_FIND: dict[Kind, str] = {
     "relation": "pg_class WHERE oid = to_regclass(%(name)s)",
     "schema": "pg_namespace WHERE oid = to_regnamespace(%(name)s)",
     "type": "pg_type WHERE oid = to_regtype(%(name)s)",
-    "extension": "pg_extension WHERE extname = (parse_ident(%(name)s))[1]",
-    "routine": "pg_proc WHERE oid = to_regproc(%(name)s)",
-    "column": "pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attname = (parse_ident(%(name)s))[1] "
-    "AND NOT attisdropped",
-    "constraint": "pg_constraint WHERE conrelid = to_regclass(%(table)s) AND conname = (parse_ident(%(name)s))[1]",
+    "extension": f"pg_extension WHERE {_IS_NAMED.format('extname')}",
+    # to_regproc finds nothing if several functions have the name
+    "routine": _in_schemas("pg_proc", "pro"),
+    "column": f"pg_attribute WHERE {_OF_TABLE.format('att')}{_IS_NAMED.format('attname')} AND NOT attisdropped",
+    "constraint": f"pg_constraint WHERE {_OF_TABLE.format('con')}{_IS_NAMED.format('conname')}",
+    "trigger": f"pg_trigger WHERE {_OF_TABLE.format('tg')}{_IS_NAMED.format('tgname')}",
+    "rule": f"pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND {_IS_NAMED.format('rulename')}",
+    "policy": f"pg_policy WHERE {_OF_TABLE.format('pol')}{_IS_NAMED.format('polname')}",
+    "statistics": _in_schemas("pg_statistic_ext", "stx"),
+    "collation": _in_schemas("pg_collation", "coll"),
+    "text search configuration": _in_schemas("pg_ts_config", "cfg"),
+    "text search dictionary": _in_schemas("pg_ts_dict", "dict"),
+    "language": f"pg_language WHERE {_IS_NAMED.format('lanname')}",
+    "event trigger": f"pg_event_trigger WHERE {_IS_NAMED.format('evtname')}",
+    "publication": f"pg_publication WHERE {_IS_NAMED.format('pubname')}",
+    # few roles may read xmin of the catalogs of subscriptions and roles; without it an undo asks a person
+    "subscription": f"""(SELECT '' AS xmin, subname FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
+        WHERE d.datname = current_database()) AS here WHERE {_IS_NAMED.format("subname")}""",
+    "server": f"pg_foreign_server WHERE {_IS_NAMED.format('srvname')}",
+    "foreign data wrapper": f"pg_foreign_data_wrapper WHERE {_IS_NAMED.format('fdwname')}",
+    "role": f"(SELECT '' AS xmin, rolname FROM pg_roles) AS roles WHERE {_IS_NAMED.format('rolname')}",
+    "database": f"pg_database WHERE {_IS_NAMED.format('datname')}",
+    "tablespace": f"pg_tablespace WHERE {_IS_NAMED.format('spcname')}",
 }
-"""For each kind of object, the part of a query after FROM, with the catalog and the condition by which an object of
-this name is found."""
-_QUALIFY = re.compile(r"\b(?:pg|to|parse)_\w+|=")
+"""For each kind of object, the part of a query after FROM, with the catalog and the condition by which the objects of
+this name are found."""
+_QUALIFY = re.compile(r"\b(?:pg|to|parse|array|current)_\w+|=")
 
 
 class Named(NamedTuple):
@@ -76,7 +166,7 @@ class Named(NamedTuple):
     kind: Kind
     name: str
     table: str = ""
-    """The table of a column or constraint; empty for other objects."""
+    """The table of a column, constraint, trigger, rule or policy; empty for other objects."""
 
     def __str__(self) -> str:
         return f"the {self.kind} {self.name} of {self.table}" if self.table else self.name
@@ -98,6 +188,8 @@ def made(statement: str) -> list[Named]:
         return [Named("relation", f"{schema}{dot}{index[1]}")]
     if created := _CREATE.match(statement):
         return [Named(_kind(created[1]), created[2])]
+    if of_table := _CREATE_ON_TABLE.match(statement):
+        return [Named(_kind(of_table[1] or of_table[3]), of_table[2] or of_table[4], of_table[5])]
     if into := _INTO.match(statement):
         return [Named("relation", into[1])]
     if renamed := _RENAME.match(statement):
@@ -108,6 +200,8 @@ def made(statement: str) -> list[Named]:
 
 def dropped(statement: str) -> list[Named]:
     """Returns the objects that a statement drops, if its text names them."""
+    if of_table := _DROP_ON_TABLE.match(statement):
+        return [Named(_kind(of_table[1]), of_table[2], of_table[3])]
     if (drop := _DROP.match(statement)) is None:
         return list(_parts(statement, _REMOVE))
     names = re.sub(r"\([^()]*\)", "", drop[2])
@@ -116,7 +210,7 @@ def dropped(statement: str) -> list[Named]:
 
 def only_drops(statement: str) -> bool:
     """True if the only effect of a statement is to drop the objects that it names."""
-    if _DROP.match(statement):
+    if _DROP.match(statement) or _DROP_ON_TABLE.match(statement):
         return True
     alter = _ALTER.match(statement)
     return alter is not None and not _REMOVE.sub("", alter[2]).replace("CASCADE", "").strip(" ,\n\t")
@@ -142,14 +236,13 @@ def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
 
 
 def find(session: Session, names: Iterable[Named]) -> list[Found]:
-    """Returns the objects among `names` that exist in the database. `session` must have been opened by
-    `Target.connect_as_load`. Raises psycopg.Error if a query fails."""
+    """Returns the objects among `names` that exist in the database; several for the name of an overloaded function.
+    `session` must have been opened by `Target.connect_as_load`. Raises psycopg.Error if a query fails."""
     found = []
     for named in names:
         query = f"SELECT xmin::pg_catalog.text FROM {_QUALIFY.sub(_in_catalog, _FIND[named.kind])}".encode()
-        row = session.execute(query, {"name": named.name, "table": named.table}).fetchone()
-        if row is not None:
-            found.append(Found(named, row[0]))
+        rows = session.execute(query, {"name": named.name, "table": named.table}).fetchall()
+        found += [Found(named, made_by) for (made_by,) in rows]
     return found
 
 
@@ -158,7 +251,7 @@ def _in_catalog(name: re.Match[str]) -> str:
 
 
 def _kind(words: str) -> Kind:
-    return _KINDS.get(words.upper(), "relation")
+    return _KINDS.get(" ".join(words.upper().split()), "relation")
 
 
 def _parts(statement: str, of: re.Pattern[str]) -> Iterator[Named]:

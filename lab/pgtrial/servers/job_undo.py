@@ -128,7 +128,7 @@ def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
     belong to somebody else."""
     there = _there(target, names)
     if there:
-        listed = ", ".join(str(found.named) for found in there)
+        listed = ", ".join(dict.fromkeys(str(found.named) for found in there))
         raise StudyError(
             f"{where} already has {listed}, which the job would make or its undo would drop, but pgtrial changes "
             "no objects that others have made; choose other names, or drop these objects; if an interrupted study has "
@@ -236,7 +236,7 @@ def _doubt(session: Session, record: JobRecord, there: Sequence[Found]) -> str |
     all; None if that is certain."""
     others = [str(found.named) for found in there if found.made_by not in record.transactions]
     if others:
-        return f"somebody else may have made {', '.join(others)} in the meantime"
+        return f"somebody else may have made {', '.join(dict.fromkeys(others))} in the meantime"
     if there or any(_has_committed(session, xid) for xid in record.transactions):
         return None
     return "it is not known whether the job had changed anything"
