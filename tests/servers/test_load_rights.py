@@ -129,6 +129,13 @@ def test_a_search_path_of_an_arm_makes_pgtrials_own_tables_those_of_others(given
         ("CREATE INDEX ON pgbench_accounts (app_index(abalance))", r"public\.app_index\(integer\)"),
         ("ALTER TABLE pgbench_accounts ADD CHECK (app_index(1) = 1)", r"public\.app_index\(integer\)"),
         ("CREATE RULE r AS ON INSERT TO pgbench_history DO ALSO SELECT app_default()", r"public\.app_default\(\)"),
+        ("CREATE DOMAIN one AS int CHECK (app_index(VALUE) = 1)", r"public\.app_index\(integer\)"),
+        ("CREATE STATISTICS s ON (app_index(abalance)) FROM pgbench_accounts", r"public\.app_index\(integer\)"),
+        (
+            "CREATE OPERATOR === (LEFTARG = name, RIGHTARG = int4, PROCEDURE = app_eq)",
+            r"public\.app_eq\(name,integer\)",
+        ),
+        ("CREATE FUNCTION one() RETURNS int LANGUAGE sql RETURN app_index(1)", r"public\.app_index\(integer\)"),
         ("ALTER FUNCTION app_default() RENAME TO sum", r"public\.sum\(\)"),
         (
             "SET ROLE app; CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = int4, PROCEDURE = app_eq); RESET ROLE",

@@ -79,13 +79,22 @@ _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
         LEFT JOIN pg_constraint n ON d.classid = 'pg_constraint'::regclass AND n.oid = d.objid AND n.contype = 'c'
         LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
         LEFT JOIN pg_index i ON i.indexrelid = c.oid
-        JOIN pg_class by_it ON by_it.oid
+        LEFT JOIN pg_class by_it ON by_it.oid
             = coalesce(g.tgrelid, w.ev_class, a.adrelid, y.polrelid, nullif(n.conrelid, 0), i.indrelid, c.oid)
-        JOIN pg_roles of_it ON of_it.oid = by_it.relowner
+        LEFT JOIN pg_type t ON t.oid = CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE n.contypid END
+        LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+        LEFT JOIN pg_operator x ON d.classid = 'pg_operator'::regclass AND x.oid = d.objid
+        {statistics}
+        JOIN pg_roles of_it ON of_it.oid
+            = coalesce(by_it.relowner, t.typowner, p.proowner, x.oprowner, {statistics_owner})
         WHERE d.refclassid = o.class AND d.refobjid = o.oid AND of_it.rolsuper)"""
 """The SQL condition that is true if the load's data or an object of a superuser uses the object `o`: through event
-triggers, triggers, rules and views, defaults, policies, checks or indexes. A foreign key that references a table of a
-superuser counts too, since deleting or changing rows of that table fires triggers on the referencing table."""
+triggers, triggers, rules and views, defaults, policies, checks, indexes, domains, operators, functions or statistics. A
+foreign key that references a table of a superuser counts too, since deleting or changing rows of that table fires
+triggers on the referencing table."""
+
+_STATISTICS = "LEFT JOIN pg_statistic_ext s ON d.classid = 'pg_statistic_ext'::regclass AND s.oid = d.objid"
+"""The part of `_USED` for statistics on expressions, which ANALYZE computes. PostgreSQL has them from version 14 on."""
 
 
 @dataclass(frozen=True)
@@ -148,5 +157,7 @@ def _is_superuser(session: Session) -> bool:
 def _objects(session: Session, load: Iterable[Data]) -> list[_Object]:
     reached = is_reached(session)
     of_data = " OR ".join(f"({data.relations(session)}) AND {reached}" for data in load) or "false"
-    query = _OBJECTS.format(path=array_of(schemas_of_load(session)), used=_USED, of_data=of_data, is_mighty=_IS_MIGHTY)
+    statistics, owner = (_STATISTICS, "s.stxowner") if session.info.server_version >= 140000 else ("", "NULL")
+    used = _USED.format(statistics=statistics, statistics_owner=owner)
+    query = _OBJECTS.format(path=array_of(schemas_of_load(session)), used=used, of_data=of_data, is_mighty=_IS_MIGHTY)
     return [_Object(*row) for row in session.execute(query.encode()).fetchall()]
