@@ -24,6 +24,7 @@ from pgtrial.servers.leftovers import clean
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
+from tests.packs import FILES, write_pack
 from tests.processes import until
 from tests.servers.given import checked, dsn_of, execute, silent, spec_of
 
@@ -189,6 +190,64 @@ def test_each_statement_of_a_script_marks_what_it_makes_and_nothing_else(given, 
     }
 
 
+_CHANGES = """
+function prepare()
+  local con = sysbench.sql.driver():connect()
+  con:query("BEGIN")
+  con:query("ALTER TABLE theirs RENAME TO renamed")
+  con:query("ALTER TABLE moved SET SCHEMA app")
+  con:query("ALTER SEQUENCE numbers RESTART WITH 7")
+  con:query("ALTER MATERIALIZED VIEW kept RENAME TO still_kept")
+  con:query("REFRESH MATERIALIZED VIEW still_kept")
+  con:query("CREATE OR REPLACE VIEW seen AS SELECT 2 AS id, 3 AS more")
+  con:query("ALTER VIEW seen RENAME TO viewed")
+  con:query("CREATE TABLE own(id serial)")
+  con:query("CREATE VIEW own_view AS SELECT 1 AS id")
+  con:query("CREATE SEQUENCE own_numbers")
+  con:query("COMMIT")
+end
+"""
+
+
+def test_what_a_script_changes_stays_somebody_elses_in_a_database_of_many_objects(given, tmp_path):
+    """With so many objects, what was there before is not told by a list of OIDs, but by the rows of the catalogs."""
+    execute(
+        given,
+        "CREATE SCHEMA app",
+        "DO $$ BEGIN FOR i IN 1..5001 LOOP EXECUTE format('CREATE TYPE app.many%s AS ENUM ()', i); END LOOP; END $$",
+        "CREATE TABLE theirs(id int)",
+        "CREATE TABLE moved(id int)",
+        "CREATE SEQUENCE numbers",
+        "CREATE VIEW seen AS SELECT 1 AS id",
+        "CREATE MATERIALIZED VIEW kept AS SELECT 1 AS id",
+    )
+    _prepare(given, tmp_path, _CHANGES)
+    assert _marked(given) == {("table", "public.own"), ("view", "public.own_view"), ("sequence", "public.own_numbers")}
+    with given.target.connect() as session:
+        drop_marked(session, (_MARK,), everywhere=True)
+    for name in ("renamed", "numbers", "viewed", "still_kept"):
+        assert _rows(given, name) is not None
+
+
+def test_a_partition_that_somebody_else_has_attached_is_not_dropped_with_its_table(given):
+    with given.target.connect() as session, given.target.connect_as_load() as load:
+        marking = MarkingSession(load, "made by a test")
+        marking.execute(b"CREATE TABLE parts(id int) PARTITION BY RANGE (id)")
+        marking.execute(b"CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+        execute(
+            given,
+            f"CREATE TABLE theirs AS SELECT generate_series(10, {_ROWS + 9}) AS id",
+            "ALTER TABLE parts ATTACH PARTITION theirs FOR VALUES FROM (10) TO (10000)",
+        )
+        with pytest.raises(StudyError, match=r"table public\.theirs is a partition of public\.parts; detach it"):
+            drop_marked(session, ("made by a test",), everywhere=True)
+        assert _rows(given, "theirs") == _ROWS
+        execute(given, "ALTER TABLE parts DETACH PARTITION theirs")
+        drop_marked(session, ("made by a test",), everywhere=True)
+        assert _rows(given, "theirs") == _ROWS
+        assert value(session, "SELECT count(*) FROM pg_class WHERE relname LIKE 'parts%'") == 0
+
+
 def test_what_all_clients_of_a_script_make_is_marked(given, tmp_path):
     script = """
 function make()
@@ -280,3 +339,13 @@ class TestNamesThatAreTaken:
         assert "holds public.lua_k, public.lua_t that" in self.refused(
             build_study(asked, "test", tmp_path), fresh_state
         )
+
+    def test_functions_that_a_script_or_a_pack_would_replace_are_too(self, given, fresh_state, tmp_path):
+        function = "CREATE OR REPLACE FUNCTION noise(i int) RETURNS int LANGUAGE sql AS 'SELECT 7'"
+        (tmp_path / "own.lua").write_text(f'function prepare() con:query("{function} ") end\nfunction event() end\n')
+        pack = write_pack(tmp_path / "shop", schema_sql=f"{FILES['schema.sql']}{function};\n")
+        execute(given, "CREATE FUNCTION noise(t text) RETURNS int LANGUAGE sql AS 'SELECT 1'")
+        for workload in ("own.lua", str(pack)):
+            asked = {"load": {"workload": workload}, "server": {"dsn": dsn_of(given)}, "arms": {"A": {}, "B": {}}}
+            spec = build_study(asked, "test", tmp_path)
+            assert "holds public.noise(text) that pgtrial did not make" in self.refused(spec, fresh_state)

@@ -76,6 +76,20 @@ _MADE_HERE = (
 block with an exception handler). If a row is visible and the transaction that wrote it is in progress, that transaction
 is the session's own."""
 _MADE_HERE_BEFORE_10 = f"{_AHEAD} = 0"
+_XMINS_OF_RELATION = tuple(
+    f"coalesce((SELECT made.xmin FROM {row}), c.xmin)"
+    for row in (
+        "pg_type made WHERE made.oid = c.reltype",
+        "pg_attribute made WHERE made.attrelid = c.oid AND made.attnum = CASE c.relkind WHEN 'v' THEN 1 ELSE -1 END",
+    )
+)
+"""SQL for the numbers of the transactions that wrote two rows of the catalogs which PostgreSQL writes when it creates a
+relation: the row of its type, and that of its system column `ctid` (a view has none; its first column takes that
+place). A relation is new only if both rows are.
+
+Later changes write such rows again, but not both: RENAME, SET SCHEMA and OWNER write that of the type, and renaming the
+first column of a view that of the column. Many changes write the row of pg_class itself, such as a foreign key that
+refers to the table, or ALTER SEQUENCE ... RESTART."""
 _MAY_MARK = "MAY"
 """The placeholder, in the SQL here, for a condition that is true if the session's role has the right to comment on the
 object."""
@@ -146,10 +160,10 @@ def _query(
         owner = f"c.{catalog.owner}" if catalog.owner else ""
         own = f"pg_get_userbyid({owner}) = current_user" if owner else "true"
         may = f"pg_has_role({owner}, 'USAGE')" if owner else "true"
-        # a later change of a table, such as a foreign key that refers to it, changes the xmin of its row in pg_class,
-        # but not the xmin of the row of its type
-        xmin = "coalesce((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype), c.xmin)" if relation else "c.xmin"
-        conditions.append(condition.replace("OWN", own).replace("MAY", may).replace("XMIN", xmin))
+        conditions += [
+            condition.replace("OWN", own).replace("MAY", may).replace("XMIN", xmin)
+            for xmin in (_XMINS_OF_RELATION if relation else ("c.xmin",))
+        ]
         if known := [str(oid) for name, oid in before if name == catalog.name]:
             conditions.append(f"c.oid::bigint <> ALL ('{{{','.join(known)}}}'::bigint[])")
         name = f"c.{catalog.label}" if catalog.label else "''"
@@ -301,9 +315,11 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
         left = [made for made in ours if made not in extensions]
         if not everywhere:
             left = [made for made in left if made.reached or made.schema in schemas]
+        _refuse_partitions(session, left, ours)
         _, error = _drop_all(session, left)
         if error is not None:
-            raise _depended(session, error) from None
+            detail = (error.diag.message_detail or str(error)).splitlines()[0]
+            raise _depended(session, detail) from None
         if not everywhere:
             return []
         kept, _ = _drop_all(session, extensions)
@@ -331,6 +347,22 @@ def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
             with suppress(psycopg.errors.UndefinedTable), session.transaction():
                 session.execute(f"LOCK TABLE {table}".encode())
     return [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
+
+
+def _refuse_partitions(session: Session, dropped: list[MadeObject], ours: list[MadeObject]) -> None:
+    """Raises StudyError if a table that would be dropped has partitions that pgtrial did not make, since PostgreSQL
+    drops partitions together with their table."""
+    tables, known = ([made.oid for made in objects if made.catalog == "pg_class"] for objects in (dropped, ours))
+    rows = session.execute(
+        "SELECT c.oid::regclass::text, parent.oid::regclass::text FROM pg_inherits i "
+        "JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent "
+        "WHERE parent.relkind = 'p' AND parent.oid::bigint = ANY (%s::bigint[]) "
+        "AND c.oid::bigint <> ALL (%s::bigint[]) ORDER BY 1",
+        [tables, known],
+    ).fetchall()
+    if rows:
+        listed = "; ".join(f"table {child} is a partition of {parent}" for child, parent in rows)
+        raise _depended(session, f"{listed}; detach it to keep it")
 
 
 def _drop_all(
@@ -380,8 +412,9 @@ def _drop(session: Session, group: list[MadeObject]) -> psycopg.errors.Dependent
     return None
 
 
-def _depended(session: Session, error: psycopg.errors.DependentObjectsStillExist) -> StudyError:
-    depends = (error.diag.message_detail or str(error)).splitlines()[0]
+def _depended(session: Session, depends: str) -> StudyError:
+    """Returns the error for objects of others that depend on tables of pgtrial. `depends` says which objects depend on
+    what."""
     return StudyError(
         f"the database {session.info.dbname} has objects that pgtrial did not make and that depend on tables it "
         f"made and would drop ({depends}); drop those objects, or name another database in the dsn"

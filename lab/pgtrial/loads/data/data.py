@@ -11,8 +11,8 @@ from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_le
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.made_objects import TABLES, copied_objects, drop_marked, mark_objects, marked_objects
 from pgtrial.loads.marks import Mark, Marks, address_of, marked_by
-from pgtrial.loads.names import is_reached
-from pgtrial.loads.target import Session, Target
+from pgtrial.loads.names import array_of, is_reached
+from pgtrial.loads.target import Session, Target, schemas_of_load
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -90,6 +90,12 @@ class Data(abc.ABC):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the tables, indexes and views that making the data creates, as far as pgtrial knows them in
+        advance."""
+        return ()
+
+    @property
+    def routines(self) -> tuple[str, ...]:
+        """The names of the functions and procedures that making the data creates, as far as pgtrial knows them in
         advance."""
         return ()
 
@@ -237,13 +243,26 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
 of an index, it returns the comment, and the text that names the database and the table (see marks.py)."""
 
 
+_TAKEN_ROUTINES = f"""SELECT p.oid::regprocedure::text, coalesce(obj_description(p.oid, 'pg_proc'), ''),
+        {address_of("p.proname", "p.oid")}
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace, unnest(%s::text[]) AS name
+    WHERE p.proname = (parse_ident(name))[array_upper(parse_ident(name), 1)] AND CASE
+        WHEN array_upper(parse_ident(name), 1) > 1 THEN n.nspname = (parse_ident(name))[1]
+        ELSE n.nspname <> 'pg_catalog' AND n.oid = ANY (:path) END ORDER BY 1"""
+"""SQL that finds the functions and procedures that already have one of the names that the data need, whatever their
+arguments are, with the same columns as `_TAKEN`."""
+
+
 def refuse_taken_names(connection: Session, data: Data) -> None:
     """Raises StudyError if an object that pgtrial did not create has a name that pgtrial needs for an object of the
-    data."""
+    data. Functions count too, since CREATE OR REPLACE would change a function of somebody else."""
     marks = Marks(connection)
     names = [name if name.startswith('"') else name.lower() for name in data.names]
     plain = [name.strip('"').replace('""', '"') for name in names]
     rows = connection.execute(_TAKEN.replace(":is_reached", is_reached(connection)).encode(), [plain, names]).fetchall()
+    if data.routines:
+        of_routines = _TAKEN_ROUTINES.replace(":path", array_of(schemas_of_load(connection)))
+        rows += connection.execute(of_routines.encode(), [list(data.routines)]).fetchall()
     taken = [name for name, comment, address in rows if not marks.read(comment, address).is_ours(data.marks)]
     if taken:
         raise tables_of_others(connection, ", ".join(taken), "rename or drop them")

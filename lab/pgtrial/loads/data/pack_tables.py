@@ -16,7 +16,7 @@ from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
 from pgtrial.loads.load_makers import LoadMaker, OnLine
 from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.marks import Mark, table_marks
-from pgtrial.loads.named_objects import made
+from pgtrial.loads.named_objects import Kind, made
 from pgtrial.loads.sql_files import SqlFiles, names_in, statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
@@ -93,9 +93,16 @@ class PackTables(MarkedTables):
 
     @property
     def names(self) -> tuple[str, ...]:
+        return self._names_of("relation")
+
+    @property
+    def routines(self) -> tuple[str, ...]:
+        return self._names_of("routine")
+
+    def _names_of(self, kind: Kind) -> tuple[str, ...]:
         variables = dict(self.variables)
         todo = [each for file, text in self.files if file in (SCHEMA, DATA) for each in statements(text, variables)]
-        found = (named for statement in todo for named in made(statement.text) if named.kind == "relation")
+        found = (named for statement in todo for named in made(statement.text) if named.kind == kind)
         return tuple(dict.fromkeys(named.name for named in found))
 
     @property

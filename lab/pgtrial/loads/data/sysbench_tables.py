@@ -17,7 +17,7 @@ from pgtrial.loads.engine import server_options
 from pgtrial.loads.load_makers import DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.made_objects import marking_query
 from pgtrial.loads.marks import table_marks
-from pgtrial.loads.named_objects import made
+from pgtrial.loads.named_objects import Kind, made
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.load_point import LoadPoint
@@ -104,8 +104,15 @@ class SysbenchTables(MarkedTables):
         """The names of the tables and indexes of sysbench's own tests. For a user's script, these are only the names
         that the script contains completely; it may compose others when it runs."""
         if self.scripts:
-            return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
+            return self._names_of("relation")
         return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))
+
+    @property
+    def routines(self) -> tuple[str, ...]:
+        return self._names_of("routine")
+
+    def _names_of(self, kind: Kind) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text, kind)))
 
     @property
     def digest(self) -> str:
@@ -143,13 +150,13 @@ class SysbenchTables(MarkedTables):
         return False
 
 
-def _named_in(script: str) -> Iterator[str]:
-    """Yields the names of the tables that a script creates. A name at the end of a quoted text is skipped, since the
-    script appends the rest of the name, such as a number, when it runs."""
+def _named_in(script: str, kind: Kind) -> Iterator[str]:
+    """Yields the names of the objects of one kind that a script creates. A name at the end of a quoted text is skipped,
+    since the script appends the rest of the name, such as a number, when it runs."""
     for statement in _CREATES.findall(script):
         for named in made(statement):
             end = statement.find(named.name) + len(named.name)
-            if named.kind == "relation" and not statement.startswith("%", end) and statement[end:]:
+            if named.kind == kind and not statement.startswith("%", end) and statement[end:]:
                 yield named.name
 
 
