@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,9 +66,12 @@ class DataRecord(UndoRecord):
         return f"{'; '.join(self.made)} in the database {self.target.dbname} ({self.target.label})"
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Drops the tables that pgtrial has made. Returns a sentence on what was dropped and what stays."""
-        with self._dropped(lambda: self) as sentences:
-            return sentences
+        """Drops the tables that pgtrial has made. Returns a sentence on what was dropped and what stays. The server
+        must be locked by the caller."""
+        with self._as_not_undone():
+            target = _way_in(self.target)
+            stays = _drop(self, target) if target is not None else ""
+        return [f"Removed {self.what}{stays}."]
 
     @contextmanager
     def undone(self, path: Path, machine: Machine, occasion: Occasion) -> Iterator[Sequence[str]]:
@@ -77,28 +80,24 @@ class DataRecord(UndoRecord):
 
         The record is read again once the server is locked, since a lab that held the lock before may have changed it.
         """
-        with self._dropped(lambda: DataRecord.read(path, machine) if machine.exists(path) else None) as sentences:
-            yield sentences
-
-    @contextmanager
-    def _dropped(self, latest: Callable[[], DataRecord | None]) -> Iterator[Sequence[str]]:
-        """Drops the tables of the record that `latest` returns once the server is locked, and yields a sentence on it.
-        The server is locked until the context ends. Raises NotUndone."""
         with ExitStack() as held:
-            try:
+            with self._as_not_undone():
                 target = _way_in(self.target)
                 if target is not None:
                     held.enter_context(ServerLocks("cleanup")).take_one(target)
-                record = latest()
-                stays = _drop(record, target) if record is not None and target is not None else ""
-            except (StudyError, ArmError, psycopg.Error) as error:
-                raise NotUndone(
-                    f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once the cause is corrected, run "
-                    "pgtrial cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role no longer exists) set for "
-                    "that server",
-                    "if that server is gone for good",
-                ) from None
-            yield [f"Removed {record.what}{stays}."] if record is not None else []
+            yield DataRecord.read(path, machine).undo(machine, occasion) if machine.exists(path) else []
+
+    @contextmanager
+    def _as_not_undone(self) -> Iterator[None]:
+        try:
+            yield
+        except (StudyError, ArmError, psycopg.Error) as error:
+            raise NotUndone(
+                f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once the cause is corrected, run "
+                "pgtrial cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role no longer exists) set for "
+                "that server",
+                "if that server is gone for good",
+            ) from None
 
 
 def data_journal(state: Path) -> Journal[DataRecord]:
