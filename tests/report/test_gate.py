@@ -222,6 +222,18 @@ def test_names_of_strangers_stay_text_in_the_summary():
     assert len(re.findall(r"(?<!\\)\|", rows[0])) == 7
 
 
+@pytest.mark.parametrize(
+    "name", ["&commat;admin", "&#64;admin", "&#x40;admin", "see &num;12", "!12 or ~bug and $3, &4", 'a %"next" b']
+)
+def test_a_name_refers_to_nothing_on_a_forge(name):
+    data = data_of(noisy({name: 0.9}, sd=0.002), ("base", name))
+    of_gate = outcome(data.result, data.plan, Rules())
+    for text in (summary(data, of_gate, None), summary_without_study(*data.plan.arms[:2], of_gate)):
+        assert name not in text
+        assert not re.search(r"(?<!\\)&(?=#?\w+;)", text)
+        assert not re.search(r"(?<![\w&])[!~$&](?=\w)(?!\w+;)", text)
+
+
 ATTRIBUTES = {"id", "package", "name", "timestamp", "hostname", "tests", "failures", "errors", "time"}
 
 

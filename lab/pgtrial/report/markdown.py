@@ -84,6 +84,8 @@ def _block(lines: Sequence[str]) -> Iterator[str]:
 
 
 _FENCES = re.compile("`+")
+_ENTITIES = re.compile(r"&(?=#?\w+;)")
+"""Matches the beginning of a reference to a character, such as `&commat;`, which a forge would read as `@`."""
 
 
 def escaped(text: str) -> str:
@@ -92,7 +94,7 @@ def escaped(text: str) -> str:
     text = printable(text)
     for character in "\\`*_<>[]":
         text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return " ".join(_ENTITIES.sub(r"\\&", text).split())
 
 
 def _cell(text: str) -> str:

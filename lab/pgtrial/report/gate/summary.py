@@ -88,8 +88,9 @@ def _text(text: str) -> str:
     return _unmentioned(escaped(text))
 
 
-_LINKED = re.compile(r"[@#]|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)", re.IGNORECASE)
-"""Matches the positions in a text at which a forge would make a mention or a link."""
+_LINKED = re.compile(r"[@#]|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)|(?<!\w)[!~%$&](?=[\w\"])", re.IGNORECASE)
+"""Matches the positions in a text at which a forge would make a mention or a link. On GitLab, a sign such as `!` or `~`
+before a number or a word links to a merge request or a label."""
 
 
 def _unmentioned(text: str) -> str:
