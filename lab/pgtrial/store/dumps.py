@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from pgtrial.files.reading import open_file
 from pgtrial.model.errors import StudyError
@@ -64,9 +65,15 @@ def kind_of_dump(path: Path) -> DumpKind:
 
 
 def parts_of_dump(path: Path) -> list[Path]:
-    """Returns the files of a dump, in the order of their names. A directory that cannot be listed counts as empty.
-    Raises OSError if a name in a directory cannot be examined."""
-    return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
+    """Returns the files of a dump, in the order of their names. Pipes and devices in a directory are returned too, so
+    that reading the dump fails on them. Raises OSError if a directory cannot be listed."""
+    if not path.is_dir():
+        return [path]
+    return sorted(Path(folder, name) for folder, _, names in os.walk(path, onerror=_raise) for name in names)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def from_root(named: str, folder: Path) -> str:
