@@ -3,7 +3,9 @@
 import pytest
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.patches import Patch
 from pgtrial.model.study.sources import DirectorySource, GitSource, source_of
 from pgtrial.store.study_file import build_study
 
@@ -70,6 +72,7 @@ def test_what_git_is_not_to_see_is_refused_without_its_words(text, words):
     [
         ({"build": ["-Dcassert=true"]}, "has build, which is for a server that is built from source"),
         ({"lto": True}, "has lto"),
+        ({"patches": "x.patch"}, "has patches, which is for a server that is built from source"),
         ({"pgo": True}, "has pgo"),
         ({"layouts": 4}, "has layouts, which is for a server that is built from source"),
         ({"postgres": "git:/x@y", "layouts": 4, "lto": True}, "has layouts and optimisation at link time"),
@@ -101,3 +104,62 @@ _FROZEN = """
 extensions = ["{source}"]
 compiler = "clang"
 """
+
+
+_PATCH = """From 0123456789 Mon Sep 17 00:00:00 2001
+From: A <a@example.org>
+Subject: [HACKERS] [PATCH v3 1/2]
+ Skip empty
+\tpages
+
+---
+--- a/src/one.c
++++ b/src/one.c
+@@ -1 +1 @@
+-Subject: no
++Subject: not this
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (_PATCH, "Skip empty pages"),
+        (_PATCH[_PATCH.index("--- a") :], "src/one.c"),
+        ("diff --git a/x b/x\nindex 1..2\nBinary files differ\n", "a patch"),
+    ],
+)
+def test_a_patch_has_the_title_of_its_mail_or_of_its_first_file(text, title):
+    assert Patch(text).title == title
+    assert Patch(text).label == f"{title} (SHA-256 {Patch(text).digest})"
+    assert Patch(text + "\n").digest != Patch(text).digest
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "there is no file .*x.patch; name a patch"),
+        (b"no change\n", "is not a patch; write it with git format-patch, or git diff"),
+        (b"--- a\xff\n", "is not UTF-8"),
+        (b"--- a\0\n", "is not a patch"),
+    ],
+)
+def test_a_file_that_is_no_patch_is_refused_when_the_study_is_planned(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "x.patch").write_bytes(content)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "configure").touch()
+    keys = {"postgres": "source:src", "patches": "x.patch"}
+    with pytest.raises(StudyError, match=rf"\[arms.a\] patches: .*{words}"):
+        build_study({"arms": {"a": keys, "b": {}}}, "test", tmp_path)
+
+
+def test_a_frozen_study_has_the_text_of_its_patches(tmp_path):
+    text = _PATCH.replace("\n@@", "\r\n@@")
+    (tmp_path / "x.patch").write_bytes(text.encode())
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "configure").touch()
+    spec = build_study({"arms": {"a": {"postgres": "source:src", "patches": "x.patch"}, "b": {}}}, "test", tmp_path)
+    assert thaw(freeze(spec)).arms["a"].patches == [text]
+    (effect,) = [effect for effect in effects_of(spec) if "patch" in effect.text]
+    assert effect.text.startswith("a: applies a patch to the source of the server: Skip empty pages (SHA-256 ")

@@ -16,7 +16,7 @@ from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, forest
 from pgtrial.report.data import StudyData
 from pgtrial.report.markdown import render
-from pgtrial.report.sections import sections
+from pgtrial.report.sections import SHORT, sections
 from pgtrial.report.tables.metrics import curve_table, metric_tables
 from pgtrial.report.words import headline
 from pgtrial.store.study_file import build_study
@@ -129,10 +129,10 @@ def test_without_a_bounded_interval_the_curve_is_drawn_without_a_band():
 
 
 def test_leading_words_name_what_lies_right_of_zero():
-    leads = {section.topic.key: section.lead for section in sections(data_of("p99"), short=True)}
+    leads = {section.topic.key: section.lead for section in sections(data_of("p99"), SHORT)}
     assert leads["ratio"].endswith("On the right of zero, the arm has more of p99 than the baseline.")
     assert leads["latency"].startswith("Marks are the median trial")
-    leads = {section.topic.key: section.lead for section in sections(data_of("response"), short=True)}
+    leads = {section.topic.key: section.lead for section in sections(data_of("response"), SHORT)}
     assert leads["ratio"].endswith("On the right of zero, the arm is faster than the baseline.")
 
 
@@ -148,7 +148,7 @@ def test_declared_costs_are_not_said_to_be_no_part_of_the_verdict(metric, words)
 
 def test_markdown_and_terminal_have_the_metrics():
     data = data_of(*METRICS)
-    text = render(data, sections(data, short=True))
+    text = render(data, sections(data, SHORT))
     assert "| WAL per transaction | 1,000 bytes | 700 bytes | -30% |" in text
     assert "P99 response time of each arm against the baseline's" in text
     assert "the verdict is about its mean" not in text

@@ -17,7 +17,7 @@ from pgtrial.report.charts.levels import size_charts
 from pgtrial.report.charts.sweeps import cliff_charts, scaling_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.markdown import render
-from pgtrial.report.sections import sections
+from pgtrial.report.sections import SHORT, sections
 from pgtrial.report.sweep_words import between_text
 from pgtrial.report.tables.results import ratio_table
 from pgtrial.report.tables.sweeps import cliff_table, law_table
@@ -156,7 +156,7 @@ def test_charts_can_be_drawn_and_have_words(over_clients, over_sizes):
 
 def test_the_section_is_part_of_the_short_report(over_clients, over_sizes):
     for data in (over_clients, over_sizes):
-        (section,) = [section for section in sections(data, short=True) if section.topic.key == "sweeps"]
+        (section,) = [section for section in sections(data, SHORT) if section.topic.key == "sweeps"]
         assert len(section.figures) == 1
         assert len(section.tables) == 1
         assert "## Over clients and sizes" in render(data, [section])
@@ -184,7 +184,7 @@ def test_sizes_of_tables_that_are_not_pgbenchs_are_scales():
 
 def test_a_study_of_one_load_point_has_no_such_section():
     data = data_of(points(), lambda _, __: 1000.0)
-    assert "sweeps" not in [section.topic.key for section in sections(data, short=True)]
+    assert "sweeps" not in [section.topic.key for section in sections(data, SHORT)]
 
 
 def test_a_study_that_has_just_begun_has_a_report(over_clients):

@@ -14,6 +14,7 @@ import pytest
 
 from pgtrial.cli.here import cleanup_command, list_command
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.servers.builds.commands import Commands, last_words
 from pgtrial.servers.builds.kept import BuildError, BuildInUse, Builds, record_beside
 from pgtrial.servers.builds.of_study import built
@@ -96,6 +97,74 @@ def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, r
     records = [record_beside(Path(path)) for path in programs]
     assert [record.facts["build_options"] for record in records] == [[], ["--without-readline"], []]
     assert records[2].facts["compiler"].startswith("gcc")
+
+
+@pytest.fixture(scope="module")
+def patches(home, servers):
+    """Writes two patches of the commit `one`, the second of which needs the first: a mail, and a plain difference."""
+    folder = home / "patches"
+    folder.mkdir()
+    servers.git("checkout", "--quiet", "-b", "patched", "one")
+    servers.commit("Skip empty pages", {"src/mark": "first"})
+    mail = servers.git("format-patch", "-1", "--stdout", "--subject-prefix=PATCH v3 1/2")
+    (folder / "0001.patch").write_text(f"{mail}\n")
+    (servers.path / "src/mark").write_text("second")
+    (folder / "0002.diff").write_text(servers.git("diff") + "\n")
+    servers.git("checkout", "--quiet", "--force", "main")
+    return folder
+
+
+def test_patches_are_applied_in_their_order_and_kept_in_the_study(home, builds, patches, run_directory):
+    arms = {
+        "master": {},
+        "1": {"patches": "patches/0001.patch"},
+        "2": {"patches": ["patches/0001.patch", "patches/0002.diff"]},
+    }
+    spec = thaw(freeze(study(home, arms, postgres="git:postgres@one")))
+    aside = patches.rename(home / "moved")
+    try:
+        with_builds = built(spec, builds, run_directory, lambda text: None)
+    finally:
+        aside.rename(patches)
+    programs = [Path(with_builds.resolved(arm).postgres) for arm in arms]
+    assert [(path / "postgres").read_bytes()[-3:] for path in programs] == [b"one", b"rst", b"ond"]
+    records = [record_beside(path) for path in programs]
+    titles = [[text.partition(" (")[0] for text in record.facts.get("patches", [])] for record in records]
+    assert titles == [[], ["Skip empty pages"], ["Skip empty pages", "src/mark"]]
+    assert "postgres@" in records[2].label
+    assert records[2].label.endswith("with Skip empty pages and src/mark")
+
+
+def test_patches_apply_within_the_work_tree_of_another_repository(tmp_path, patches, run_directory):
+    Repository(tmp_path / "dotfiles")
+    store = Builds(tmp_path / "dotfiles" / "state")
+    spec = study(patches.parent, {"a": {"postgres": "git:postgres@one", "patches": "patches/0001.patch"}, "b": {}})
+    try:
+        program = Path(built(spec, store, run_directory, lambda text: None).resolved("a").postgres) / "postgres"
+        assert program.read_bytes().endswith(b"first")
+    finally:
+        store.close()
+
+
+def test_a_patch_that_does_not_apply_is_named_and_nothing_is_kept(home, builds, patches, run_directory):
+    before = {kept.name for kept in builds.kept()}
+    spec = study(home, {"a": {"postgres": "git:postgres@one", "patches": "patches/0002.diff"}, "b": {}})
+    words = r"arms.a: the patch .src/mark. does not apply to postgres@\w{10}: patch failed: src/mark:1; make the patch"
+    with pytest.raises(StudyError, match=words):
+        built(spec, builds, run_directory, lambda text: None)
+    assert {kept.name for kept in builds.kept()} == before
+    assert builds.unfinished() == []
+
+
+def test_a_patch_cannot_write_outside_of_the_source(home, builds, servers, run_directory):
+    del servers
+    outside = home / "outside"
+    text = "--- a/src/mark\n+++ b/../../../../outside\n@@ -0,0 +1 @@\n+x\n".replace("a/src/mark", "/dev/null")
+    (home / "escape.patch").write_text(text)
+    spec = study(home, {"a": {"postgres": "git:postgres@one", "patches": "escape.patch"}, "b": {}})
+    with pytest.raises(StudyError, match="does not apply to"):
+        built(spec, builds, run_directory, lambda text: None)
+    assert not outside.exists()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ _FORM_OF_ARMS = frozenset(
         "initdb",
         "build",
         "extensions",
+        "patches",
         "dsn",
         "command",
         "query",

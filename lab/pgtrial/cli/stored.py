@@ -23,7 +23,7 @@ from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.effects import effects_of
 from pgtrial.model.units import plural
 from pgtrial.report.brief import brief
-from pgtrial.report.build import build_report, differences, render, short_report
+from pgtrial.report.build import build_report, differences, render, report_for_mail, short_report
 from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
@@ -93,6 +93,12 @@ def report_command(
             "With -o the short report is written to the file.",
         ),
     ] = False,
+    mail: Annotated[
+        bool,
+        typer.Option(
+            "--mail", help="Print the result for a mailing list, as plain text of 78 columns, with plans and costs."
+        ),
+    ] = False,
 ) -> int:
     """Compute the verdict of a study again from its stored trials, and write verdict.json, report.md and report.html.
     The study need not be finished.
@@ -105,7 +111,13 @@ def report_command(
             f"the format of a report follows from its file name, and {output} is neither HTML nor Markdown; end "
             "the name in .html or .md"
         )
+    if mail and (short or output is not None):
+        other = "--short" if short else "-o"
+        raise StudyError(f"--mail prints plain text, and {other} is for other forms; leave one of the two out")
     with open_study(study) as opened, values_of(study):
+        if mail:
+            line(report_for_mail(opened).rstrip("\n"))
+            return 0
         if short:
             text = short_report(opened)
             if output is None:

@@ -127,8 +127,9 @@ def _code(spec: StudySpec, arm: str) -> tuple[str | None, list[str]]:
     built."""
     keys, server = spec.arms[arm], spec.resolved(arm)
     sources = [server.postgres, *(server.extensions or ())] if isinstance(server, Made) else []
+    patches = (server.patches or []) if isinstance(server, Made) else []
     script = PurePosixPath(file_of(keys.workload or "")).name
-    return spec.scripts.get(script), list(filter(is_source, sources))
+    return spec.scripts.get(script), [*filter(is_source, sources), *patches]
 
 
 def _subject(spec: StudySpec) -> tuple[object, ...]:

@@ -35,10 +35,19 @@ def short_report(directory: StudyDirectory) -> str:
     """Returns a short report as Markdown, with the verdict, and with the throughput, differences, latencies and
     failures of the arms. No file is written. Raises StoreError."""
     from pgtrial.report import markdown  # noqa: PLC0415 - as in _writers
-    from pgtrial.report.sections import sections  # noqa: PLC0415
+    from pgtrial.report.sections import SHORT, sections  # noqa: PLC0415
 
     data = read_data(directory)
-    return markdown.render(data, sections(data, short=True), remarks=False)
+    return markdown.render(data, sections(data, SHORT), remarks=False)
+
+
+def report_for_mail(directory: StudyDirectory) -> str:
+    """Returns the result of a study as plain text for a mailing list. No file is written. Raises StoreError."""
+    from pgtrial.report import mail  # noqa: PLC0415 - as in _writers
+    from pgtrial.report.sections import MAIL, sections  # noqa: PLC0415
+
+    data = read_data(directory)
+    return mail.render(data, sections(data, MAIL))
 
 
 def _again(study: StudyDirectory) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -289,7 +289,7 @@ def draw(key: str, data: StudyData) -> list[Figure]:
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
-_SHORT = (
+SHORT = (
     "tps",
     "job",
     "ratio",
@@ -305,12 +305,16 @@ _SHORT = (
 )
 """The sections of a short report."""
 
+MAIL = ("tps", "job", "ratio", "queries", "plans", "costs", "failures")
+"""The sections of the plain text for a mailing list."""
 
-def sections(data: StudyData, *, short: bool = False) -> list[Section]:
-    """Returns all sections that have something to show. Tables without rows are left out."""
+
+def sections(data: StudyData, only: Collection[str] | None = None) -> list[Section]:
+    """Returns all sections that have something to show, or those of them whose keys are in `only`. Tables without rows
+    are left out."""
     made = []
     for topic in _TOPICS:
-        if (short and topic.key not in _SHORT) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):
+        if (only is not None and topic.key not in only) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):
             continue
         if not data.plan.others and topic.key in _NOT_OF_ONE_ARM:
             continue

@@ -161,7 +161,7 @@ def _add(setup: dict[str, Any], key: str, value: str) -> None:
                     f"values={value} does not name a variable and a column; write for example values=id=orders.id"
                 )
             setup.setdefault("values", {})[name] = column
-        case "initdb" | "build" | "extensions":
+        case "initdb" | "build" | "extensions" | "patches":
             setup[key] = value.split()
         case _:
             setup.setdefault("settings", {})[key] = value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,6 +76,16 @@ def content(repository: Path | None, where: str, *arguments: str, data: bytes = 
     return done.stdout
 
 
+def apply_patch(directory: Path, where: str, patch: str) -> None:
+    """Applies a patch to the files of a directory. Files outside of it are never changed. If the patch does not apply,
+    raises StudyError, whose message begins with `where`, and changes nothing."""
+    # if the directory lay in a work tree, git would leave out all files that the patch names by other paths
+    alone = {"GIT_CEILING_DIRECTORIES": str(directory.resolve().parent)}
+    done = _run(directory, ("apply", "--whitespace=nowarn", "-"), patch.encode(), alone)
+    if done.returncode != 0:
+        raise StudyError(f"{where}: {words_of(_text(done.stderr))}; make the patch again for this commit")
+
+
 def commit_named(repository: Path, ref: str) -> str | None:
     """Returns the full id of the commit that a ref names; None if the repository has no such commit."""
     done = run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
@@ -111,10 +121,16 @@ def environment() -> dict[str, str]:
     return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, **_ENVIRONMENT}
 
 
-def _run(repository: Path | None, arguments: tuple[str, ...], data: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    repository: Path | None, arguments: tuple[str, ...], data: bytes, extra: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            command(repository, *arguments), input=data, capture_output=True, check=False, env=environment()
+            command(repository, *arguments),
+            input=data,
+            capture_output=True,
+            check=False,
+            env={**environment(), **(extra or {})},
         )
     except FileNotFoundError:
         raise StudyError("git is needed to read a repository, and is not installed; install git") from None

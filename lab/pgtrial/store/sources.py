@@ -16,6 +16,7 @@ from pgtrial.files.reading import read_bytes
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.patches import changes_files, is_text
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import DirectorySource, GitSource, Source, is_source, source_of
 from pgtrial.model.study.spec import StudySpec
@@ -155,6 +156,8 @@ def _fixed_table(table: SetUp, folder: Path, where: str, known: dict[str, str]) 
     try:
         if table.postgres is not None and (text := _as_source(table.postgres, folder)) is not None:
             changed["postgres"] = _fixed_text(text, folder, known)
+        if table.patches:
+            changed["patches"] = [_patch_text(patch, folder) for patch in table.patches]
         if table.extensions:
             changed["extensions"] = [_fixed_text(text, folder, known) for text in table.extensions]
     except StudyError as error:
@@ -162,6 +165,27 @@ def _fixed_table(table: SetUp, folder: Path, where: str, known: dict[str, str]) 
     except OSError as error:
         raise StudyError(f"{where}{error.filename} cannot be read: {error.strerror}") from None
     return table.model_copy(update=changed)
+
+
+def _patch_text(patch: str, folder: Path) -> str:
+    """Returns the text of a patch that is named by its path, or whose text is given already. Raises StudyError if the
+    file cannot be read as a patch."""
+    if is_text(patch):
+        return patch
+    path = Path(folder, Path(patch).expanduser())
+    if path.exists() and (why := refusal_to_run(path)) is not None:  # a build runs what a patch writes into its source
+        raise StudyError(f"patches: {why}")
+    try:
+        text = read_bytes(path).decode()
+    except FileNotFoundError:
+        raise StudyError(f"patches: there is no file {path}; name a patch, such as git format-patch writes") from None
+    except OSError as error:
+        raise StudyError(f"patches: {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"patches: {path} is not UTF-8; convert it, for example by iconv") from None
+    if not changes_files(text) or "\0" in text:
+        raise StudyError(f"patches: {path} is not a patch; write it with git format-patch, or git diff")
+    return text
 
 
 def _fixed_text(text: str, folder: Path, known: dict[str, str]) -> str:

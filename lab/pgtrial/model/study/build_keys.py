@@ -52,6 +52,15 @@ class BuildKeys(Record):
         description="For a server that is built from source: options of meson, such as `-Dcassert=false`, or of "
         "configure, such as `--with-icu` or `CFLAGS=-O3`.",
     )
+    patches: Annotated[
+        list[str] | None,
+        BeforeValidator(as_list),
+        Key(shows=("server.patches",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(
+        None,
+        description="For a server that is built from source: [files with patches](builds.md#patches), which are "
+        "applied to the source in this order.",
+    )
     compiler: Annotated[
         str | None,
         Key(shows=("server.compiler",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),

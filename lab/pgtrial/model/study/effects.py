@@ -15,11 +15,13 @@ from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import file_of
+from pgtrial.model.study.patches import Patch, is_text
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.workload_names import is_script
+from pgtrial.model.units import plural
 
 SQL = "sql"
 KINDS = {
@@ -126,6 +128,12 @@ def _postgres(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
 
 def _extensions(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
     yield from (Effect("sources", f"builds the extension {source}") for source in value)
+
+
+def _patches(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    for patch in value:
+        what = f"{Patch(patch).label}, {plural(patch.count(chr(10)), 'line')}" if is_text(patch) else patch
+        yield Effect("sources", f"applies a patch to the source of the server: {what}")
 
 
 def _built(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
@@ -235,6 +243,7 @@ def _nothing(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
 _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
     "postgres": _postgres,
     "extensions": _extensions,
+    "patches": _patches,
     "build": _built,
     "compiler": _built,
     "dsn": _dsn,

@@ -211,7 +211,7 @@ _LINKS_IN_ITS_ORDER = re.compile(r"-flto(?!=no)|^-Db_lto=true")
 
 def _of_builds(server: Made) -> Iterator[str]:
     from_source = is_source(server.postgres)
-    for key in ("build", "lto", "pgo", "layouts"):
+    for key in ("build", "patches", "lto", "pgo", "layouts"):
         if getattr(server, key) is not None and not from_source:
             yield (
                 f"has {key}, which is for a server that is built from source; remove it, or write "

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.files.trust import paths_in, refusal_to_run
+from pgtrial.model.quoting import quoted
+from pgtrial.model.study.patches import Patch
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import GitSource, Source, source_of
 from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, make_program
@@ -21,6 +23,7 @@ from pgtrial.servers.builds.training import Profile
 from pgtrial.servers.installations import resolve
 from pgtrial.servers.run_directory import RunDirectory
 from pgtrial.servers.trees import open_to_all
+from pgtrial.store.git import apply_patch
 from pgtrial.store.sources import described, export
 
 _INSTALLATION = "install"
@@ -33,6 +36,8 @@ class _Recipe:
     """Everything on which the build of a server depends. Its digest is part of the build's name."""
 
     source: Source
+    patches: tuple[Patch, ...]
+    """The patches of the source, in the order in which they are applied."""
     options: tuple[str, ...]
     compiler: str
     version: str
@@ -46,6 +51,12 @@ class _Recipe:
     another order. With 0, it is linked once."""
 
     @property
+    def label(self) -> str:
+        """The name of the source with its patches, for the progress and for messages."""
+        titles = " and ".join(patch.title for patch in self.patches)
+        return f"{self.source.short} with {titles}" if titles else self.source.short
+
+    @property
     def clang(self) -> bool:
         return "clang" in self.version
 
@@ -56,6 +67,7 @@ class _Recipe:
             parts.append(self.layouts)
         if self.pgo:
             parts.append("pgo")
+        parts += [patch.text for patch in self.patches]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
@@ -71,6 +83,7 @@ def server_order(setup: MadeHere, run_directory: RunDirectory, report: Callable[
     compiler = setup.compiler or "cc"
     recipe = _Recipe(
         source_of(setup.postgres),
+        tuple(map(Patch, setup.patches or ())),
         tuple(setup.build or ()),
         compiler,
         compiler_version(compiler),
@@ -86,7 +99,7 @@ def server_order(setup: MadeHere, run_directory: RunDirectory, report: Callable[
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
         return _make(recipe, run_directory, home, log, report, earlier=earlier)
 
-    return Order(f"pg-{named}-{recipe.digest}", source.short, origin, make)
+    return Order(f"pg-{named}-{recipe.digest}", recipe.label, origin, make)
 
 
 def _make(
@@ -100,33 +113,35 @@ def _make(
 ) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
     source = work / SOURCE
-    report(f"building {recipe.source.short}: fetching its source files")
+    report(f"building {recipe.label}: fetching its source files")
     work.mkdir()
     export(recipe.source, source, report)
+    for patch in recipe.patches:
+        apply_patch(source, f"the patch {quoted(patch.title)} does not apply to {recipe.source.short}", patch.text)
     by_meson = _by_meson(recipe, source)
     system = (_Meson if by_meson else _Make)(recipe, source, prefix)
     expected = earlier.steps if earlier is not None else _compiled_files(source)
-    report(f"building {recipe.source.short} by {'meson' if by_meson else 'configure and make'}")
-    system.configure(Commands(recipe.source.short, log, report))
+    report(f"building {recipe.label} by {'meson' if by_meson else 'configure and make'}")
+    system.configure(Commands(recipe.label, log, report))
     flags: Sequence[str] = ()
     if recipe.pgo:
         work.chmod(0o755)  # the trained server, which runs as the servers' account, writes its counters below it
         profile = Profile(work / "profile", clang=recipe.clang)
         profile.check()
-        counting = Commands(f"{recipe.source.short} with counters", log, report, expected)
+        counting = Commands(f"{recipe.label} with counters", log, report, expected)
         # GCC's counters call exit(). The makefile of libpq fails if libpq calls exit(), except in builds for coverage
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
         _check_installed(recipe, prefix)
         open_to_all(prefix)
         profile.collect(
-            resolve(str(prefix / "bin")), run_directory, log, lambda what: report(f"{recipe.source.short}: {what}")
+            resolve(str(prefix / "bin")), run_directory, log, lambda what: report(f"{recipe.label}: {what}")
         )
         flags = profile.using
-    commands = Commands(recipe.source.short, log, report, expected)
+    commands = Commands(recipe.label, log, report, expected)
     system.install(commands, flags)
     _check_installed(recipe, prefix)
     if recipe.layouts:
-        report(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
+        report(f"building {recipe.label}: linking {recipe.layouts} layouts")
         make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
     open_to_all(prefix)
     shutil.rmtree(work)
@@ -137,6 +152,7 @@ def _make(
         "build_options": list(recipe.options),
         "compiler": recipe.version,
         "lto": recipe.lto,
+        **({"patches": [patch.label for patch in recipe.patches]} if recipe.patches else {}),
         **({"pgo": True} if recipe.pgo else {}),
         **({"layouts": recipe.layouts} if recipe.layouts else {}),
     }
@@ -146,7 +162,7 @@ def _make(
 def _check_installed(recipe: _Recipe, prefix: Path) -> None:
     """Raises BuildError if the build has not installed a server."""
     if not (prefix / "bin" / "postgres").is_file():
-        raise BuildError(f"{recipe.source.short} was built but has no bin/postgres; name the source of PostgreSQL")
+        raise BuildError(f"{recipe.label} was built but has no bin/postgres; name the source of PostgreSQL")
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
@@ -162,15 +178,14 @@ def _by_meson(recipe: _Recipe, source: Path) -> bool:
         )
     has_meson, has_configure = (source / "meson.build").is_file(), (source / "configure").is_file()
     if not has_meson and not has_configure:
-        raise BuildError(f"{recipe.source.short} has neither meson.build nor configure; name the source of PostgreSQL")
+        raise BuildError(f"{recipe.label} has neither meson.build nor configure; name the source of PostgreSQL")
     if of_meson and not has_meson:
         raise BuildError(
-            f"{recipe.source.short} has no meson.build (PostgreSQL has one since version 16); write options of "
-            "configure"
+            f"{recipe.label} has no meson.build (PostgreSQL has one since version 16); write options of configure"
         )
     if has_meson and (of_meson or not has_configure) and not recipe.meson:
         raise BuildError(
-            f"{recipe.source.short} must be built with meson, but meson or ninja is not installed; install both (pip "
+            f"{recipe.label} must be built with meson, but meson or ninja is not installed; install both (pip "
             "install meson ninja), or write options of configure"
         )
     return has_meson and recipe.meson and not of_configure
