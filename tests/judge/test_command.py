@@ -101,11 +101,13 @@ def test_a_drawn_order_says_its_seed_and_warns_of_too_few_blocks(judge):
         (["runs.csv", "--margin", "2"], "--margin: '2' is more than the whole, which is 1; write 2% for 2 per cent"),
         (["runs.csv", "--margin", "200%"], "--margin '200%' is out of range; write a share above 0% and below 100%"),
         (["runs.csv", "--order", "random"], "--order"),
+        (["times.csv", "--value", "p99_ms"], "by its name the column 'p99_ms' has times, and pgtrial takes larger"),
         (["runs.csv", "--blocks", "0"], "--blocks"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_one_sentence_and_status_3(judge, tmp_path, arguments, why):
     table(tmp_path, "arm,value\nold,1\nnew,2\n")
+    table(tmp_path, "arm,p99_ms\nold,1\nnew,2\n", "times.csv")
     status, out, err = judge(*arguments)
     assert (status, out, err.count("\n")) == (3, "", 1)
     assert why in err

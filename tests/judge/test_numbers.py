@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pgtrial.judge.blocks import blocks_of, pattern_of
-from pgtrial.judge.numbers import MOST_ARMS, read_numbers
+from pgtrial.judge.numbers import MOST_ARMS, is_of_times, read_numbers
 from pgtrial.model.errors import StudyError
 
 from .tables import numbers_in, table, text_of
@@ -60,6 +60,26 @@ def test_times_order_the_runs(tmp_path):
         assert numbers_in(tmp_path, f"arm,value,time\nnew,2,{first}\nold,1,{second}\n").arms == ["old", "new"]
 
 
+def test_measured_times_do_not_order_the_runs(tmp_path):
+    numbers = numbers_in(tmp_path, "arm,time\nnew,7\nold,5\nold,3\n", column="time")
+    assert (numbers.arms, numbers.values) == (["new", "old", "old"], [7, 5, 3])
+
+
+def test_an_arm_is_the_same_in_composed_and_combining_letters(tmp_path):
+    assert numbers_in(tmp_path, "arm,value\ngr\u00f6\u00dfer,7\ngro\u0308\u00dfer,5\n").names == ["gr\u00f6\u00dfer"]
+
+
+@pytest.mark.parametrize(
+    ("column", "is_time"),
+    [
+        *((name, True) for name in ("time", "latency_ms", "p99 [ms]", "Mean response", "duration (s)", "seconds")),
+        *((name, False) for name in ("value", "tps", "tps (1/s)", "ops per sec", "NOPM", "transactions/s", "items")),
+    ],
+)
+def test_names_of_columns_say_whether_they_have_times(column, is_time):
+    assert is_of_times(column) == is_time
+
+
 BAD = {
     "": "is empty; write a first line with the names of the columns, such as arm,value",
     "\n# only a comment\n": "is empty",
@@ -67,6 +87,7 @@ BAD = {
     "arm,tps\nold,1\n": "has no column 'value' in its first line, which has 'arm', 'tps'; rename the column "
     "that has the measured numbers, or name it by --value",
     "name,value\nold,1\n": "has no column 'arm' in its first line, which has 'name', 'value'",
+    "run,old,new\n1,10,11\n": "the column that has the names of the set-ups; a table has a line for each run",
     "old,1\nnew,2\n": "has no column 'arm' in its first line, which has 'old', '1'",
     "arm,value,Value\nold,1,2\n": "the line with the column names has 'value' twice",
     "arm,value\nold,fast\n": "line 2, column value: 'fast' is not a number; write it without a unit",

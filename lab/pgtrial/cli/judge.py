@@ -14,7 +14,7 @@ from pgtrial.cli.verdict import comparisons_in_short
 from pgtrial.judge.comparing import Asked
 from pgtrial.judge.draw import draw
 from pgtrial.judge.judging import judge
-from pgtrial.judge.numbers import read_numbers
+from pgtrial.judge.numbers import is_of_times, read_numbers
 from pgtrial.judge.words import in_words
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
@@ -43,12 +43,13 @@ def judge_command(
         ),
     ] = "fixed",
     better: Annotated[
-        Literal["more", "less"],
+        Literal["more", "less"] | None,
         typer.Option(
             help="Which values are better: larger ones (more, for example for transactions per second) or smaller ones "
-            "(less, for example for times)."
+            "(less, for example for times). Default: more; it must be given if the column is called like a time.",
+            show_default=False,
         ),
-    ] = "more",
+    ] = None,
     margin: Annotated[
         str, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 2%.")
     ] = "1%",
@@ -106,8 +107,16 @@ def judge_command(
         )
     if seed is not None:
         raise StudyError("--seed applies only to the order that --draw prints; leave --seed out")
-    asked = Asked(drawn=order == "drawn", better=better, margin=_share(margin), baseline=baseline, planned=blocks)
-    judgement = judge(read_numbers(file, value), asked)
+    numbers = read_numbers(file, value)
+    if better is None and is_of_times(numbers.column):
+        raise StudyError(
+            f"by its name the column {quoted(numbers.column)} has times, and pgtrial takes larger values for better "
+            "ones; add --better less, or --better more if larger values are better"
+        )
+    asked = Asked(
+        drawn=order == "drawn", better=better or "more", margin=_share(margin), baseline=baseline, planned=blocks
+    )
+    judgement = judge(numbers, asked)
     words = in_words(judgement)
     if json:
         json_text(judgement.model_copy(update={"sentences": words.sentences}).model_dump_json(indent=1))

@@ -13,6 +13,7 @@ import io
 import math
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,13 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)")
 
 _LEAST, _MOST = 1e-100, 1e100
 """The smallest and the largest value that is accepted. Sums and ratios of values in this range are finite numbers."""
+
+_OF_TIMES = re.compile(
+    r"[mnuµ]?s|secs?|seconds?|min(ute)?s?|times?|latenc(y|ies)|duration|elapsed|wait(ed|ing)?|response|p(50|9\d+)|"
+    r"(milli|micro|nano)seconds?|errors?|failures?|cost"
+)
+_OF_RATES = re.compile(r"per|tps|qps|ops|rps|rate|throughput|transactions|queries|requests|nopm|tpmc?")
+"""Words of column names: of numbers of which less is usually better, and of numbers of which more is."""
 
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,[\d.,]*")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -69,6 +77,12 @@ class Numbers:
     def by_arm(self) -> dict[str, list[float]]:
         """Returns the values of each arm in the order in which they were measured."""
         return grouped(zip(self.arms, self.values, strict=True))
+
+
+def is_of_times(column: str) -> bool:
+    """True if the name of a column, such as `latency [ms]`, says that smaller numbers are probably better."""
+    words = re.findall(r"[^\W\d_]+\d*", column.casefold())
+    return "/" not in column and any(map(_OF_TIMES.fullmatch, words)) and not any(map(_OF_RATES.fullmatch, words))
 
 
 def read_numbers(source: str, column: str) -> Numbers:
@@ -104,7 +118,8 @@ def _text(name: str, content: bytes) -> str:
     if content.startswith(_UTF_16):
         raise StudyError(f"{name} is text in UTF-16; save it as CSV in UTF-8")
     try:
-        return content.decode("utf-8-sig")
+        # the same name may be written with composed letters and with combining accents
+        return unicodedata.normalize("NFC", content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise StudyError(
@@ -171,8 +186,10 @@ def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
         raise StudyError(
             f"{name} has no column {quoted(missing)} in its first line, which has {', '.join(map(quoted, header))}; "
             f"rename the column that has {'the names of the set-ups' if arm is None else 'the measured numbers'}{cure}"
+            f"{'; a table has a line for each run' if arm is None else ''}"
         )
-    return _Columns(arm, value, index_of(_BLOCK), index_of(_TIME), len(header))
+    time = index_of(_TIME)  # the measured numbers may be times, and do not give the order of the runs then
+    return _Columns(arm, value, index_of(_BLOCK), None if time == value else time, len(header))
 
 
 def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str) -> Numbers:
