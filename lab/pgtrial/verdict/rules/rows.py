@@ -181,4 +181,6 @@ def _words(of: _Unlike, name: str) -> str:
         return f"the table {name} has the column {missing[0]} in one of them alone ({counts})"
     if unlike:
         return f"the table {name} differs in the column {unlike[0]} ({counts})"
+    if base.rows != other.rows:
+        return f"the table {name} has {counts}"
     return f"the table {name} has the same values in each column, but in other combinations ({counts})"
