@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pgtrial.cli import gate
+from pgtrial.cli import gate, gate_of_studies
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.data import read_measured
@@ -23,30 +24,41 @@ def write_verdict(study: StudyDirectory) -> None:
     study.write_file("verdict.json", read_measured(study).result.model_dump_json(indent=1))
 
 
+Ratio = float | None | StudyError
+"""The speed of HEAD in comparison with BASE in a study that is not run; None: a signal stops it; an error: it has that
+error.
+"""
+
+
 def of_measured_studies(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[StudySpec]]:
     """Replaces the run of a gate's study by made trials, and returns `measure(ratio, sd)`, which sets their ratio.
 
-    The trials of HEAD are `ratio` times as fast as those of BASE; with a ratio of None the study is stopped. `measure`
-    returns the list to which each study that the gate starts is added.
+    The trials of HEAD are `ratio` times as fast as those of BASE; with a ratio of None the study is stopped. In a gate
+    of several studies, `ratio` may have one for each study, by the study's name. `measure` returns the list to which
+    each study that the gate starts is added.
     """
     started: list[StudySpec] = []
 
-    def measure(ratio: float | None, sd: float = 0.002):
+    def measure(ratio: Ratio | dict[str, Ratio], sd: float = 0.002):
         def start(spec, results, *, conclude, console, **_):
             started.append(spec)
-            if ratio is None:
+            of_study = ratio[spec.study.name] if isinstance(ratio, dict) else ratio
+            if isinstance(of_study, StudyError):
+                raise of_study
+            if of_study is None:
                 return 143
             arms = tuple(spec.arms)
             created = f"2026-11-20T14:{len(started):02}:00+00:00"
             plan = make_plan(arms, blocks=12)
             plan = plan.model_copy(update={"looks": p8.looks(12, len(arms) - 1), "created": created})
-            trials = run(plan, noisy({arms[1]: ratio}, sd=sd))
+            trials = run(plan, noisy({arms[1]: of_study}, sd=sd))
             path = results or Path("results", "s" if len(started) == 1 else f"s-{len(started)}")
             conclude(write_study(path, plan, trials, Audit(findings=[]), spec.study.question, spec=spec))
             return 0
 
-        monkeypatch.setattr(gate, "start", start)
-        monkeypatch.setattr(gate, "build_report", write_verdict)
+        for module in (gate, gate_of_studies):
+            monkeypatch.setattr(module, "start", start)
+            monkeypatch.setattr(module, "build_report", write_verdict)
         return started
 
     return measure

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -280,6 +281,31 @@ def runner(tmp_path, commands):
     made = Runner(tmp_path, commands.folder / "pgtrial")
     (made.work / "gate.toml").write_text('[load]\nworkload = "select-only"\n')
     return made
+
+
+@pytest.mark.server
+def test_a_list_of_studies_has_one_comment_and_one_status(runner, database, workspace):
+    for rows in (1000, 2000):
+        study = STUDY.format(dsn=database).replace("1000", str(rows))
+        (runner.work / f"of-{rows}.toml").write_text(study)
+    (runner.work / "gate.toml").write_text('[gate]\nstudies = ["of-1000.toml", "of-2000.toml"]\n')
+    done = runner.action(base="fast", head="slow", **{**INPUTS, "budget": "100s"})
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 1], [step.stderr for step in done.values()]
+    result = json.loads((runner.gate / "verdict.json").read_text())
+    assert (result["gate"]["status"], list(result["studies"])) == (1, ["of-1000", "of-2000"])
+    (comment,) = runner.comments().values()
+    assert comment.startswith(
+        "<!-- pgtrial gate: gate -->\n### pgtrial gate: fail\n\n**fail: 2 of 2 studies fail: of-1000 (slow failed "
+    )
+    (suite,) = ElementTree.parse(runner.gate / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    kept = runner.temporary / "pgtrial-earlier" / "gate.tar.xz"
+    assert kept.read_bytes() == (runner.gate / "gate.tar.xz").read_bytes()
+    runner.action(base="fast", head="slow", **{**INPUTS, "budget": "100s", "new": "true"})
+    assert (
+        "This is try 2 of a gate on the same set-ups. The earlier tries ended with: fail."
+        in (runner.gate / "summary.md").read_text()
+    )
 
 
 @pytest.mark.server

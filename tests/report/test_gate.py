@@ -14,7 +14,7 @@ from pgtrial.model.records.plan import Spending
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
-from pgtrial.report.gate.junit import junit
+from pgtrial.report.gate.junit import Case, junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
 from pgtrial.statistics import p8, p9
@@ -239,7 +239,8 @@ ATTRIBUTES = {"id", "package", "name", "timestamp", "hostname", "tests", "failur
 
 def suite_of(of_gate: Outcome, base: str = "base", head: str = "head") -> ElementTree.Element:
     created = "2026-11-20T14:12:03+02:00"
-    text = junit(base, head, of_gate, seconds=12.5, created=created, host="runner", details="a ]]> b\x00\x1b[31m\ufffe")
+    case = Case(of_gate, 12.5, "a ]]> b\x00\x1b[31m\ufffe")
+    text = junit(base, head, of_gate, [case], created=created, host="runner")
     suites = ElementTree.fromstring(text.encode())
     (suite,) = suites
     assert (suites.tag, suite.tag) == ("testsuites", "testsuite")

@@ -81,6 +81,20 @@ def test_what_the_rule_rejects_is_what_its_definition_says_for_every_vector_of_s
         assert found == expected[number]
 
 
+def test_two_studies_that_share_the_error_err_in_five_percent_however_the_first_sets_the_length_of_the_second():
+    """The time that a study of a gate has left over goes to the next one, whose number of blocks thus depends on the
+    first one's trials. Here each result of the first study chooses for the second study the length that errs most.
+    """
+    rng = np.random.default_rng(5)
+
+    def error(units: int) -> float:
+        return 2 * float(np.mean(rejected_signs(np.abs(rng.standard_normal(units)), units, 0.0, claims=2)))
+
+    first = error(8)
+    together = first + (1 - first) * max(map(error, range(7, 13)))
+    assert 0.75 * p9.ERROR <= together <= p9.ERROR
+
+
 @pytest.mark.parametrize("end", [18, 27, 40])
 def test_longer_studies_err_in_at_most_five_percent_under_any_noise(end):
     rng = np.random.default_rng(end)

@@ -1,11 +1,11 @@
 """Finds earlier gates of the same set-ups, both gates that ended and gates that the user stopped. A gate is a
 comparison whose exit status decides whether a change passes. This module looks for gates in the results directory, and
-in the bundle (the packed study) that the new gate will replace."""
+in the bundle (the packed study, or studies) that the new gate will replace."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,28 +19,40 @@ from pgtrial.report.data import read_measured
 from pgtrial.report.gate.outcome import Rules, outcome
 from pgtrial.report.gate.tries import Tries
 from pgtrial.store.bundle import open_study
-from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import read_record
+from pgtrial.store.directory import STUDIES, StudyDirectory
+from pgtrial.store.files import record_at
+from pgtrial.store.gate_bundle import open_gate
+from pgtrial.store.gate_directory import OUTCOME, GateDirectory
 from pgtrial.verdict.grid import Grid
-
-OUTCOME = "gate.json"
-"""The file with the result of a gate. It lies in the directory of the gate's study, so that it is also in the bundle of
-the study."""
 
 _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 """An environment variable of GitHub's runners: the number of this attempt of the workflow run, counted from 1."""
 
 
+@dataclass(frozen=True)
+class Bundled:
+    """The content of the bundle of an earlier gate; empty if there is none."""
+
+    studies: Sequence[StudyDirectory] = ()
+    """The studies of the gate: a single one, or those that had begun of a gate of several studies."""
+    gate: GateDirectory | None = None
+    """The gate in the bundle if it has several studies; otherwise None."""
+
+
 @contextmanager
-def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
-    """A context manager that opens the bundle (the packed study) at `path` and yields the study of the gate in it. The
-    study can be read until the context ends. Yields None if there is no readable bundle of a gate at `path`."""
+def bundled_studies(path: Path | None) -> Iterator[Bundled]:
+    """A context manager that opens the bundle at `path` and yields its content. The studies can be read until the
+    context ends. If there is no readable bundle of a gate at `path`, the content is empty."""
     with ExitStack() as stack:
-        study = None
+        content = Bundled()
         if path is not None and path.is_file() and path.stat().st_size:
             with suppress(StoreError):
                 study = stack.enter_context(open_study(path))
-        yield study if study is not None and (study.path / OUTCOME).is_file() else None
+                content = Bundled([study] if (study.path / OUTCOME).is_file() else [])
+            with suppress(StoreError):
+                gate = stack.enter_context(open_gate(path))
+                content = Bundled(gate.studies(), gate)
+        yield content
 
 
 @dataclass(frozen=True)
@@ -64,51 +76,98 @@ class EarlierGates:
         `standing` is an earlier study whose verdict the new gate repeats without measuring. Only gates before that
         study are then returned. If `standing` is None, the new gate measures, and all earlier gates are returned.
         """
-        if standing is None:
-            return Tries(self.known, attempt=_attempt())
-        begun = standing.plan.created
-        return Tries(tuple(gate for gate in self.known if gate.created < begun), stands=begun)
+        return tries_before(self.known, None if standing is None else standing.plan.created)
+
+
+def tries_before(known: Sequence[EarlierGate], begun: str | None) -> Tries:
+    """Returns the tries of which the present gate is the last one. `begun` is the time at which the gate began whose
+    verdict the present one repeats; None if the present gate measures."""
+    if begun is None:
+        return Tries(tuple(known), attempt=_attempt())
+    return Tries(tuple(gate for gate in known if gate.created < begun), stands=begun)
 
 
 def earlier_gates(
-    spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None, *, anew: bool
+    spec: StudySpec, rules: Rules, results: Path | None, bundled: Sequence[StudyDirectory], *, anew: bool
 ) -> EarlierGates:
     """Returns the gates of the same set-ups that were run before the gate of `spec`, whose directory is `results`.
-    `bundled` is the study in the bundle that the new gate will replace.
+    `bundled` has the studies in the bundle that the new gate will replace.
 
     A gate that the user stopped counts as an earlier gate, unless the new gate continues it. With `anew` the new gate
     starts from the beginning, so that every stopped gate counts. Raises StoreError if the directory `results` holds
     another study.
     """
     here = _ended_in(spec, results)
-    beside = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
-    found = [study for study in beside if (study.path / OUTCOME).is_file()]
-    if bundled is not None and asks_the_same(cut(spec)[0], bundled.spec):
-        found.append(bundled)
     known: dict[str, EarlierGate] = {}
-    for study in beside:
-        if study not in found and _was_stopped(study) and (anew or not is_same(spec, study.spec)):
-            created = study.plan.created
-            known[created] = EarlierGate(created=created, status=ERROR_STATUS, stopped=True)
     standing = []
-    for study in found:
-        try:
-            record = read_record(study.path / OUTCOME, GateRecord, "remove it")
-            data = read_measured(study)
-        except (StoreError, StudyError):
+    for past in [*_beside(results), *(_Past(study, None, bundled=True) for study in bundled)]:
+        ours = cut(spec)[0] if past.bundled else spec
+        if not asks_the_same(ours, past.study.spec):
             continue
-        created = study.plan.created
-        known.update({gate.created: gate for gate in record.earlier})
-        known[created] = EarlierGate(created=created, status=record.status)
         # in a bundle, marks replace values that may be secrets, so that it is not known whether these values were the
         # same
-        if is_same(spec, study.spec) and outcome(data.result, data.plan, rules).decided:
-            standing.append(study)
+        same = is_same(spec, past.study.spec)
+        try:
+            known |= past.tries(continued=same and not anew)
+            if past.gate is None and past.ended and same:
+                data = read_measured(past.study)
+                if outcome(data.result, data.plan, rules).decided:
+                    standing.append(past.study)
+        except (StoreError, StudyError):
+            continue
     return EarlierGates(
         here,
         min(standing, key=lambda study: study.plan.created, default=None),
         tuple(known[created] for created in sorted(known)),
     )
+
+
+def tries_of_studies(
+    specs: Sequence[StudySpec], results: Path | None, bundled: Bundled, *, continued: Path | None
+) -> tuple[EarlierGate, ...]:
+    """Returns the earlier gates of at least one of these studies, the oldest first. The gate in the directory
+    `continued` is not an earlier one, since the new gate continues it."""
+    known: dict[str, EarlierGate] = {}
+    of_bundle = [_Past(study, bundled.gate, bundled=True) for study in bundled.studies]
+    for past in [*_beside(results), *of_bundle]:
+        if continued is not None and past.gate is not None and past.gate.path.resolve() == continued.resolve():
+            continue
+        if any(asks_the_same(cut(spec)[0] if past.bundled else spec, past.study.spec) for spec in specs):
+            with suppress(StoreError, StudyError):
+                known |= past.tries(continued=False)
+    return tuple(known[created] for created in sorted(known))
+
+
+@dataclass(frozen=True)
+class _Past:
+    """A study that may belong to an earlier gate."""
+
+    study: StudyDirectory
+    gate: GateDirectory | None
+    """The gate to which the study belongs, if this gate has several studies; otherwise None."""
+    bundled: bool = False
+    """True if the study comes from a bundle."""
+
+    @property
+    def ended(self) -> bool:
+        """True if the gate has ended."""
+        return (self._path / OUTCOME).is_file()
+
+    @property
+    def _path(self) -> Path:
+        return self.study.path if self.gate is None else self.gate.path
+
+    def tries(self, *, continued: bool) -> dict[str, EarlierGate]:
+        """Returns the gate and the gates before it, by the times at which they began. A gate that was stopped counts
+        unless it is `continued`. Raises StoreError."""
+        created = self.study.plan.created if self.gate is None else self.gate.record.created
+        record = record_at(self._path / OUTCOME, GateRecord, "remove it")
+        if record is None:
+            if continued or not _was_stopped(self.study):
+                return {}
+            return {created: EarlierGate(created=created, status=ERROR_STATUS, stopped=True)}
+        before = {gate.created: gate for gate in record.earlier}
+        return {**before, created: EarlierGate(created=created, status=record.status)}
 
 
 def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
@@ -123,18 +182,34 @@ def _was_stopped(study: StudyDirectory) -> bool:
     """True if the study belongs to a gate that was stopped after its first complete block. pgtrial had then already
     shown an estimate, so that the user may have stopped the gate because of it. Such a gate therefore counts as a
     try."""
-    with suppress(StoreError, StudyError):
-        return study.spec.verdict.final and any(Grid(study.plan, study.trials()).counted)
-    return False
+    return study.spec.verdict.final and any(Grid(study.plan, study.trials()).counted)
 
 
-def _beside(results: Path | None) -> Iterator[StudyDirectory]:
+def _beside(results: Path | None) -> Iterator[_Past]:
     """Yields the studies that can be read and that may be earlier gates: the studies in results/, and the studies next
-    to the directory `results`."""
-    folders = {folder.resolve() for folder in (RESULTS, *(() if results is None else (results.absolute().parent,)))}
-    for file in sorted(file for folder in folders for file in folder.glob("*/study.toml")):
+    to the directory `results`, and the studies of gates there that have several."""
+    for file in sorted(file for folder in _folders(results) for file in folder.glob("*/study.toml")):
         with suppress(StoreError, StudyError):
-            yield StudyDirectory.open(file.parent)
+            yield _Past(StudyDirectory.open(file.parent), None)
+    for gate in gates_beside(results):
+        for study in gate.record.studies:
+            with suppress(StoreError, StudyError):
+                if (begun := gate.begun(study)) is not None:
+                    yield _Past(begun, gate)
+
+
+def gates_beside(results: Path | None) -> Iterator[GateDirectory]:
+    """Yields the gates of several studies in results/ and next to the directory `results`, in the order of their
+    paths."""
+    for file in sorted(file for folder in _folders(results) for file in folder.glob(f"*/{STUDIES}")):
+        with suppress(StoreError):
+            yield GateDirectory.open(file.parent)
+
+
+def _folders(results: Path | None) -> list[Path]:
+    """Returns results/ and the directory in which the directory `results` lies; if both are the same, only one."""
+    beside = [RESULTS] if results is None else [RESULTS, results.absolute().parent]
+    return list({folder.resolve(): folder for folder in reversed(beside)}.values())
 
 
 def _attempt() -> int:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import typer
 from pydantic import ValidationError
 
-from pgtrial.cli.gate import run_gate, study_of
+from pgtrial.cli.gate import run_gate
+from pgtrial.cli.gated_study import study_of
 from pgtrial.cli.output import json_line, line, print_message
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust

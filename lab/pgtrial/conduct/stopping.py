@@ -122,9 +122,11 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
     if budget is None or blocks < _FEWEST_MEASURED:
         return None
     block_s = block_time(plan, complete)
-    spent_s = under_way_s([trial for trial in complete if trial.block >= since])
-    if extension is None and plan.lengths is not None and plan.lengths.preliminary is not None:
-        spent_s += plan.lengths.preliminary.wall_s
+    spent_s = (
+        time_spent(plan, complete)
+        if extension is None
+        else under_way_s([trial for trial in complete if trial.block >= since])
+    )
     ahead = next((look for look in plan.looks if blocks < look <= plan.end), plan.end)
     before_first_look = blocks < min(plan.looks, default=0) == ahead
     if spent_s + (ahead - blocks) * block_s <= _longest(budget, before_first_look=before_first_look):
@@ -140,6 +142,13 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
         + waiting(plan, complete, blocks),
         ahead - blocks,
     )
+
+
+def time_spent(plan: Plan, stored: Sequence[Trial]) -> float:
+    """Returns the part of its budget that a study has used, in seconds: the time of its trials and of its preliminary
+    block."""
+    preliminary = plan.lengths.preliminary if plan.lengths is not None else None
+    return under_way_s(stored) + (preliminary.wall_s if preliminary is not None else 0.0)
 
 
 def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:

@@ -61,7 +61,7 @@ def find_or_create(
                 return study, True
     spec = dump_to_be_taken(spec)
     plan = _planned(spec, RESULTS)
-    return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
+    return StudyDirectory.create(fresh_path(plan.name), spec, plan), False
 
 
 def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
@@ -168,8 +168,8 @@ def _without_dump(text: str) -> str | None:
     return None
 
 
-def _fresh_path(name: str) -> Path:
-    """Makes a new study directory and returns its path. Two labs that do this at the same moment get different
+def fresh_path(name: str) -> Path:
+    """Makes a new directory in results/ and returns its path. Two labs that do this at the same moment get different
     directories. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, BinaryIO, NoReturn
 
@@ -62,14 +62,18 @@ _LARGEST_BUNDLE = 1 << 34
 record of trials, which is decompressed only to check its digest."""
 _MOST_PARTS = 1 << 17
 
+Patterns = Sequence[tuple[re.Pattern[str], int]]
+"""The patterns of the files that pgtrial unpacks from a bundle, each with the largest size in bytes that such a file
+may have."""
+
 _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
 _MB = 1 << 20
-_STUDY = tuple(
+_STUDY: Patterns = tuple(
     (re.compile(pattern), largest)
     for pattern, largest in (
         (
             r"(study\.toml|plan\.json|verdict\.json|gate\.json|published\.json|certificate\.json|selftest\.json|report\.md"
-            r"|report\.html|statement_plans\.json)",
+            r"|report\.html|statement_plans\.json|studies\.json)",
             256 * _MB,
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
@@ -133,16 +137,22 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
     Values in the study file that may be secrets are replaced by placeholders in the bundle. Raises StoreError for a
     file that a bundle cannot contain, and OSError if `target` cannot be written.
     """
-    names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
+    names = sorted(name for name in files_of(study.path) if everything or _kind(name, _STUDY) < len(_STUDY))
     cut = {name: text.encode() for name, text in study.without_secrets().items()}
-    parts = [_part(study.path / name, name, cut.get(name)) for name in sorted(names, key=_kind)]
+    return write_parts(study.path, sorted(names, key=lambda name: _kind(name, _STUDY)), target, cut)
+
+
+def write_parts(directory: Path, names: Sequence[str], target: BinaryIO, cut: Mapping[str, bytes]) -> Manifest:
+    """Writes files of a directory into a bundle, in this order, and returns its manifest. `cut` has the content that
+    some files have in the bundle, in place of their own. Raises the same errors as `write_bundle`."""
+    parts = [_part(directory / name, name, cut.get(name)) for name in names]
     manifest = Manifest(parts=parts)
     text = manifest.model_dump_json(indent=1).encode()
     with lzma.open(target, "wb") as file:
         _add(file, MANIFEST, len(text), io.BytesIO(text))
         for part in parts:
             other = cut.get(part.name)
-            with open_file(study.path / part.name) if other is None else io.BytesIO(other) as source:
+            with open_file(directory / part.name) if other is None else io.BytesIO(other) as source:
                 _add(file, part.name, part.size, source)
         file.write(bytes(2 * _BLOCK))
     return manifest
@@ -158,10 +168,10 @@ def files_of(directory: Path) -> list[str]:
     return [name for name in names if name != MANIFEST]
 
 
-def _kind(name: str) -> int:
-    """Returns the index in _STUDY (the patterns of the files that reports need) of the pattern that a file's name
-    matches. If it matches none, returns the length of _STUDY."""
-    return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
+def _kind(name: str, patterns: Patterns) -> int:
+    """Returns the index of the pattern that a file's name matches. If it matches none, returns the number of
+    patterns."""
+    return next((i for i, (pattern, _) in enumerate(patterns) if pattern.fullmatch(name)), len(patterns))
 
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
@@ -235,15 +245,28 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
         return
     if head:
         _check_end(path)
+    with unpacked(path) as folder:
+        unpack_study(path, folder, head=head)
+        yield StudyDirectory.open(folder)
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Yields a private directory for the files of a bundle, which is removed at the end. In messages of a StoreError,
+    the path of the bundle takes the place of this directory's path."""
     with temporary_folder() as folder:
         try:
-            _unpack(path, folder, _HEAD if head else None)
-            # correct digests do not make a bundle trustworthy, since its author computed them too
-            refuse_hostile(sorted(folder.rglob("*.parquet")))
-            yield StudyDirectory.open(folder)
+            yield folder
         except StoreError as error:
-            # messages must name the bundle, and not the folder into which it is unpacked
             raise StoreError(str(error).replace(str(folder), str(path))) from error
+
+
+def unpack_study(path: Path, folder: Path, *, head: bool = False) -> None:
+    """Checks the bundle of a study and unpacks the files that reports need into `folder`, with `head` only those that
+    say what the study is. Raises StoreError if the bundle is damaged or too large."""
+    unpack(path, folder, _STUDY, _HEAD if head else None)
+    # correct digests do not make a bundle trustworthy, since its author computed them too
+    refuse_hostile(sorted(folder.rglob("*.parquet")))
 
 
 def _check_end(path: Path) -> None:
@@ -276,18 +299,19 @@ def check_parts(directory: Path, manifest: Manifest) -> None:
             )
 
 
-def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
-    """Checks a bundle and unpacks its study into `folder`: completely, or only the files that match the first `kinds`
-    patterns of _STUDY. Raises StoreError if the bundle is damaged or too large."""
+def unpack(path: Path, folder: Path, patterns: Patterns, kinds: int | None = None) -> None:
+    """Checks a bundle and unpacks its files that match one of the patterns into `folder`: all of them, or only those
+    that match the first `kinds` patterns. Raises StoreError if the bundle is damaged or too large."""
     try:
         with open_file(path) as file:
             reader = _Reader(path, file)
             manifest = reader.manifest()
-            _check_sizes(path, manifest)
+            _check_sizes(path, manifest, patterns)
             for part in manifest.parts:
-                if kinds is not None and _kind(part.name) >= kinds:
+                kind = _kind(part.name, patterns)
+                if kinds is not None and kind >= kinds:
                     break
-                reader.copy(part, folder / part.name if _kind(part.name) < len(_STUDY) else None)
+                reader.copy(part, folder / part.name if kind < len(patterns) else None)
             else:
                 reader.finish()
             (folder / MANIFEST).write_text(manifest.model_dump_json())
@@ -298,15 +322,15 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
         ) from error
 
 
-def _check_sizes(path: Path, manifest: Manifest) -> None:
+def _check_sizes(path: Path, manifest: Manifest, patterns: Patterns) -> None:
     """Raises StoreError if the sizes in the manifest exceed the limits for unpacking. Nothing has been unpacked yet."""
     study = 0
     for part in manifest.parts:
-        kind = _kind(part.name)
-        if kind == len(_STUDY):
+        kind = _kind(part.name, patterns)
+        if kind == len(patterns):
             continue
         study += part.size
-        largest = _STUDY[kind][1]
+        largest = patterns[kind][1]
         if part.size > largest:
             raise StoreError(
                 f"{path}: the file {part.name} in it has {part.size >> 20:,} MB, but pgtrial reads at most "

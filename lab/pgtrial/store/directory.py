@@ -57,6 +57,9 @@ from pgtrial.store.tables import SCHEMAS, again, committed_of_each, read_frame
 from pgtrial.store.workloads import digest
 
 PLAN, STUDY = "plan.json", "study.toml"
+STUDIES = "studies.json"
+"""The file with the plan of a gate of several studies. The directory and the bundle of such a gate have it in place of
+a study file."""
 
 _KEY = "sha256"
 """The key in plan.json that holds two digests: the SHA-256 of study.toml, and the SHA-256 of the plan, written as
@@ -140,6 +143,11 @@ class StudyDirectory:
             check_readable(path)
         if not path.exists():
             raise StoreError(f"{path} does not exist; name the directory of a study, or its bundle")
+        if (path / STUDIES).is_file():
+            raise StoreError(
+                f"{path} holds the studies of a gate; name the directory or the bundle of one of them (tar -xf unpacks "
+                "the bundle of a gate)"
+            )
         if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:

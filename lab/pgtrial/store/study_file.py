@@ -116,6 +116,13 @@ def profiles_of(source: str | Path) -> list[str]:
     return profile_names(_parsed(source)[2], str(source))
 
 
+def content_of(source: str) -> tuple[dict[str, Any], str]:
+    """Returns the keys of a TOML file or of a bundled study, which are not checked yet, and its text. Raises StudyError
+    if the file cannot be read or is not valid TOML."""
+    _, text, data, _ = _parsed(source)
+    return data, text
+
+
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
     """Returns a checked spec for the parsed keys of a study file. Raises StudyError with all errors in the keys, or if
     a file that they name cannot be used.
@@ -271,6 +278,8 @@ def _sentence_in(keys: Mapping[str, Any], location: Location, message: str | Non
 
 def _sentence(location: Location, message: str | None) -> str:
     path, key = location[:-1], str(location[-1])
+    if location == ("gate",) and message is None:
+        return "[gate] makes a list of studies of a file, and only `pgtrial gate` runs it; name one of its studies"
     if message is None:
         where = f" in {_table(path)}" if path else ""
         noun = "key" if path else "section or key"

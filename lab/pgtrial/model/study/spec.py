@@ -102,8 +102,8 @@ class VerdictSection(Record):
         None,
         ge=1,
         description="The number of studies, this one included, that together may give a wrong verdict with a "
-        "probability of 5%. Each then has an equal part of this error and needs more blocks. "
-        "Default: 1.",
+        "probability of 5%. Each then has an equal part of this error and needs more blocks. A "
+        "[gate of several studies](gate.md#several-studies) sets it. Default: 1.",
     )
     final: bool = Field(
         False,

@@ -1,9 +1,11 @@
-"""Writes the outcome of a gate as JUnit XML with a single test case, in the schema of Apache Ant, which continuous
-integration systems read."""
+"""Writes the outcome of a gate as JUnit XML with a test case for each of its studies. The schema is that of Apache Ant,
+which continuous integration systems read."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -15,21 +17,38 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 """Matches the characters that cannot be written in XML 1.0."""
 
 
+@dataclass(frozen=True)
+class Case:
+    """A test case of the JUnit file: the comparison of HEAD with BASE in one study."""
+
+    of_gate: Outcome
+    seconds: float
+    """The time that the comparison took, in seconds."""
+    details: str = ""
+    """Plain text with the results, which becomes the output of the test case."""
+    study: str | None = None
+    """The name of the study in a gate of several studies; None if the gate has only one study."""
+
+    @property
+    def output(self) -> str:
+        """Returns the output of the test case: the results, or else the outcome."""
+        return self.details or self.of_gate.sentence
+
+
 def junit(
     base: str,
     head: str,
     of_gate: Outcome,
+    cases: Sequence[Case],
     *,
-    seconds: float,
     created: str,
     host: str,
-    details: str = "",
     tries: Tries | None = None,
 ) -> str:
-    """Returns the content of the JUnit file. `base` and `head` are the names of the two arms, `created` is a time in
-    ISO 8601, `seconds` is the time that the gate took, and `details` is plain text with the results, which becomes the
-    output of the test case."""
-    failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
+    """Returns the content of the JUnit file. `base` and `head` are the names of the two arms, `of_gate` is the outcome
+    of the whole gate, and `created` is a time in ISO 8601."""
+    statuses = [case.of_gate.status for case in cases]
+    seconds = sum(case.seconds for case in cases)
     suites = Element("testsuites")
     suite = SubElement(
         suites,
@@ -40,9 +59,9 @@ def junit(
             "name": "pgtrial gate",
             "timestamp": _without_zone(created),
             "hostname": _xml(host) or "localhost",
-            "tests": "1",
-            "failures": str(failures),
-            "errors": str(errors),
+            "tests": str(len(cases)),
+            "failures": str(statuses.count(1)),
+            "errors": str(sum(status > 1 for status in statuses)),
             "time": f"{seconds:.3f}",
         },
     )
@@ -50,19 +69,26 @@ def junit(
     of_tries = [("try", str(tries.number)), ("verdict of", tries.stands or "this run")] if tries is not None else []
     for name, value in (("base", base), ("head", head), ("outcome", of_gate.word), *of_tries):
         SubElement(properties, "property", {"name": name, "value": _xml(value)})
-    case = SubElement(
-        suite,
-        "testcase",
-        {"classname": "pgtrial.gate", "name": _xml(f"{head} against {base}"), "time": f"{seconds:.3f}"},
-    )
-    if failures or errors:
-        kind = "failure" if failures else "error"
-        element = SubElement(case, kind, {"message": _xml(of_gate.sentence), "type": of_gate.word})
-        element.text = _xml(details or of_gate.sentence)
-    SubElement(suite, "system-out").text = _xml(details or of_gate.sentence)
+    for case in cases:
+        _add(suite, f"{head} against {base}", case)
+    texts = [case.output if case.study is None else f"{case.study}: {case.output}" for case in cases]
+    SubElement(suite, "system-out").text = _xml("\n\n".join(texts))
     SubElement(suite, "system-err")
     indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+def _add(suite: Element, pair: str, case: Case) -> None:
+    name = pair if case.study is None else f"{case.study}: {pair}"
+    added = SubElement(
+        suite,
+        "testcase",
+        {"classname": "pgtrial.gate", "name": _xml(name), "time": f"{case.seconds:.3f}"},
+    )
+    if case.of_gate.status:
+        kind = "failure" if case.of_gate.status == 1 else "error"
+        message = {"message": _xml(case.of_gate.sentence), "type": case.of_gate.word}
+        SubElement(added, kind, message).text = _xml(case.output)
 
 
 def _xml(text: str) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.load_point import measure_of, rate_unit
@@ -43,47 +44,67 @@ def summary(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries 
 
 def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
     """Returns the summary of a gate that has measured nothing."""
-    return f"{_title(of_gate)}\n\n**{_text(head)} against {_text(base)}**: {_text(of_gate.sentence)}\n"
+    return f"{_title(of_gate)}\n\n**{plain(head)} against {plain(base)}**: {plain(of_gate.sentence)}\n"
 
 
 def _lines(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None) -> Iterator[str]:
-    result, plan = data.result, data.plan
-    head = plan.arms[1]
-    claim = next(claim for claim in result.primary if claim.arm == head)
+    yield from beginning(of_gate, tries)
+    yield from results(data)
+    if bundle is not None:
+        yield f"Bundle: `{file_name(bundle)}`; `pgtrial report` shows all of it, `pgtrial verify` checks it."
+
+
+def beginning(of_gate: Outcome, tries: Tries | None) -> Iterator[str]:
+    """Yields the first lines of a summary: the outcome of the gate, and which try it is."""
     yield f"{_title(of_gate)}\n"
-    yield f"**{_text(of_gate.sentence)}**\n"
+    yield f"**{plain(of_gate.sentence)}**\n"
     if tries is not None and tries.sentence is not None:
-        yield f"{_text(tries.sentence)}\n"
-    yield from _table(_comparison(data, claim))
-    more = len(result.claims(head)) - _MOST_ROWS
+        yield f"{plain(tries.sentence)}\n"
+
+
+def results(data: StudyData, *, heading: str = "####", most_rows: int = _MOST_ROWS) -> Iterator[str]:
+    """Yields the lines about the results of one study: a table of at most `most_rows` load points, what explains the
+    difference, and which differences this CI runner can find. `heading` is the mark of a heading in Markdown."""
+    result = data.result
+    claim = claim_on_head(data)
+    head = claim.arm
+    yield from table(_comparison(data, claim, most_rows))
+    more = len(result.claims(head)) - most_rows
     if more > 0:
         yield f"and {plural(more, 'more load point')}, see the report\n"
     for row in result.metrics:
         if row.arm == head and not row.primary:
-            yield f"- {_text(row.metric)}: {_text(metric_text(row, rate_unit(data.plan.load_points)))}"
+            yield f"- {plain(row.metric)}: {plain(metric_text(row, rate_unit(data.plan.load_points)))}"
     for failure in result.failures:
         if failure.failed_trials or failure.failed_transactions:
             failed = f"{failure.failed_trials} of {plural(failure.trials, 'trial')} failed"
-            yield f"- {_text(failure.arm)}: {failed}, {failure.failed_transactions:,} failed transactions"
+            yield f"- {plain(failure.arm)}: {failed}, {failure.failed_transactions:,} failed transactions"
     warnings = [finding for finding in result.findings if finding.severity != "info"]
-    yield from (f"- {finding.severity}: {_text(finding.message)}" for finding in warnings[:_MOST_NOTES])
-    yield "\n#### Causes per transaction\n"
+    yield from (f"- {finding.severity}: {plain(finding.message)}" for finding in warnings[:_MOST_NOTES])
+    yield f"\n{heading} Causes per transaction\n"
     yield from _causes(data, claim)
-    yield "\n#### What this runner can tell\n"
-    yield from (f"- {_text(sentence)}" for sentence in _reach(data))
+    yield f"\n{heading} What this runner can tell\n"
+    yield from (f"- {plain(sentence)}" for sentence in _reach(data))
     yield ""
-    yield _text(_measured(data, claim))
-    if bundle is not None:
-        name = "".join(character for character in bundle if character.isalnum() or character in "._-+=")
-        yield f"Bundle: `{name}`; `pgtrial report` shows all of it, `pgtrial verify` checks it."
+    yield plain(_measured(data, claim))
+
+
+def claim_on_head(data: StudyData) -> Claim:
+    """Returns the claim that decides the gate in a study: HEAD against BASE over all load points."""
+    return next(claim for claim in data.result.primary if claim.arm == data.plan.arms[1])
+
+
+def file_name(name: str) -> str:
+    """Returns the name of a file without the characters that have a meaning in Markdown."""
+    return "".join(character for character in name if character.isalnum() or character in "._-+=")
 
 
 def _title(of_gate: Outcome) -> str:
     return f"### pgtrial gate: {of_gate.word}"
 
 
-def _text(text: str) -> str:
-    """Returns the text escaped for Markdown, and so that a forge does not turn parts of it, such as `git:.@main`, into
+def plain(text: str) -> str:
+    """Returns a text escaped for Markdown, and so that a forge does not turn parts of it, such as `git:.@main`, into
     mentions of people, issues or links."""
     return _unmentioned(escaped(text))
 
@@ -97,8 +118,9 @@ def _unmentioned(text: str) -> str:
     return _LINKED.sub(r"\g<0><!-- -->", text)
 
 
-def _table(table: Table[Row] | Table[Cost]) -> Iterator[str]:
-    yield from map(_unmentioned, table_lines(table))
+def table(content: Table[Any]) -> Iterator[str]:
+    """Yields the lines of a table, in which a forge finds no mention and no link."""
+    yield from map(_unmentioned, table_lines(content))
 
 
 @dataclass(frozen=True)
@@ -111,11 +133,11 @@ class Row:
     claim: Claim
 
 
-def _comparison(data: StudyData, claim: Claim) -> Table[Row]:
+def _comparison(data: StudyData, claim: Claim, most_rows: int) -> Table[Row]:
     plan, result = data.plan, data.result
     base, head = plan.arms[:2]
     several = len(plan.load_points) > 1
-    claims = [claim, *(result.claims(head)[:_MOST_ROWS] if several else [])]
+    claims = [claim, *(result.claims(head)[:most_rows] if several else [])]
     rows = [
         Row(where(part, plan) + (" (decides)" if several and part.load_point is None else ""), levels, part)
         for of_point in claims

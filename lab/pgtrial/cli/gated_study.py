@@ -1,0 +1,153 @@
+"""What gates of one study and of several have in common: how a study becomes that of a gate, and what its end says."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from pgtrial.cli.by_options import by_options
+from pgtrial.cli.gate_files import Files
+from pgtrial.cli.invocation import same_command
+from pgtrial.cli.output import warn
+from pgtrial.cli.study_options import parsed, read
+from pgtrial.cli.verdict import in_short
+from pgtrial.conduct.outlook import in_words, outlook
+from pgtrial.conduct.shared_budget import with_budget
+from pgtrial.conduct.study_directory import plan_now
+from pgtrial.model import marks
+from pgtrial.model.errors import BudgetError, StudyError
+from pgtrial.model.study.design import Design
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration, parse_duration
+from pgtrial.report.brief import brief
+from pgtrial.report.data import StudyData, read_measured
+from pgtrial.report.gate.junit import Case, junit
+from pgtrial.report.gate.outcome import Outcome, Rules, outcome
+from pgtrial.report.gate.summary import summary_without_study
+from pgtrial.report.gate.tries import Tries
+from pgtrial.servers.configured_values import why_equal
+from pgtrial.store.certificates import study_certificate
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import Change
+
+in_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
+"""Rewords a message so that it names the options of `pgtrial gate` in place of keys of the study file."""
+
+
+def study_of(
+    study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
+) -> StudySpec:
+    """Returns the study with the arms and the budget of the gate. Only the budget decides the number of blocks; if the
+    study file sets a number of blocks, it is ignored with a warning."""
+    spec = read(study, profile, seed, change)
+    if spec.verdict.blocks is not None:
+        named = marks.in_toml(marks.key("verdict", "blocks"))
+        warn(f"a gate runs as many blocks as its budget holds, so {named} of the study is not used")
+    budget_s = spec.verdict.budget if budget is None else budget_of(budget)
+    verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})
+    return spec.model_copy(update={"verdict": verdict})
+
+
+def budget_of(text: str) -> float:
+    """Returns the value of `--budget` in seconds. Raises StudyError."""
+    budget_s = parsed("--budget", parse_duration, text)
+    if budget_s <= 0:
+        raise StudyError(f"--budget {text} must be longer than 0; write for example --budget 10min")
+    return budget_s
+
+
+def one_sided(spec: StudySpec) -> StudySpec:
+    """Returns the study changed so that it only tests whether HEAD is worse than BASE."""
+    return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"one_sided": True})})
+
+
+def rules_for(spec: StudySpec, rules: Rules) -> Rules:
+    """Returns the rules of a gate as they apply to a study: with the reason why its two arms have the same effect, if
+    they have."""
+    return replace(rules, equal=why_equal(Design(spec), *list(spec.arms)[:2]))
+
+
+def too_short(error: BudgetError, spec: StudySpec) -> str:
+    """Returns the message for a budget that is too short for a verdict. The message states the shortest budget that
+    suffices for a verdict. If the noise of this machine is known, it also states which difference a gate with that
+    budget would find."""
+    known = None
+    with suppress(BudgetError):
+        enough = with_budget(spec, error.needed_s)
+        plan = plan_now(enough)
+        known = outlook(Design.planned(enough, plan), plan)
+    within = f"with {format_duration(error.needed_s)} a gate"
+    words = in_options(f"{error}")
+    if known is None or known.precision is None:
+        return (
+            f"{words}; which difference a gate of that length finds is not known, since no similar study ran on "
+            "this machine"
+        )
+    return f"{words}; {within} {in_words(known.precision)}"
+
+
+@dataclass(frozen=True)
+class EndedStudy:
+    """A study of a gate that has run to its end."""
+
+    data: StudyData
+    of_gate: Outcome
+
+    def details(self, *more: str | None) -> str:
+        """Returns the outcome and the results as plain text. The sentences of `more` come between them."""
+        return "\n".join([self.of_gate.sentence, *filter(None, more), *self.data.result.sentences])
+
+    def in_short(self, path: Path, gate: Path) -> RenderableType:
+        """Returns the short result as the terminal shows it. `path` is the directory of the study, and `gate` that of
+        the gate, which the same command continues."""
+        run = f"pgtrial run {shlex.quote(str(path))} goes on"
+        again = f"{same_command(gate)} goes on"
+        short = brief(self.data.result, self.data.plan, path, self.data.trials)
+        return in_short(short, lambda text: text.replace(run, again))
+
+
+def ended_study(study: StudyDirectory, rules: Rules) -> EndedStudy:
+    """Returns the result of a study of a gate from its stored trials. Raises StoreError."""
+    data = replace(read_measured(study), certificate=study_certificate(study))
+    return EndedStudy(data, outcome(data.result, data.plan, rules))
+
+
+def junit_of(
+    arms: Sequence[str],
+    of_gate: Outcome,
+    cases: Sequence[Case],
+    *,
+    created: str | None = None,
+    tries: Tries | None = None,
+) -> str:
+    """Returns the JUnit file of a gate that ran on this machine. The first two `arms` are BASE and HEAD. The gate was
+    created now unless `created` says when."""
+    base, head = arms[:2]
+    when = created or datetime.now(UTC).isoformat(timespec="seconds")
+    return junit(base, head, of_gate, cases, created=when, host=platform.node(), tries=tries)
+
+
+def write_without_study(files: Files, of_gate: Outcome, arms: Sequence[str] = ("base", "head")) -> None:
+    """Writes the files of a gate that has measured nothing. It writes no bundle, since there is no study to pack. The
+    first two `arms` are BASE and HEAD."""
+    base, head = arms[:2]
+    files.write(summary_without_study(base, head, of_gate), junit_of(arms, of_gate, [Case(of_gate, 0.0)]))
+
+
+def in_json(of_gate: Outcome, tries: Tries) -> dict[str, Any]:
+    """Returns the outcome of a gate in the form in which `--json` prints it."""
+    return {
+        "status": of_gate.status,
+        "outcome": of_gate.sentence,
+        "try": tries.number,
+        "measured": tries.stands or "now",
+        "earlier": [gate.model_dump() for gate in tries.earlier],
+    }
