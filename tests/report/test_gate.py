@@ -167,6 +167,18 @@ def test_a_gate_of_one_side_passes_where_a_loss_of_the_margin_is_excluded():
     assert "undecided" not in row
 
 
+def test_a_gate_whose_budget_was_too_short_says_how_long_one_has_to_be_that_excludes_the_loss():
+    short = of_one_side(noisy({"head": 1.0}, sd=0.04, seed=2), 8, margin=0.03)
+    said = outcome(short.result, short.plan, Rules()).sentence
+    found = re.search(
+        r"; a gate of about (\d+) blocks \((?:\d+h )?\d+min\) excludes a loss of 3% or more in 80% of cases if head is "
+        r"as fast as base\.$",
+        said,
+    )
+    assert found is not None, said
+    assert int(found[1]) > 8
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(0.94, 1), (1.06, 0), (1.0, 0), (0.985, 1)])
 def test_a_gate_of_one_side_has_the_status_of_its_study(ratio, expected):
     data = of_one_side(noisy({"head": ratio}, sd=0.003))

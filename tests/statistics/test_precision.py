@@ -11,7 +11,7 @@ import pytest
 from bench.forecasts import kept
 
 from pgtrial.statistics import p8, p9
-from pgtrial.statistics.precision import ESTABLISH, FIND, POWER, blocks_for, precision
+from pgtrial.statistics.precision import ESTABLISH, EXCLUDE, FIND, POWER, blocks_for, precision
 from pgtrial.statistics.rules import P8, P9, Looks, planned
 from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.grid import Grid
@@ -63,6 +63,22 @@ def test_what_a_plan_can_find_is_what_a_simulation_of_the_rule_says(blocks, clai
     assert told.blocks == blocks
     found, _ = simulated(looks, claims, FEWER)
     assert math.log1p(told.difference) / FIND.factor == pytest.approx(sd * found, rel=0.15)
+
+
+def test_a_gate_of_the_proposed_length_excludes_the_loss_in_four_of_five_cases():
+    margin, sd, gates = 0.06, 0.04, 100
+    blocks = blocks_for(margin, 1, sd, promise=EXCLUDE)
+    assert blocks is not None
+    rule = P9(p9.Spending(blocks, 0.0, p9.ONE_SIDED))
+    looks = rule.schedule(p9.looks(blocks, 1, 0.0))
+    passed = 0
+    for values in EXCLUDE.factor * sd * np.random.default_rng(7).standard_normal((gates, blocks)):
+        reader = rule.reader()
+        passed += any(
+            reader.read(look, range(look.blocks), values[: look.blocks], p8.ratio_limits(margin), 1).not_worse
+            for look in looks
+        )
+    assert passed / gates == pytest.approx(POWER, abs=0.12), "three standard deviations"
 
 
 @pytest.mark.parametrize("origin", ["same", "another"])

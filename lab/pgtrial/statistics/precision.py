@@ -49,6 +49,9 @@ class _Promise:
 
 FIND = _Promise(float(ndtri(POWER)), 1.1)
 ESTABLISH = _Promise(float(ndtri((1 + POWER) / 2)), 1.15)
+EXCLUDE = _Promise(FIND.reserve, ESTABLISH.factor)
+"""The promise to exclude a loss of the margin, while a gain of any size may remain possible. If there is no difference,
+the interval may exceed the margin on one side only."""
 
 _MOST_BLOCKS = 10_000_000
 
@@ -83,9 +86,12 @@ def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
     return Precision(difference=math.expm1(smallest), margin=math.expm1(established), blocks=looks.planned[-1])
 
 
-def blocks_for(margin: float, claims: int, sd: float, *, difference: float = math.inf) -> int | None:
-    """Returns the number of blocks of the shortest new plan that establishes the margin and finds the difference. `sd`
-    is the standard deviation of a block's log-ratio.
+def blocks_for(
+    margin: float, claims: int, sd: float, *, difference: float = math.inf, promise: _Promise = ESTABLISH
+) -> int | None:
+    """Returns the number of blocks of the shortest new plan that establishes the margin and finds the difference; with
+    the promise EXCLUDE the plan only has to exclude a loss of the margin. `sd` is the standard deviation of a block's
+    log-ratio.
 
     None means more than ten million blocks. Beyond `_SAME_SHAPE` blocks, the bound of a plan's last look hardly
     changes. The search uses this bound to come close to the exact number, and beyond `_EXACT_UNTIL` blocks it returns
@@ -98,7 +104,7 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
         level = partial(plan.level, Look(plan.planned[-1], 0.0), claims)
         end = Look(blocks, 0.0)
         finds = math.expm1(_smallest(end, level(), sd, FIND)) <= difference
-        return finds and math.expm1(_smallest(end, level(margin=True), sd, ESTABLISH)) <= margin
+        return finds and math.expm1(_smallest(end, level(margin=True), sd, promise)) <= margin
 
     found = first + bisect_left(range(first, _MOST_BLOCKS), True, key=suffices)
     if _SAME_SHAPE < found <= _EXACT_UNTIL:

@@ -3,16 +3,20 @@ comparison with BASE (without it). The verdict itself is never changed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.model.errors import ERROR_STATUS
 from pgtrial.model.records.claims import Claim, Estimate
+from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
-from pgtrial.model.units import percent, plural
+from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed
+from pgtrial.statistics.precision import EXCLUDE, POWER, blocks_for
+from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
@@ -191,15 +195,32 @@ def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcom
     if not parts and (claim.verdict != "undecided" or claim.not_worse):
         return None
     bounded = bool(parts) and all(part.difference is not None and part.difference.low is not None for part in parts)
-    evidence = "; ".join([words, *_intervals(parts, plan)])
+    evidence = "; ".join([words, *_intervals(parts, plan, result)])
     return Outcome(0 if rules.accept_undecided and bounded else 2, evidence)
 
 
-def _intervals(parts: list[Claim], plan: Plan) -> Iterator[str]:
+def _intervals(parts: list[Claim], plan: Plan, result: StudyResult) -> Iterator[str]:
     for part in parts:
         if part.difference is not None:
             yield f"{bounds_beside(plan.primary_metric, part.difference)} ({interval_name(plan)})"
-        yield outlook(part, plan)
+        yield _longer_gate(part, plan, result) or outlook(part, plan)
+
+
+def _longer_gate(part: Claim, plan: Plan, result: StudyResult) -> str | None:
+    """Returns how long a gate would have to be to exclude a loss of the margin in four of five cases, if HEAD is as
+    fast as BASE and the noise of its blocks stays. Returns None if the noise is not known, or if this gate was long
+    enough for that, so that HEAD is probably somewhat slower."""
+    values = [ratio.log_ratio for ratio in part.ratios if ratio.counted and ratio.log_ratio is not None]
+    if not plan.is_final or part.unit != "block" or len(values) < FEWEST_BLOCKS:
+        return None
+    blocks = blocks_for(plan.margin, part.family, spread(values), promise=EXCLUDE)
+    if blocks is None or blocks <= plan.max_blocks:
+        return None
+    time = format_duration(60 * math.ceil(blocks * result.block_s / 60))
+    return (
+        f"a gate of about {plural(blocks, 'block')} ({time}) excludes a loss of {as_written(plan.margin)} or more in "
+        f"{percent(POWER, 0)} of cases if {part.arm} is as fast as {part.baseline}"
+    )
 
 
 def _lower(words: str) -> str:
