@@ -194,6 +194,18 @@ def test_links_to_folders_are_not_bundled_as_nothing(pgtrial, study, tmp_path):
     assert "or holds links to folders" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
 
 
+def test_links_to_files_are_not_followed(pgtrial, study, tmp_path):
+    """A stranger's archive of a folder may contain a link to a file that only its reader may read."""
+    (tmp_path / "secret").write_text("of the reader")
+    (study / "report.html").unlink(missing_ok=True)
+    (study / "report.html").symlink_to(tmp_path / "secret")
+    refused = refusal(pgtrial("bundle", "s", cwd=tmp_path))
+    assert "s/report.html is a link, which a bundle does not follow; remove it" in refused
+    (study / "report.html").rename(study / "notes")
+    (tmp_path / "secret").unlink()
+    assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0, "what is left out may be a link to nothing"
+
+
 def test_a_study_goes_on_in_its_folder_only(pgtrial, tmp_path):
     assert "is a bundle; unpack it with `tar -xf`" in refusal(pgtrial("run", BUNDLE, cwd=tmp_path))
     assert "the facts of this study are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path))

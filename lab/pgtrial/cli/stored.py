@@ -193,7 +193,7 @@ def _kept(study: StudyDirectory, manifest: Manifest, target: Path) -> str:
     if not left:
         return summary
     kinds = ", ".join(sorted({Path(name).name for name in left})[:5])
-    size = sum((study.path / name).stat().st_size for name in left)
+    size = sum((study.path / name).lstat().st_size for name in left)
     return f"{summary}; left out: {len(left)} files of {_megabytes(size)} ({kinds}), which --all keeps"
 
 

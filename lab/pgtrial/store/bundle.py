@@ -176,7 +176,14 @@ def _kind(name: str, patterns: Patterns) -> int:
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
     """Returns the entry of the manifest for a file of the study. If `text` is given, the bundle contains this text in
-    place of the file's content. Raises StoreError if the file cannot be read, or if a bundle cannot contain it."""
+    place of the file's content. Raises StoreError if the file cannot be read, or if a bundle cannot contain it.
+
+    Links are refused: in the folder of a study that somebody else has packed, a link may lead to any file of the user.
+    """
+    if path.is_symlink():
+        raise StoreError(
+            f"{path} is a link, which a bundle does not follow; remove it, or replace it by the file that it leads to"
+        )
     size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
