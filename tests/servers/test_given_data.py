@@ -118,6 +118,18 @@ def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(g
         arm_of(spec_of(dsn_of(given), scale=2), workspace).prepare(PgbenchTables(2), silent)
 
 
+def test_a_table_of_somebody_else_that_inherits_from_the_history_keeps_its_rows(given, workspace, tmp_path):
+    require_engine()
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    arm.prepare(PgbenchTables(1), silent)
+    with given.target.connect_as_user() as connection:
+        connection.execute("CREATE TABLE archive () INHERITS (pgbench_history)")
+        connection.execute("INSERT INTO archive (tid) VALUES (777)")
+        connection.execute("INSERT INTO pgbench_history (tid) VALUES (1)")
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
+        assert connection.execute("SELECT tid FROM pgbench_history").fetchall() == [(777,)]
+
+
 def test_reset_vacuums_no_other_table_of_a_similar_name(given, workspace, tmp_path):
     require_engine()
     arm = checked(spec_of(dsn_of(given)), workspace)

@@ -154,9 +154,9 @@ class PgbenchTables(Data):
 
     def reset(self, connection: Session) -> None:
         """Brings the tables close to their initial state before a trial: empties pgbench_history and removes dead
-        rows."""
+        rows. Tables of others that inherit from pgbench_history keep their rows."""
         [history] = qualified(connection, ["pgbench_history"])
-        connection.execute(f"TRUNCATE {history}".encode())
+        connection.execute(f"TRUNCATE ONLY {history}".encode())
         vacuum(connection, qualified(connection, TABLES))
 
 
@@ -242,7 +242,8 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
     if engines > 1:
         # engines that share the rows do not delete earlier rows: those of an interrupted load are removed here
         with server.connect() as connection:
-            connection.execute(f"TRUNCATE {', '.join(qualified(connection, TABLES))}".encode())
+            tables_alone = ", ".join(f"ONLY {name}" for name in qualified(connection, TABLES))
+            connection.execute(f"TRUNCATE {tables_alone}".encode())
     order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
     if steps.startswith(_CREATION):
         missing = _PHASES[1:] if tables.foreign_keys else _PHASES[1:-1]
