@@ -50,6 +50,24 @@ def test_a_query_of_the_command_line_is_all_that_follows_its_key():
     assert name_arms([program]) == {program: {"command": "node a.js query=b"}}
 
 
+def test_a_byte_order_mark_is_no_part_of_a_script():
+    Path("y.sql").write_bytes(b"\xef\xbb\xbfselect 3;\r\n")
+    Path("suite").mkdir()
+    Path("suite/q.sql").write_bytes(b"\xef\xbb\xbfselect 4;\n")
+    arms = {"x": {"workload": "old/x.sql"}, "y": {"workload": "y.sql"}}
+    assert study(arms).scripts["y.sql"] == "select 3;\r\n"
+    assert list(study({"a": {}, "b": {}}, {"workload": "suite:./suite"}).scripts.values()) == ["select 4;\n"]
+
+
+@pytest.mark.parametrize("workload", ["select-only", "oltp_point_select"])
+def test_values_of_an_arm_are_refused_where_those_of_the_load_are(workload):
+    told = (
+        rf"test: \[arms\.b\] values are only for queries and pgbench scripts \(\.sql\), but the workload is {workload}"
+    )
+    with pytest.raises(StudyError, match=told):
+        study({"a": {}, "b": {"values": {"id": "t.x"}}}, {"workload": workload})
+
+
 def test_arms_that_differ_in_their_queries_are_sessions_of_one_server_at_one_load_point():
     spec = comparison([f"in=query={IN}", f"exists=query={EXISTS}"], "test", None, 3, {})
     assert spec.scripts == {"in.query.sql": f"{IN};\n", "exists.query.sql": f"{EXISTS};\n"}

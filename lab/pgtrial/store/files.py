@@ -126,7 +126,7 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
         for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
             if file.is_file() and file.name.endswith(endings) and not file.name.startswith("."):
                 # the bytes are decoded here, since reading the file as text would change line ends
-                texts[file.name] = file.read_bytes().decode()
+                texts[file.name] = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise StudyError(
             f"{source}: the file {file.name} of the {kind} {name} is not a text in UTF-8; save it in UTF-8"

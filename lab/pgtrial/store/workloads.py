@@ -112,6 +112,7 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         load = spec.load
     load = _with_beside(load, folder, source, texts, origins)
     _check_own(load, packs, source)
+    _check_values_of_arms(spec, load, source)
     load = _with_packs(load, packs, texts, source)
     return spec.model_copy(update={"load": load}).with_scripts(texts, origins)
 
@@ -192,11 +193,24 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
                 f"{source}: {marks.key('load', 'workload')}: the pack {pack.name} cannot be mixed with "
                 "scripts that have weights; give the pack a study of its own"
             )
+    if load.values:
+        _check_values(load, marks.key("load", "values"), marks.short_key("load", "values"), source)
+
+
+def _check_values_of_arms(spec: StudySpec, load: LoadSection, source: str) -> None:
+    for arm in (arm for arm, keys in spec.arms.items() if keys.values):
+        key = f"{marks.at_arm(arm)}values"
+        _check_values(load, key, key, source)
+
+
+def _check_values(load: LoadSection, key: str, short_key: str, source: str) -> None:
+    """Raises StudyError if variables cannot get values, since a workload is no query and no pgbench script of the user.
+    `key` and `short_key` name the key with the values."""
     for workload in load.workload:
-        if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
+        if workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql"):
             raise StudyError(
-                f"{source}: {marks.key('load', 'values')} are only for queries and pgbench scripts (.sql), but the "
-                f"workload is {workload}; remove {marks.short_key('load', 'values')}"
+                f"{source}: {key} are only for queries and pgbench scripts (.sql), but the workload is {workload}; "
+                f"remove {short_key}"
             )
 
 
@@ -265,7 +279,7 @@ def _read_script(path: Path, source: str) -> str:
 def _read(path: Path, source: str) -> str:
     try:
         # the bytes are decoded here, since reading the file as text would change line ends
-        text = read_bytes(path).decode()
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise StudyError(
             f"{source}: {marks.key('load', 'workload')}: the script {path} is not a text file in UTF-8; save it "
