@@ -213,6 +213,51 @@ def test_base_stands_beside_itself():
     assert "--base-twice" not in text_of("base is like itself")
 
 
+def on_runner(speed, **known) -> str:
+    """Returns the summary of a gate on a runner whose own speed in each block is `speed(block)`."""
+    tps = noisy({"head": 1.0}, sd=0.004)
+    data = data_of(lambda planned: tps(planned) * speed(planned.block), **known)
+    return summary(data, outcome(data.result, data.plan, Rules()), None)
+
+
+@pytest.mark.parametrize(
+    ("speed", "said"),
+    [
+        (
+            lambda block: 0.85 if block in {2, 3, 6, 9} else 1.0,
+            "This runner is bistable: it switched 6 times between two speeds that are about 18% apart, for all set-ups",
+        ),
+        (
+            lambda block: 0.9 if block >= 5 else 1.0,
+            "The speed of this runner changed once: from block 6 on all set-ups were about 10% slower.",
+        ),
+        (
+            lambda block: 1.1 if block >= 5 else 1.0,
+            "The speed of this runner changed once: from block 6 on all set-ups were about 10% faster.",
+        ),
+        (
+            lambda block: 1.0 - 0.01 * block,
+            "This runner drifts: from the first block to the last one all set-ups became about 11% slower.",
+        ),
+    ],
+)
+def test_a_runner_that_changes_its_speed_is_named(speed, said):
+    assert f"- {said}" in on_runner(speed)
+
+
+@pytest.mark.parametrize(
+    "known", [{}, {"points": (POINT, POINT.model_copy(update={"clients": 64}))}, {"upto": 2 * 5}], ids=str
+)
+def test_a_runner_that_keeps_its_speed_is_not_named(known):
+    text = on_runner(lambda _: 1.0, **known)
+    assert not re.search("bistable|drifts|changed once", text)
+
+
+def test_the_throughput_at_a_given_rate_says_nothing_of_the_runner():
+    paced = POINT.model_copy(update={"rate": 500.0})
+    assert "changed once" not in on_runner(lambda block: 0.9 if block >= 5 else 1.0, points=(paced,))
+
+
 def test_a_summary_of_many_load_points_fits_a_comment():
     points = [POINT.model_copy(update={"clients": clients}) for clients in range(1, 121)]
     data = data_of(SLOWER, points=points, blocks=8)

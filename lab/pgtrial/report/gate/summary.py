@@ -17,6 +17,7 @@ from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
+from pgtrial.report.gate.runner import changes_of_runner
 from pgtrial.report.gate.tries import Tries
 from pgtrial.report.markdown import escaped, table_lines
 from pgtrial.report.table import Column, Table, number
@@ -238,6 +239,7 @@ def _reach(data: StudyData) -> Iterator[str]:
             else "so few blocks decide nothing"
         )
         yield f"The log-ratio of a block varies by {percent(spread)} over {plural(blocks, 'block')}: {finds}."
+    yield from changes_of_runner(data)
     if data.certificate is not None:
         yield f"Self-test {dated(data.certificate)}."
     elif not again:
