@@ -152,6 +152,13 @@ class TestList:
             text = Client(address.port or 0, address.path.rstrip("/")).ask("/").text
         assert "pgtrial demo" in text
 
+    def test_the_studies_of_a_gate_are_listed_with_the_other_studies(self, studies, tmp_path):
+        for path in ("alone", "gate/1-select", "gate/2-orders", "folder/not-listed"):
+            shutil.copytree(studies("demo").path, tmp_path / path)
+        (tmp_path / "gate" / "studies.json").touch()
+        names = [study.path.relative_to(tmp_path).as_posix() for study in Catalogue([tmp_path]).studies()]
+        assert sorted(names) == ["alone", "gate/1-select", "gate/2-orders"]
+
     def test_a_verdict_is_stale_when_a_trial_was_added(self, studies, tmp_path):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}), upto=5)

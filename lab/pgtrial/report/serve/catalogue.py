@@ -27,7 +27,7 @@ from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.html import strip
 from pgtrial.store.bundle import SUFFIX, is_bundle, open_study
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.directory import STUDIES, StudyDirectory
 from pgtrial.store.files import check_listed, values_of
 from pgtrial.store.running import is_running
 
@@ -199,12 +199,22 @@ def is_study(path: Path, ending: str = "") -> bool:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """Returns the studies in a folder. The result is empty if there is no such folder."""
+    """Returns the studies in a folder, and those of gates in it that have several. The result is empty if there is no
+    such folder."""
+    paths: list[Path] = []
+    for path in _entries(folder):
+        if is_study(path, SUFFIX):
+            paths.append(path)
+        elif (path / STUDIES).is_file():
+            paths += (inner for inner in _entries(path) if is_study(inner, SUFFIX))
+    return paths
+
+
+def _entries(folder: Path) -> list[Path]:
     try:
-        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
         return []
-    return [path for path in paths if is_study(path, SUFFIX)]
 
 
 def _stamp(path: Path) -> Hashable:
