@@ -116,6 +116,10 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
             "CREATE TABLE a ();\nCREATE TABLE a ();\n",
             'line 2 (CREATE TABLE a ()): PostgreSQL says: relation "a" already',
         ),
+        (
+            "CREATE TABLE n (n int);\nBEGIN;\nINSERT INTO n VALUES (1);\n",
+            "ends within a transaction, so that PostgreSQL undoes what the file has done since its last BEGIN; write",
+        ),
         ("SELECT 1;; SELECT x;\n", 'line 1 (SELECT x): PostgreSQL says: column "x" does not exist'),
         (
             "-- Dumped by pg_dump version 99.1\nSET future_timeout = 0;\n",

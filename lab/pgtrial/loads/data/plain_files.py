@@ -43,7 +43,7 @@ class PlainFile:
 
     def run(self) -> None:
         """Runs all statements. Raises ArmError with the name of the dump, the line if the dump is a text file, the
-        statement and PostgreSQL's message."""
+        statement and PostgreSQL's message, or if the dump ends within a transaction."""
         for part in self._text.parts():
             if part.has_rows:
                 self._copy(part)
@@ -51,6 +51,11 @@ class PlainFile:
                 self._try(part)
             else:
                 self._execute(part)
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
+            raise ArmError(
+                f"{self._text.named} ends within a transaction, so that PostgreSQL undoes what the file has done since "
+                "its last BEGIN; write COMMIT at its end"
+            )
 
     def _try(self, part: Part) -> None:
         """Runs a statement about privileges, such as GRANT. If the role has no right to do so, the statement is
