@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pgtrial.model.records.plan import Plan, Spending
 from pgtrial.model.records.trial import Trial
+from pgtrial.report.brief import brief
 from pgtrial.report.gate.outcome import Rules, outcome
 from pgtrial.statistics import p9
 from tests.verdict.declared import at_the_rate, declaring, with_latency
@@ -59,6 +61,15 @@ def test_an_arm_that_fails_a_share_of_its_transactions_passes_nowhere(share, spe
     assert gate.status == 1
     assert "off" in gate.reason
     assert [finding.arms for finding in result.findings if finding.rule == "unequal_failures"] == [["off"]]
+
+
+def test_medians_of_committed_transactions_are_told_apart_from_the_difference():
+    plan = by_p9(declaring())
+    for share, told in ((0.1, "; in the difference, failed transactions count as the slowest"), (0, " ms")):
+        result = verdict_of(plan, at_the_rate(plan, failing(share, 0.8)))
+        [headline] = brief(result, plan, Path("results")).headlines
+        [medians] = [line.text for line in headline.lines if line.label == "medians"]
+        assert medians.endswith(told)
 
 
 def test_in_a_closed_loop_an_arm_that_fails_its_slow_transactions_is_not_faster():

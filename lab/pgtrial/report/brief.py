@@ -161,9 +161,16 @@ def _levels(claim: Claim, result: StudyResult) -> str:
 
 
 def _contrary(claim: Claim, result: StudyResult) -> str:
-    """Returns a remark if the estimated difference and the two median throughputs contradict each other: the arm has
-    the higher median, but the estimate says that it is slower, or the other way round. This is possible because the
-    estimate compares the trials within each block. Returns an empty text if they agree."""
+    """Returns a remark if the estimated difference and the two medians may contradict each other; otherwise an empty
+    text.
+
+    The median throughput of an arm may be higher although the estimate, which compares the trials within each block,
+    says that it is slower. Median response times are those of committed transactions alone.
+    """
+    if measure_of(result.load_points) == "mean response time" and not result.metrics:
+        failing = {of_arm.arm for of_arm in result.failures if of_arm.failed_transactions}
+        alone = not failing.isdisjoint((claim.arm, claim.baseline))
+        return "; in the difference, failed transactions count as the slowest" if alone else ""
     medians = {level.arm: level.tps.median for level in result.levels if level.tps is not None}
     arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
     if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
