@@ -19,6 +19,7 @@ from pgtrial.conduct.stopping import time_spent
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import locked
 from pgtrial.store.study_file import read_study
 from tests.cli.gates import of_measured_studies, property_in
 from tests.conduct.small import PGTRIAL
@@ -140,9 +141,12 @@ def test_a_study_that_needs_more_than_an_equal_part_has_it(folder, measured):
     assert needed_s % 60 == 0
 
 
-def test_a_budget_that_is_too_short_for_all_studies_says_what_would_suffice(folder, measured):
+@pytest.mark.parametrize("lengths", ["", 'warmup = "0s"\nduration = "1s"\n'], ids=["chosen", "given"])
+def test_a_budget_that_is_too_short_for_all_studies_says_what_would_suffice(folder, measured, lengths):
+    for name in NAMES:
+        Path(f"ci/{name}.toml").write_text(f'[load]\nworkload = "select-only"\n{lengths}')
     started = measured(1.0)
-    assert run_gate(budget="5min") == 2
+    assert run_gate(budget="1min") == 2
     text = Path("gate.md").read_text()
     found = re.search(r"needs at least (\d+)min \(select (\d)min, orders (\d)min, join (\d)min\)", text)
     assert found is not None
@@ -282,7 +286,7 @@ def test_a_bundle_without_the_values_that_may_be_secrets_is_a_try_and_no_verdict
 def test_the_directory_of_a_gate_is_chosen_by_an_option_and_has_one_gate(folder, measured):
     started = measured(1.0)
     assert run_gate(results=Path("mine")) == 0
-    assert sorted(path.name for path in Path("mine").iterdir()) == [
+    assert sorted(path.name for path in Path("mine").glob("[!.]*")) == [
         "1-select", "2-orders", "3-join", "gate.json", "studies.json",
     ]  # fmt: skip
     assert run_gate(results=Path("mine")) == 0
@@ -294,6 +298,14 @@ def test_the_directory_of_a_gate_is_chosen_by_an_option_and_has_one_gate(folder,
     Path("full/notes").touch()
     with pytest.raises(StoreError, match="full is not empty, and does not contain this gate"):
         run_gate(results=Path("full"))
+
+
+def test_a_gate_that_another_process_runs_is_not_run_beside_it(folder, measured):
+    started = measured({"select": None})
+    assert run_gate(results=Path("mine")) == 143
+    with locked(Path("mine")), pytest.raises(StoreError, match="another pgtrial is running this study in mine; wait"):
+        run_gate(results=Path("mine"))
+    assert len(started) == 1
 
 
 def test_a_gate_of_a_list_with_one_study_is_a_gate_of_this_study(folder, measured):

@@ -50,6 +50,7 @@ from pgtrial.store.directory import STUDIES, StudyDirectory
 from pgtrial.store.files import check_safe_to_write
 from pgtrial.store.gate_bundle import write_gate_bundle
 from pgtrial.store.gate_directory import OUTCOME, GateDirectory, digest_of, directory_for
+from pgtrial.store.running import locked
 
 
 def run_gate_of_studies(
@@ -191,7 +192,12 @@ class _Run:
     results: dict[str, GatedResult] = field(default_factory=dict)
 
     def run(self) -> int:
-        """Runs the studies that have not ended, writes the files of the gate, and returns the exit status."""
+        """Runs the studies that have not ended, writes the files of the gate, and returns the exit status. Raises
+        StoreError if another process runs this gate."""
+        with locked(self.gate.path):
+            return self._run_locked()
+
+    def _run_locked(self) -> int:
         self._read_ended()
         for number, (study, ours) in enumerate(zip(self.gate.record.studies, self.gated, strict=True), start=1):
             if study.name in self.results:

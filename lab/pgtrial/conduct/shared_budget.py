@@ -86,7 +86,7 @@ def _least(spec: StudySpec) -> float:
     """Returns a budget in seconds that suffices for a verdict of the study and is hardly longer than it must be."""
     budget_s = _TINY_S
     while (needed_s := _needed(spec, budget_s)) is not None:
-        budget_s = max(needed_s, budget_s + _STEP_S)
+        budget_s = needed_s if needed_s > budget_s else budget_s + _STEP_S
     return budget_s
 
 
