@@ -325,6 +325,20 @@ def test_the_arms_of_the_studies_may_be_named_if_they_are_the_same(folder, measu
     assert [list(spec.arms) for spec in started] == [["old", "new"]] * 3
 
 
+def test_an_arm_may_have_a_query_of_its_own_in_each_study(folder, measured):
+    for number, name in enumerate(NAMES):
+        with Path(f"ci/{name}.toml").open("a") as file:
+            file.write(f'[arms.old]\nquery = "SELECT {number}"\n[arms.new]\nquery = "SELECT 1 + {number}"\n')
+        Path(f"ci/{name}.toml").write_text(
+            Path(f"ci/{name}.toml").read_text().replace('workload = "select-only"\n', "")
+        )
+    started = measured({"select": 1.0, "orders": 0.94, "join": 1.0})
+    assert run_gate("old", "new") == 1
+    assert [list(spec.scripts.values())[-1].strip().rstrip(";") for spec in started] == [
+        f"SELECT 1 + {number}" for number in range(3)
+    ]
+
+
 def test_seeds_of_a_gate_differ(folder, measured):
     started = measured(1.0)
     assert run_gate(seed=7) == 0

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.query_forms import KEYS_OF_SCRIPTS
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.manifests import manifest
@@ -18,6 +19,8 @@ from pgtrial.store.study_file import content_of
 
 GATE = "gate"
 """The name of the section that makes a gate file of a TOML file."""
+_OF_SCRIPTS = frozenset((*KEYS_OF_SCRIPTS, "values"))
+"""The keys of an arm that belong to a script or query of its own."""
 
 
 class GateSection(Record):
@@ -84,7 +87,8 @@ def _check(source: str, name: str, path: str) -> None:
 
 def check_same_arms(source: str, studies: Mapping[str, str], setups: Sequence[str]) -> None:
     """Raises StudyError if one of the set-ups is the name of an arm in some of these studies only, or of arms that
-    differ: then the studies of one gate would not compare the same two set-ups.
+    differ: then the studies of one gate would not compare the same two set-ups. An arm may have another script or query
+    in each study, since a change can be one of several queries.
 
     `setups` are BASE and HEAD as the user gave them, and `source` is the gate file.
     """
@@ -105,6 +109,12 @@ def check_same_arms(source: str, studies: Mapping[str, str], setups: Sequence[st
             )
 
 
-def _arms_in(path: str) -> Mapping[str, Any]:
+def _arms_in(path: str) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the arms in a study file, each without the keys of a script or query of its own."""
     arms = content_of(path)[0].get("arms")
-    return arms if isinstance(arms, Mapping) else {}
+    tables = arms.items() if isinstance(arms, Mapping) else ()
+    return {
+        name: {key: value for key, value in keys.items() if key not in _OF_SCRIPTS}
+        for name, keys in tables
+        if isinstance(keys, Mapping)
+    }
