@@ -120,6 +120,12 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
             "CREATE TABLE n (n int);\nBEGIN;\nINSERT INTO n VALUES (1);\n",
             "ends within a transaction, so that PostgreSQL undoes what the file has done since its last BEGIN; write",
         ),
+        (
+            "CREATE TABLE n (n text);\nINSERT INTO n VALUES ('a);\nSELECT 1;\n",
+            "line 2 (INSERT INTO n VALUES ('a); SELECT 1;): PostgreSQL says: unterminated quoted string at or near "
+            '"\'a); SELECT 1; "',
+        ),
+        ("ALTER SYSTEM SET work_mem = '1GB';\nSELECT 1;\n", "permission denied to set parameter"),
         ("SELECT 1;; SELECT x;\n", 'line 1 (SELECT x): PostgreSQL says: column "x" does not exist'),
         (
             "-- Dumped by pg_dump version 99.1\nSET future_timeout = 0;\n",
@@ -254,6 +260,31 @@ def test_statements_that_no_transaction_may_hold_are_sent_one_by_one_as_by_psql(
     path.write_text(f"{ALONE}SELECT 1; VACUUM\n absent;\n")
     told = 'line 8 (VACUUM absent): PostgreSQL says: relation "absent" does not exist'
     assert told in refusal(dump_of(path), in_database(clusters(18).target, "one_by_one"))
+
+
+OLD = r"""SET client_encoding = 'LATIN1';
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+CREATE TABLE old (s text DEFAULT 'größe\\ä;');
+INSERT INTO old VALUES ('größe\\ä;');
+INSERT INTO old DEFAULT VALUES;
+"""
+"""A dump of an old database: its encoding is LATIN1, and backslashes in its texts are doubled."""
+
+
+@pytest.mark.server
+def test_a_dump_in_another_encoding_with_doubled_backslashes_gives_its_own_texts(clusters, tmp_path):
+    target, path = in_database(clusters(18).target, "old_texts"), tmp_path / "old.sql"
+    path.write_bytes(OLD.encode("latin-1"))
+    dump_of(path).make(target, lambda line: None)
+    with target.connect_as_user() as session:
+        assert session.execute("SELECT s FROM old").fetchall() == [("größe\\ä;",)] * 2
+    path.write_bytes(OLD.partition("\n")[2].encode("latin-1"))
+    assert refusal(dump_of(path), in_database(clusters(18).target, "old_texts")).endswith(
+        "line 3 (CREATE TABLE old (s text DEFAULT 'gr\xf6\xdfe\\\\\xe4;')): PostgreSQL says: invalid byte sequence for "
+        'encoding "UTF8": 0xf6 0xdf 0x65 0x5c; save the file in UTF-8, or name its encoding at its beginning: SET '
+        "client_encoding = 'LATIN1';"
+    )
 
 
 @pytest.mark.server

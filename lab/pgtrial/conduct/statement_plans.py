@@ -17,6 +17,7 @@ from pgtrial.conduct.settle import run_setup_sql
 from pgtrial.evidence.observe.plans import explain
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.engine import Example, recorded_examples
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import ArmError, StoreError, StudyError, TrialError, one_line
 from pgtrial.model.records.replay import StatementPlan, StatementPlans
@@ -86,5 +87,5 @@ def _plan(session: Session, arm: str, template: int, example: Example) -> Statem
     try:
         return StatementPlan(arm=arm, template=template, plan=explain(session, example.text, values))
     except psycopg.Error as error:
-        words = error.diag.message_primary or one_line(error)
+        words = message_of(error)
         return StatementPlan(arm=arm, template=template, plan=[], refusal=f"EXPLAIN rejects it: {words}")

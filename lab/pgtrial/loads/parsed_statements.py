@@ -10,8 +10,8 @@ from psycopg import generators
 from psycopg.pq import ExecStatus
 
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.target import Session
-from pgtrial.model.errors import one_line
 
 _READING = frozenset(("select", "values", "table", "show", "with"))
 _ROWS = _READING | {"insert", "update", "delete", "merge"}
@@ -39,7 +39,7 @@ def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol:
         results = session.wait(generators.execute(session.pgconn))
         if results and results[-1].status == ExecStatus.FATAL_ERROR:
             error = psycopg.errors.error_from_result(results[-1])
-            words = error.diag.message_primary or one_line(error)
+            words = message_of(error)
             return ScriptFailure(words, error.sqlstate, number)
         if first_word(command.sql) not in _ROWS | TRANSACTION:
             return None

@@ -8,10 +8,11 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.target import Session
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model import marks
-from pgtrial.model.errors import StudyError, one_line
+from pgtrial.model.errors import StudyError
 from pgtrial.model.study.own_data import column_parts
 
 MOST = 100_000
@@ -115,7 +116,7 @@ def _named(name: str, column: str) -> str:
 
 
 def _refused(where: str, error: psycopg.Error) -> StudyError:
-    words = error.diag.message_primary or one_line(error)
+    words = message_of(error)
     return StudyError(f"{where}: PostgreSQL says: {words}; name a table and a column of the data")
 
 

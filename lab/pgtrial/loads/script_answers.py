@@ -16,8 +16,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from pgtrial.loads.parsed_statements import TRANSACTION, first_word
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.target import Session
-from pgtrial.model.errors import one_line
 
 _MODULUS = 1 << 256
 _STEPS = {700: 2**12, 701: 2**30}
@@ -92,7 +92,7 @@ def _executed(session: Session, statement: Bound) -> PGresult:
     result: PGresult = results[-1]
     if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY):
         error = psycopg.errors.error_from_result(result)
-        raise AnswerRefused(statement.number, error.sqlstate, error.diag.message_primary or one_line(error))
+        raise AnswerRefused(statement.number, error.sqlstate, message_of(error))
     return result
 
 

@@ -10,12 +10,12 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.made_objects import MarkingSession
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.quoting import quoted
 from pgtrial.model.units import STATEMENT_LENGTH, shortened
-from pgtrial.store.files import first_line
 
 _GONE = "57P"
 """The first characters of the SQLSTATEs with which a server ends sessions, such as 57P01 (admin_shutdown). The error of
@@ -30,6 +30,10 @@ _COMMAND = re.compile(r"\\\w+|\\\S")
 
 _ALONE = frozenset(("vacuum", "call", "do", "cluster", "reindex", "discard"))
 """The first words of statements that cannot run in a transaction with others, or that may end it."""
+_ALONE_PAIRS = {("alter", "type"), ("alter", "system"), ("create", "database"), ("drop", "database")}
+_OF_READING = frozenset(("client_encoding", "names", "standard_conforming_strings", "backslash_quote"))
+"""The settings by which PostgreSQL reads the text of statements. It reads a whole message before it runs the first
+statement of it."""
 _BOUNDARIES = frozenset(("begin", "start", "commit", "end", "rollback", "abort"))
 
 
@@ -96,10 +100,14 @@ def is_sent_alone(words: Sequence[str]) -> bool:
     the statements of one message as one transaction.
 
     Such a statement is VACUUM, CREATE INDEX CONCURRENTLY, a procedure that commits, or ALTER TYPE, whose new value only
-    later transactions may use. A BEGIN in the same message would take the statements before it into its transaction.
+    later transactions may use. A BEGIN in the same message would take the statements before it into its transaction,
+    and a SET of the encoding would come too late for the statements after it.
     """
-    is_type = list(words[:2]) == ["alter", "type"]
-    return bool(words) and (words[0] in _ALONE | _BOUNDARIES or "concurrently" in words or is_type)
+    if not words:
+        return False
+    sets_reading = words[0] in ("set", "reset") and not _OF_READING.isdisjoint(words)
+    is_of_pairs = tuple(words[:2]) in _ALONE_PAIRS
+    return words[0] in _ALONE | _BOUNDARIES or "concurrently" in words or is_of_pairs or sets_reading
 
 
 def objection(statement: str) -> str | None:
@@ -162,7 +170,7 @@ class SqlFiles:
             cursor = session.execute(statement.text.encode())
             return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
-            words = (error.diag.message_primary or first_line(error)).splitlines()[0]
+            words = message_of(error)
             if isinstance(error, psycopg.OperationalError) and (error.sqlstate or _GONE).startswith(_GONE):
                 raise TrialError(
                     f"the server stopped answering while it ran {file} of the pack {self.pack}: {words}"

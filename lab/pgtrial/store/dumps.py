@@ -15,6 +15,7 @@ DumpKind = Literal["plain", "archive"]
 """The kind of a dump: `plain` is SQL, which pgtrial runs itself; `archive` is the custom, tar or directory format of
 pg_dump, which pg_restore reads."""
 
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
 """The offset and the bytes by which pgtrial recognises a dump in custom or tar format."""
 _SHOWN = 3
@@ -60,7 +61,8 @@ def kind_of_dump(path: Path) -> DumpKind:
     if any(begin[offset:].startswith(mark) for offset, mark in _ARCHIVES):
         return "archive"
     if b"\0" in begin or begin.startswith(b"\x1f\x8b"):
-        raise StudyError(f"{path} is not a dump in a format of pg_dump; decompress it if it is compressed")
+        cure = "save it in UTF-8" if begin.startswith(_UTF_16) else "decompress it if it is compressed"
+        raise StudyError(f"{path} is not a dump in a format of pg_dump; {cure}")
     return "plain"
 
 

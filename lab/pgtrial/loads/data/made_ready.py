@@ -11,8 +11,9 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.target import Session
-from pgtrial.model.errors import ArmError, one_line
+from pgtrial.model.errors import ArmError
 
 _ROLES = "SELECT rolname FROM pg_catalog.pg_roles"
 _WRAPPERS = "SELECT fdwname FROM pg_catalog.pg_foreign_data_wrapper"
@@ -41,7 +42,7 @@ def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[st
         try:
             _create(session, extension, owner)
         except psycopg.Error as error:
-            words = (error.diag.message_primary or one_line(error)).removesuffix(".")
+            words = message_of(error)
             raise ArmError(
                 f"the dump needs the extension {extension.name}, but CREATE EXTENSION failed: PostgreSQL says: {words}"
             ) from None

@@ -10,6 +10,7 @@ from psycopg import generators
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from pgtrial.loads.data.dump_text import DumpText, Part
+from pgtrial.loads.server_message import message_of
 from pgtrial.loads.sql_files import Statement, objection, statements
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import ArmError, one_line
@@ -19,6 +20,7 @@ _ROW = re.compile(r"COPY [^,]+, line (\d+)")
 """Finds the number of the row, counted from 1, in the error context of a COPY."""
 _COPIED = re.compile(r"COPY\s", re.IGNORECASE)
 _SYNTAX_ERROR = "42601"
+_NOT_IN_ENCODING = "22021"
 _UNKNOWN_NAME = "42704"
 _NO_RIGHT = "42501"
 _AS_OWNER = (
@@ -134,10 +136,12 @@ class PlainFile:
         return row is not None
 
     def _refusal(self, error: psycopg.Error, line: int, statement: str) -> ArmError:
-        words = (error.diag.message_primary or one_line(error)).removesuffix(".")
+        words = message_of(error)
         shown = shortened(" ".join(statement.split()), STATEMENT_LENGTH)
         cure = ""
-        if error.sqlstate == _NO_RIGHT and _COPIED.match(statement):
+        if error.sqlstate == _NOT_IN_ENCODING:
+            cure = "; save the file in UTF-8, or name its encoding at its beginning: SET client_encoding = 'LATIN1';"
+        elif error.sqlstate == _NO_RIGHT and _COPIED.match(statement):
             cure = f"; {_AS_OWNER}: write COPY ... FROM stdin and the rows behind it, as pg_dump does"
         elif error.sqlstate == _NO_RIGHT:
             cure = f"; {_AS_OWNER}: remove this statement from the dump"
@@ -149,12 +153,23 @@ class PlainFile:
         return f"{self._text.named}, line {line}" if self._has_lines else self._text.named
 
 
+def _line_beyond_utf8(text: bytes) -> int | None:
+    """Returns the line of the first byte that is not valid in UTF-8, counted from 1; None if there is none."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return 1 + text.count(b"\n", 0, error.start)
+    return None
+
+
 def _failed(error: psycopg.Error, text: bytes, number: int) -> Statement:
     """Returns the statement that failed among several that were sent in one message. PostgreSQL reports a syntax error
     in any of them before it runs the first one, so for a syntax error the position in the error message shows which
     statement failed."""
     parts = statements(text.decode("latin-1"), {}) or [Statement("", 1)]
     position = error.diag.statement_position
+    if error.sqlstate == _NOT_IN_ENCODING and (line := _line_beyond_utf8(text)) is not None:
+        return Statement([part for part in parts if part.line <= line][-1].text, line)
     if number > 1 or error.sqlstate != _SYNTAX_ERROR or position is None:
         return parts[min(number, len(parts)) - 1]
     line = 1 + text.decode(errors="replace")[: int(position) - 1].count("\n")
