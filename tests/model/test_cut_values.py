@@ -76,3 +76,17 @@ def test_values_of_the_load_are_named_and_kept():
     spec = StudySpec.model_validate({"load": load, "arms": {"a": {}}})
     assert cut(spec)[1] == {}
     assert kept(spec) == ["load.pack.variables.api_token"]
+
+
+def test_values_of_metrics_are_named_and_kept():
+    sql = "SELECT lag FROM dblink('host=h password=s3cret', 'SELECT lag()') AS t (lag int)"
+    spec = StudySpec.model_validate({"arms": {"a": {}}, "metrics": {"lag": {"sql": sql, "better": "less"}}})
+    assert kept(spec) == ["metrics.lag.sql"]
+
+
+def test_a_password_in_sql_is_cut():
+    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": ["CREATE ROLE app PASSWORD 's3cret'", "SELECT 1"]}}})
+    without, paths = cut(spec)
+    assert paths == {"PGTRIAL_SECRET_1": ["arms.a.setup_sql"]}
+    assert without.arms["a"].setup_sql[1] == "SELECT 1"
+    assert "s3cret" not in str(without)

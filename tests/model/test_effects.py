@@ -75,6 +75,7 @@ def test_a_load_on_servers_that_pgtrial_makes_is_all_it_does(setup):
         ({"extensions": ["git:https://example.org/x@main"]}, "sources"),
         ({"setup_sql": ["CREATE INDEX ON pgbench_accounts (abalance)"]}, "sql"),
         ({"setup_sql": ["COPY x TO\n PROGRAM 'id'"]}, "commands"),
+        ({"workload": "scripts/../../secret.sql"}, "files"),
     ],
     ids=str,
 )
@@ -93,6 +94,15 @@ def test_what_a_server_does_is_told_by_its_kind(setup, kind):
         ({"data": ["/etc/shadow"]}, {}, "files"),
         ({"data": ["host=db1 dbname=shop"]}, {}, "servers"),
         ({"workload": "replay:/home/reader/capture", "replay": {"data": "/home/reader/shop.dump"}}, {}, "files"),
+        ({"workload": "scripts/../../secret.sql"}, {}, "files"),
+        ({"workload": "suite:/home/reader/queries"}, {}, "files"),
+        ({"workload": "suite:scripts/../../queries"}, {}, "files"),
+        ({"workload": "job:/home/reader/job.sql"}, {}, "files"),
+        (
+            {"workload": "job:", "job": {"command": "true", "reads": {"n": {"pattern": "n", "file": "/etc/shadow"}}}},
+            {},
+            "files",
+        ),
     ],
     ids=str,
 )

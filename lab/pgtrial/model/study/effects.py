@@ -20,6 +20,7 @@ from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Storage
+from pgtrial.model.study.suites import SUITE
 from pgtrial.model.study.workload_names import is_script
 from pgtrial.model.units import plural
 
@@ -76,8 +77,9 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
     for name, text in spec.scripts.items():
         yield Effect(_kind_of_script(name, text), f"{name}:\n{text.rstrip()}")
     for name in load.workload:
-        # the scripts of a frozen study are in its folder scripts/; any other path is a file of this machine
-        if name.startswith("replay:") or (is_script(name) and not name.startswith("scripts/")):
+        path = file_of(name).removeprefix(SUITE)
+        is_path = is_script(name) or (path != name and "/" in path)
+        if name.startswith("replay:") or (is_path and not _is_of_study(path)):
             yield Effect("files", f"reads {name}")
     if load.data and names_server(load.data[0]):
         yield Effect("servers", f"copies the database {load.data[0]}")
@@ -87,6 +89,7 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
         yield Effect("files", f"reads {load.replay.data}")
     if load.job.command is not None:
         yield Effect("commands", f"job: {load.job.command}")
+    yield from (Effect("files", f"reads {read.file}") for read in load.job.reads.values() if read.file is not None)
     for name, metric in spec.metrics.items():
         if metric.command is not None:
             yield Effect("commands", f"metric {name}: {metric.command}")
@@ -96,6 +99,12 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
         yield Effect(SQL, f"undoes the job by: {load.job.undo_sql}")
     if spec.fleet is not None and spec.fleet.address != LOCAL:
         yield Effect("servers", f"uses the Ray cluster {spec.fleet.address}")
+
+
+def _is_of_study(path: str) -> bool:
+    """True if a path names a script in the folder scripts/ of a frozen study. The text of such a script is listed with
+    the load. Any other path is a file of this machine."""
+    return path.startswith("scripts/") and ".." not in path.split("/")
 
 
 _RUNS_PROGRAMS = re.compile(r"^\s*\\(set)?shell\b|\bcopy\b.*\bprogram\b", re.IGNORECASE | re.MULTILINE | re.DOTALL)
@@ -226,9 +235,8 @@ def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
 
 
 def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
-    # a script in the folder of a frozen study is listed with the load, with its text
     path = file_of(value)
-    if not path.startswith("scripts/"):
+    if not _is_of_study(path):
         yield Effect("files", f"reads {path}")
 
 
