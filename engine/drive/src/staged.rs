@@ -140,7 +140,7 @@ impl<S: Shell> Mode<S> for Staged {
             return thread.next_at_rate(client, now);
         }
         if !thread.takes_event(client) {
-            thread.go_without_event(client);
+            thread.go_without_event(client, now);
             return false;
         }
         thread.choose_script(client);
@@ -323,12 +323,14 @@ impl<S: Shell> StagedThread<'_, S> {
     }
 
     /// Handles a client for which no transaction is left. In the measured part the client stops. In the warm-up the
-    /// client waits for the measured part, because other clients may still give transactions back.
+    /// client waits for the measured part, because other clients may still give transactions back. While it waits it does
+    /// not take part in a slice of time.
     #[cold]
-    fn go_without_event(&mut self, client: &mut Caller<S>) {
+    fn go_without_event(&mut self, client: &mut Caller<S>, now: Nanos) {
         if self.counters.period.phase != Phase::Warmup {
             return self.stop_client(client);
         }
+        self.counters.leave_slice(client, now);
         client.state = ClientState::Yielding;
         self.timers.add(self.counters.schedule.measure, client.index);
     }
@@ -343,7 +345,7 @@ impl<S: Shell> StagedThread<'_, S> {
             return false;
         };
         if !std::mem::take(&mut client.own.has_event) && !self.takes_event(client) {
-            self.go_without_event(client);
+            self.go_without_event(client, now);
             return false;
         }
         self.choose_script(client);

@@ -54,6 +54,12 @@ impl PerClient {
         &self.totals
     }
 
+    /// Returns the totals, for tests that falsify them.
+    #[cfg(test)]
+    pub fn totals_mut(&mut self) -> &mut [ClientTotals] {
+        &mut self.totals
+    }
+
     /// Counts a transaction of the client `index`, which is 0 for the first client whose totals are kept here.
     #[inline]
     pub fn add(&mut self, index: usize, latency_ns: u64) {
@@ -72,6 +78,11 @@ impl ModeCounts for PerClient {
             let own = self.totals[part.first..].iter_mut();
             own.zip(&part.totals).for_each(|(own, part)| own.merge(part));
         }
+    }
+
+    /// Makes the totals begin with the engine's client 0, even if only other clients have reported this period.
+    fn complete(&mut self) {
+        self.merge(&Self::default());
     }
 
     /// Returns totals for the same clients, with all counts at zero.
@@ -108,5 +119,12 @@ mod tests {
         assert_eq!((&forwards, &backwards), (&whole, &whole));
         let third = ClientTotals { transactions: 3, busy_ns: 15, shortest_ns: 3, longest_ns: 7 };
         assert_eq!(whole.totals()[2], third);
+    }
+
+    #[test]
+    fn the_totals_of_a_period_begin_with_the_first_client_of_the_engine() {
+        let mut alone = clients(2, &[&[5], &[9]]);
+        alone.complete();
+        assert_eq!(alone, clients(0, &[&[], &[], &[5], &[9]]));
     }
 }
