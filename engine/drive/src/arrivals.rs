@@ -86,6 +86,8 @@ impl Throttle {
             None => self.draw(),
         };
         if start < end {
+            #[cfg(test)]
+            crate::simulation::note_start(start);
             return Some(start);
         }
         self.give_back(start);

@@ -6,18 +6,30 @@
 //! runs other seeds than the tests do.
 
 mod accounts;
+mod calendar;
+mod chances;
+mod distribution;
+mod divisors;
+mod ended;
 mod extras;
 mod faults;
+mod limits;
+mod parts;
+mod planted;
 mod programs;
 mod promises;
 mod scenario;
+mod seconds;
 mod server;
 mod shell;
+mod starts;
+mod times;
 mod truth;
 mod watch;
 mod world;
 mod written;
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
@@ -25,16 +37,25 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use promises::broken_promises;
+use planted::{Defect, Planted};
+use promises::{Broken, broken_promises};
 use scenario::Scenario;
 use shell::{GivenUp, SimulatedRuntime};
 use watch::{Ends, Engine, Watch};
 use world::world;
 
 use crate::outcome::RunError;
+use crate::plan::Plan;
 use crate::report::Shared;
 use crate::run::Run;
+use ground::clock::Nanos;
 use ground::random::Random;
+
+/// Records that a client of the thread that is running has taken the scheduled start `start`. Does nothing outside of a
+/// simulated run.
+pub fn note_start(start: Nanos) {
+    world::within(|world| world.truth.take_start(world.running, start));
+}
 
 /// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
@@ -71,35 +92,44 @@ const LONGEST_S: u64 = 60;
 
 /// Runs the engines of a scenario. Returns for each engine what it counted and what really happened.
 fn simulate(scenario: &Scenario) -> Vec<Engine> {
+    simulate_planted(scenario, None)
+}
+
+/// Runs the engines of a scenario, and falsifies the reports of their threads if `defect` is given.
+fn simulate_planted(scenario: &Scenario, defect: Option<Defect>) -> Vec<Engine> {
     let mut chance = Random::seeded(scenario.seed ^ 0x5151_5151);
     let engines = (0..scenario.shards).map(|index| {
-        world::begin(scenario.faults.clone(), chance.derive());
         let directory = tempfile::tempdir().expect("a directory for logs");
-        let plan = scenario.plan(index, directory.path());
-        let shared = Shared::default();
-        let mut watch = Watch::default();
-        let alarm = plan.mode_plan().alarm();
-        let runtime = SimulatedRuntime::new(&shared, scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
-        let interrupt = &runtime.interrupt;
-        let run = Run { plan: &plan, interrupt, observer: &mut watch, runtime: &runtime, shared: &shared };
-        let (outcome, given_up) = match catch_unwind(AssertUnwindSafe(|| run.launch())) {
-            Ok(outcome) => (outcome, None),
-            Err(panic) => match panic.downcast_ref::<GivenUp>() {
-                Some(GivenUp(status)) => (Err(RunError::died()), Some(*status)),
-                None => resume_unwind(panic),
-            },
-        };
-        let was_interrupted = interrupt.load(Ordering::Relaxed);
-        let was_alarmed = alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed));
-        let are_over = runtime.are_over();
-        drop(runtime);
-        let (ended, truth) = world(|world| (world.main, std::mem::take(&mut world.truth)));
-        let logs = written::logs(&plan);
-        let clients = plan.clients;
-        let ends = Ends { ended, are_over, was_interrupted, was_alarmed, given_up };
-        Engine { outcome, watch, truth, ends, logs, clients }
+        launch(scenario, &scenario.plan(index, directory.path()), chance.derive(), defect)
     });
     engines.collect()
+}
+
+/// Runs one engine of a scenario by its plan. `chance` determines what happens in the simulated world.
+fn launch(scenario: &Scenario, plan: &Plan, chance: Random, defect: Option<Defect>) -> Engine {
+    world::begin(scenario.faults.clone(), chance);
+    scenario.expect_starts(plan);
+    let (shared, mut watch) = (Shared::default(), Watch::default());
+    let alarm = plan.mode_plan().alarm();
+    let mut runtime = SimulatedRuntime::new(&shared, scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
+    runtime.planted = RefCell::new(defect.map(|defect| Planted::new(defect, scenario.slices)));
+    let interrupt = &runtime.interrupt;
+    let run = Run { plan, interrupt, observer: &mut watch, runtime: &runtime, shared: &shared };
+    let (outcome, given_up) = match catch_unwind(AssertUnwindSafe(|| run.launch())) {
+        Ok(outcome) => (outcome, None),
+        Err(panic) => match panic.downcast_ref::<GivenUp>() {
+            Some(GivenUp(status)) => (Err(RunError::died()), Some(*status)),
+            None => resume_unwind(panic),
+        },
+    };
+    let was_interrupted = interrupt.load(Ordering::Relaxed);
+    let was_alarmed = alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed));
+    let are_over = runtime.are_over();
+    drop(runtime);
+    let (ended, truth) = world(|world| (world.main, std::mem::take(&mut world.truth)));
+    let (logs, clients, arrivals) = (written::logs(plan), plan.clients, scenario.arrivals(plan));
+    let ends = Ends { ended, are_over, was_interrupted, was_alarmed, given_up };
+    Engine { outcome, watch, truth, ends, logs, clients, arrivals }
 }
 
 /// Runs the scenario of a seed. Returns `None` if the run keeps all promises, which are the conditions that every run
@@ -111,7 +141,7 @@ fn trouble(seed: u64) -> Option<String> {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            vec![format!("panic: {}", text.unwrap_or_default())]
+            vec![Broken { promise: "the run does not panic", what: text.unwrap_or_default() }]
         }
     };
     if broken.is_empty() {

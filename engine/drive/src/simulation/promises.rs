@@ -1,24 +1,37 @@
 //! The promises of every simulated run: conditions that the run must fulfil in all modes. The engine's counts are
 //! compared with what really happened.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
-use super::programs::LONGEST_SLEEP;
 use super::scenario::{Kind, Scenario};
 use super::truth::ClientTruth;
-use super::watch::{Engine, GIVEN_UP};
+use super::watch::{AbortedBy, Engine, GIVEN_UP};
 use crate::arrivals::Throttle;
 use crate::closed::Limit;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, RunError};
 use crate::shell::Shell;
-use crate::slices::Slice;
 use crate::staged::StagedPlan;
 use crate::statistics::LoadStatistics;
 use crate::statistics::replay::ReplayTotals;
 use crate::worker::Worker;
-use ground::clock::{MS, Nanos, nanos};
+use ground::clock::{MS, nanos};
+
+/// The name of the promise that each transaction is counted in the second and in the phase in which it ended.
+pub const BY_SECOND: &str = "each transaction is counted in its second and its phase";
+
+/// The name of the promise that response times, service times and schedule lags are those of the clients and servers.
+pub const TIMES: &str = "times are those which the clients and servers saw";
+
+/// The name of the promise that the time by which the throughput is divided is that in which clients took part.
+pub const SLICE_TIME: &str = "the clients took part for as long as the engine says";
+
+/// The name of the promise that the response times of a script are those of its transactions.
+pub const SCRIPT_TIMES: &str = "each script has the times of its transactions";
+
+/// The name of the promise that the response times of a client are those of its transactions.
+pub const CLIENT_TIMES: &str = "each client has the times of its transactions";
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     /// Returns the number of scheduled starts that the clients of this thread took and did not put back. Used only with
@@ -43,68 +56,136 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
 
 /// Returns descriptions of the promises that the engines of a scenario broke. A promise is a condition that every run
 /// must fulfil.
-pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
+pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<Broken> {
     let mut broken = Vec::new();
     for engine in engines {
-        Judge { scenario, engine, broken: &mut broken }.judge();
+        Judge { scenario, engine, promise: "", broken: &mut broken }.judge();
     }
-    if let Kind::Pooled { apps, tasks, .. } = scenario.kind {
-        let is_whole = engines.iter().all(|engine| engine.outcome.is_ok() && !engine.ends.was_interrupted);
-        let mut all = BTreeMap::new();
-        engines
-            .iter()
-            .flat_map(|engine| &engine.watch.tasks)
-            .for_each(|(task, count)| *all.entry(*task).or_insert(0) += count);
-        if let Some((task, count)) = all.iter().find(|(_, count)| **count != 1) {
-            broken.push(format!("the engines counted the task {task:?} {count} times instead of once"));
-        }
-        if is_whole && all.len() != apps * tasks as usize {
-            broken.push(format!("the engines counted {} of {} tasks", all.len(), apps * tasks as usize));
-        }
-    }
+    broken.extend(judge_all_tasks(scenario, engines).map(|what| Broken { promise: "each task is counted once", what }));
+    let promise = "as many transactions are measured as were asked for";
+    broken.extend(judge_events(scenario, engines).map(|what| Broken { promise, what }));
     broken
 }
 
+/// Checks that each task is counted once, by one of the engines. Returns a description of the error if it is not.
+fn judge_all_tasks(scenario: &Scenario, engines: &[Engine]) -> Option<String> {
+    let Kind::Pooled { apps, tasks, .. } = scenario.kind else { return None };
+    let is_whole = engines.iter().all(|engine| engine.outcome.is_ok() && !engine.ends.was_interrupted);
+    let mut all = BTreeMap::new();
+    for (task, count) in engines.iter().flat_map(|engine| &engine.watch.tasks) {
+        *all.entry(*task).or_insert(0) += count;
+    }
+    if let Some((task, count)) = all.iter().find(|(_, count)| **count != 1) {
+        return Some(format!("the engines counted the task {task:?} {count} times instead of once"));
+    }
+    let planned = apps * tasks as usize;
+    (is_whole && all.len() != planned).then(|| format!("the engines counted {} of {planned} tasks", all.len()))
+}
+
+/// Checks that the engines of a load with a number of transactions measured exactly that number, or fewer if their run
+/// ended for another reason. Returns a description of the error if they did not.
+fn judge_events(scenario: &Scenario, engines: &[Engine]) -> Option<String> {
+    let Kind::Staged(StagedPlan { events, events_each, time, .. }) = scenario.kind else { return None };
+    let outcomes: Vec<&Outcome> = engines.iter().filter_map(|engine| engine.outcome.as_ref().ok()).collect();
+    let is_cut = engines.iter().any(|engine| engine.ends.was_interrupted || engine.truth.starts.is_empty());
+    let is_whole = outcomes.len() == engines.len() && outcomes.iter().all(|outcome| outcome.aborted == 0);
+    let ends_otherwise = is_cut || !is_whole || time.is_some() || scenario.extras.is_rich;
+    let measured = |outcome: &&Outcome| outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
+    let all: u64 = outcomes.iter().map(measured).sum();
+    let each = events_each.map(|each| each * scenario.clients as u64);
+    let wanted = events.into_iter().chain(each).min()?;
+    (all > wanted || (all < wanted && !ends_otherwise))
+        .then(|| format!("the engines measured {all} transactions instead of {wanted}"))
+}
+
+/// A promise that a run has not kept.
+#[derive(Debug)]
+pub struct Broken {
+    pub promise: &'static str,
+    /// The numbers that do not fit the promise.
+    pub what: String,
+}
+
+impl Display for Broken {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.what)
+    }
+}
+
+/// Compares the results of one engine with what really happened.
 pub struct Judge<'a> {
     pub scenario: &'a Scenario,
     pub engine: &'a Engine,
-    broken: &'a mut Vec<String>,
+    /// The name of the promise that is being checked.
+    promise: &'static str,
+    broken: &'a mut Vec<Broken>,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
     pub fn promise(&mut self, is_kept: bool, what: impl FnOnce() -> String) {
         if !is_kept {
-            self.broken.push(what());
+            self.broken.push(Broken { promise: self.promise, what: what() });
         }
     }
 
+    /// Sets the name of the promise that is checked next.
+    fn next(&mut self, promise: &'static str) -> &mut Self {
+        self.promise = promise;
+        self
+    }
+
     fn judge(&mut self) {
-        self.broken.extend(self.engine.truth.defects.iter().chain(&self.engine.watch.defects).cloned());
-        self.judge_begin();
-        if let Some(status) = self.engine.ends.given_up {
-            return self.judge_giving_up(status);
+        let engine = self.engine;
+        self.next("the engine acts as its programs and servers expect");
+        engine.truth.defects.iter().chain(&engine.watch.defects).for_each(|what| self.promise(false, || what.clone()));
+        self.next("the load begins when it should").judge_begin();
+        if let Some(status) = engine.ends.given_up {
+            return self.next("threads that hang are given up").judge_giving_up(status);
         }
-        self.judge_end();
-        self.judge_progress();
-        match &self.engine.outcome {
-            Ok(outcome) => {
-                self.judge_counts(outcome);
-                self.judge_times(outcome);
-                self.judge_limits(outcome);
-                self.judge_rate(outcome);
-                self.judge_starts(outcome);
-                self.judge_slices();
-                self.judge_fairness(outcome);
-                self.judge_accounts(outcome);
-                self.judge_log(outcome);
-                self.judge_notes(outcome);
-            }
+        self.next("the run ends when it should").judge_end();
+        self.next("no client hangs").judge_progress();
+        match &engine.outcome {
+            Ok(outcome) => self.judge_outcome(outcome),
             Err(RunError::Connect { .. } | RunError::Unready) => {}
             Err(RunError::Start(_)) if self.may_fail_to_start() => {}
             Err(RunError::System(message)) if self.has_no_log() && message.contains("could not open logfile") => {}
             Err(RunError::System(message)) if self.may_fail(message) => {}
-            Err(error) => self.broken.push(format!("the run failed: {error}")),
+            Err(error) => self.next("the run succeeds").promise(false, || format!("the run failed: {error}")),
         }
+    }
+
+    fn judge_outcome(&mut self, outcome: &'a Outcome) {
+        self.next("every transaction is counted once").judge_counts(outcome);
+        self.judge_calendar(outcome);
+        self.next("times are not shorter than those of the servers").judge_times(outcome);
+        self.next("no more transactions run than the options allow").judge_limits(outcome);
+        self.next("transactions start at the rate of the load").judge_rate(outcome);
+        self.next("each scheduled start is begun or skipped").judge_starts(outcome);
+        self.next("no transaction begins in the slices of other engines").judge_slices();
+        self.next("clients run about the same number of transactions").judge_fairness(outcome);
+        self.next("the counters of the mode are right").judge_accounts(outcome);
+        self.next("the transaction log is right").judge_log(outcome);
+        self.next("the debugging lines are right").judge_notes(outcome);
+    }
+
+    /// Checks the run part by part, if its load has begun.
+    fn judge_calendar(&mut self, outcome: &'a Outcome) {
+        let Some(calendar) = self.calendar(outcome) else { return };
+        let parts = self.parts(&calendar, outcome);
+        self.next("the clock is read after each transaction").judge_readings();
+        parts.iter().for_each(|part| self.next(BY_SECOND).judge_part(part));
+        self.next("each second has its length").judge_lengths(&calendar);
+        self.next("the measured time is that of the load").judge_measured_time(outcome, &calendar);
+        self.next(SLICE_TIME).judge_slice_time(&calendar);
+        let timetable = self.timetable(calendar);
+        parts.iter().for_each(|part| self.next(TIMES).judge_times_of(part, &timetable));
+        self.next(SCRIPT_TIMES).judge_scripts(outcome, &timetable);
+        match self.scenario.kind {
+            Kind::Staged(_) => self.next(CLIENT_TIMES).judge_clients(outcome, &timetable),
+            Kind::Pooled { .. } => self.next("tasks have their times").judge_task_times(&timetable),
+            Kind::Closed { .. } | Kind::Replayed { .. } => {}
+        }
+        self.next("the lines of the transaction log are those of the clients").judge_log_times(&timetable);
     }
 
     /// Checks a run that the main thread ended because another thread hung: it ended soon after the interrupt, and the
@@ -176,7 +257,7 @@ impl Judge<'_> {
         let is_stuck = |client: &&ClientTruth| {
             client.is_open
                 && client.last_activity + patience < interrupted_at
-                && !engine.watch.aborted.contains(&client.number)
+                && !engine.watch.aborted().contains(&client.number)
         };
         let stuck = engine.truth.clients.values().find(is_stuck);
         self.promise(stuck.is_none(), || format!("a client hangs within a transaction: {stuck:?}"));
@@ -196,15 +277,15 @@ impl Judge<'_> {
         self.promise(recorded == counted, || {
             format!("the histograms have {recorded} latencies, but {counted} transactions were counted")
         });
-        let watched: u64 = watch.ticks.values().map(|statistics| statistics.counts.transactions()).sum();
+        let watched: u64 = watch.ticks.values().map(|tick| tick.statistics.counts.transactions()).sum();
         self.promise(watched == counted, || {
             format!("the single seconds add up to {watched} transactions, but the outcome has {counted}")
         });
         let has_begun = !truth.starts.is_empty();
-        self.promise(outcome.aborted == watch.aborted.len() || !has_begun, || {
+        self.promise(outcome.aborted == watch.aborted().len() || !has_begun, || {
             format!(
                 "the outcome has {} aborted clients, but the observer was told of {:?}",
-                outcome.aborted, watch.aborted
+                outcome.aborted, watch.abortions
             )
         });
         let failed = sum(&|statistics| statistics.counts.failures.values().sum());
@@ -213,9 +294,11 @@ impl Judge<'_> {
         let timeouts = sum(&|statistics| {
             statistics.counts.failures.get(crate::statistics::tasks::POOL_TIMEOUT).copied().unwrap_or(0)
         });
-        let is_stopped = |client: &&ClientTruth| client.is_open && watch.stopped.contains(&client.number);
+        let by_program = watch.abortions.iter().filter(|abortion| abortion.reason == AbortedBy::Program);
+        let stopped: BTreeSet<usize> = by_program.map(|abortion| abortion.client).collect();
+        let is_stopped = |client: &&ClientTruth| client.is_open && stopped.contains(&client.number);
         let stopped = truth.clients.values().filter(is_stopped).count() as u64;
-        let of_started = (failed + stopped).saturating_sub(watch.unconnected + refused + timeouts);
+        let of_started = (failed + stopped).saturating_sub(watch.unconnected() + refused + timeouts);
         match self.scenario.kind {
             Kind::Staged(_) => {}
             _ => self.promise((given_up..=given_up + open).contains(&of_started), || {
@@ -283,162 +366,5 @@ impl Judge<'_> {
                 format!("the histogram has {service} service times, but {} transactions were committed", moments.count)
             });
         }
-    }
-
-    /// Returns the length of the measured part, or `None` without a limit. If the time of the load includes the
-    /// connecting, the time for connecting is subtracted.
-    fn time(&self, outcome: &Outcome) -> Option<Duration> {
-        let counts = self.scenario.extras.time_includes_connecting;
-        let spent = if counts { Duration::from_secs_f64(outcome.connect_s) } else { Duration::ZERO };
-        self.scenario.time().map(|time| time.saturating_sub(spent))
-    }
-
-    /// Checks that no more transactions ran than the options allow, that no transaction began after the end of the
-    /// load, and that the run ended with its last transaction.
-    fn judge_limits(&mut self, outcome: &Outcome) {
-        let engine = self.engine;
-        let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
-        let measured = |of: &dyn Fn(&LoadStatistics) -> u64| of(&outcome.measure) + of(&outcome.drain);
-        let done = measured(&|statistics| {
-            statistics.counts.transactions() + statistics.counts.failed() + statistics.counts.skipped
-        });
-        match self.scenario.kind {
-            Kind::Closed { limit: Limit::Transactions(each), .. } => {
-                let wanted = each * engine.clients as u64;
-                self.promise(done <= wanted, || format!("the clients ran {done} transactions, more than {wanted}"));
-                self.promise(is_cut || outcome.aborted > 0 || done == wanted, || {
-                    format!("the clients ran {done} of {wanted} transactions, although none was aborted")
-                });
-            }
-            Kind::Staged(StagedPlan { events: Some(_), .. }) if engine.truth.clients.is_empty() => {}
-            _ => {}
-        }
-        let Some(time) = self.time(outcome) else { return };
-        if self.engine.truth.starts.is_empty() {
-            return;
-        }
-        let end = engine.truth.start + nanos(self.scenario.warmup) + nanos(time);
-        let last = engine.truth.starts.iter().max().copied().unwrap_or(0);
-        if !matches!(self.scenario.kind, Kind::Replayed { .. }) {
-            self.promise(last <= end + 5 * MS, || {
-                format!("a transaction began at {last} ns, after the end of the load at {end} ns")
-            });
-        }
-        if !engine.ends.was_interrupted {
-            let longest =
-                end.max(engine.truth.last_activity + LONGEST_SLEEP) + 300 * MS + 5 * self.scenario.faults.lateness;
-            let ended = engine.ends.ended;
-            self.promise(ended <= longest, || {
-                format!("the run ended at {ended} ns, but must end with its last transaction, by {longest} ns")
-            });
-        }
-    }
-
-    /// Checks that the number of scheduled starts fits the rate of the load.
-    fn judge_rate(&mut self, outcome: &Outcome) {
-        let interval_ns = match self.scenario.kind {
-            Kind::Closed { interval_ns: Some(interval_ns), .. } => interval_ns,
-            Kind::Staged(StagedPlan { interval_ns: Some(interval_ns), .. }) => interval_ns,
-            _ => return,
-        };
-        let Some(time) = self.time(outcome) else { return };
-        let turns = self.scenario.slices.map_or(1, |slices| slices.of) as f64;
-        let share = self.engine.clients as f64 / self.scenario.clients as f64;
-        let expected = nanos(self.scenario.warmup + time) as f64 / turns / interval_ns * share;
-        let phases = [&outcome.warmup, &outcome.measure, &outcome.drain];
-        let count = |statistics: &&LoadStatistics| {
-            statistics.counts.transactions()
-                + statistics.counts.failures.values().sum::<u64>()
-                + statistics.counts.skipped
-        };
-        let done: u64 = phases.iter().map(count).sum();
-        let spread = 6.0 * expected.sqrt() + 6.0;
-        self.promise(done as f64 <= expected + spread, || {
-            format!("at its rate the load should run about {expected} transactions, but {done} ran")
-        });
-        let faults = &self.scenario.faults;
-        let is_idle =
-            expected / nanos(time).max(1) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
-        let is_whole = self.is_quiet() && is_idle && !self.engine.ends.was_alarmed && !self.engine.ends.was_interrupted;
-        let is_limited = matches!(
-            self.scenario.kind,
-            Kind::Staged(StagedPlan { events: Some(_), .. } | StagedPlan { events_each: Some(_), .. })
-        );
-        let least = expected - spread - self.engine.clients as f64;
-        self.promise(!is_whole || is_limited || outcome.aborted > 0 || done as f64 >= least, || {
-            format!("at its rate the load should run about {expected} transactions, but only {done} ran")
-        });
-    }
-
-    /// Checks that a scheduled start which one client puts back is taken by another client, so that each scheduled
-    /// start is either begun or skipped. Used only if several engines take turns in slices of time.
-    fn judge_starts(&mut self, outcome: &Outcome) {
-        let keeps_connections = match self.scenario.kind {
-            Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
-            Kind::Staged(StagedPlan { interval_ns: Some(_), events, events_each, .. }) => {
-                (events, events_each) == (None, None)
-            }
-            _ => false,
-        };
-        let (truth, faults) = (&self.engine.truth, &self.scenario.faults);
-        let is_whole = !self.engine.ends.was_interrupted && outcome.aborted == 0 && outcome.ended_by_thread.is_none();
-        let all = [faults.refusal, faults.silence, faults.fracture, faults.stall, faults.dismissal];
-        let breaks = all.iter().any(|fault| *fault > 0.0);
-        if self.scenario.slices.is_none() || !keeps_connections || !is_whole || breaks {
-            return;
-        }
-        let skipped: u64 = [&outcome.warmup, &outcome.measure, &outcome.drain]
-            .map(|statistics| statistics.counts.skipped)
-            .iter()
-            .sum();
-        let begun = truth.starts.len() as u64;
-        let taken = truth.taken;
-        self.promise(begun + skipped == taken, || {
-            format!("clients took {taken} scheduled starts, but began {begun} transactions and skipped {skipped}")
-        });
-    }
-
-    /// Returns true if the scenario has no faults because of which transactions fail or take long.
-    fn is_quiet(&self) -> bool {
-        let faults = &self.scenario.faults;
-        let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];
-        let more = [faults.dismissal, faults.chatter];
-        all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
-    }
-
-    /// Checks that no transaction begins in the slices of other engines. Used only if several engines take turns in
-    /// slices of time.
-    fn judge_slices(&mut self) {
-        let Some(slices) = self.scenario.slices else { return };
-        let truth = &self.engine.truth;
-        // If a round of the event loop began in time, the transactions of all clients that it serves may begin.
-        let round_ns = MS / 10 * self.scenario.clients as Nanos;
-        let is_within = |slice: Slice, at: Nanos| (slice.begins..slice.ends).contains(&at);
-        let is_own = |at: &Nanos| {
-            let slice = slices.slice(at.saturating_sub(round_ns) / slices.round());
-            is_within(Slice { ends: slice.ends + round_ns, ..slice }, *at)
-                || is_within(slices.slice(at / slices.round()), *at)
-        };
-        let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| !is_own(at));
-        self.promise(outside.is_none(), || {
-            format!("a transaction began {outside:?} ns after the start, in the slice of another engine")
-        });
-    }
-
-    /// Checks that the clients of a closed loop run about the same number of transactions each, if the server is
-    /// equally fast for all of them.
-    fn judge_fairness(&mut self, outcome: &Outcome) {
-        let Kind::Closed { limit: Limit::Time(_), interval_ns: None, thinks: false, .. } = self.scenario.kind else {
-            return;
-        };
-        if !self.is_quiet() || self.engine.ends.was_interrupted || self.engine.ends.was_alarmed || outcome.aborted > 0 {
-            return;
-        }
-        let done: Vec<u64> = self.engine.truth.clients.values().map(|client| client.committed).collect();
-        let mean = done.iter().sum::<u64>() / done.len().max(1) as u64;
-        let least = done.iter().min().copied().unwrap_or(0);
-        self.promise(mean < 40 || least * 4 >= mean, || {
-            format!("a client committed only {least} transactions, but the mean is {mean}")
-        });
     }
 }

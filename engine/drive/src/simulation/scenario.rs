@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::extras::{Extras, PlannedStart};
 use super::faults::Faults;
 use super::programs::Workloads;
+use super::starts::{Process, Starts};
 use super::world::world;
 use crate::arrivals::Arrival;
 use crate::closed::{ClosedPlan, Limit};
@@ -56,6 +57,13 @@ pub enum Kind {
     Staged(StagedPlan),
     Pooled { apps: usize, tasks: u32, arrival: Arrival, size: usize, timeout: Duration, lifetime: Option<Duration> },
     Replayed { timing: ReplayTiming, time: Option<Duration> },
+}
+
+impl Kind {
+    /// Returns a closed loop whose clients keep their connections and do not think.
+    pub fn closed(limit: Limit, interval_ns: Option<f64>) -> Self {
+        Self::Closed { limit, interval_ns, reconnect: false, wait_for_server: None, thinks: false }
+    }
 }
 
 /// The random number generator from which a scenario is drawn.
@@ -190,6 +198,29 @@ impl Scenario {
         scenario
     }
 
+    /// Returns a scenario without faults and rare features, with one thread that has one client.
+    pub fn quiet(seed: u64, kind: Kind) -> Self {
+        Self {
+            seed,
+            kind,
+            faults: Faults::NONE,
+            clients: 1,
+            jobs: 1,
+            shards: 1,
+            mode: QueryMode::Simple,
+            describes: true,
+            warmup: Duration::ZERO,
+            scripts: 1,
+            options: ScriptOptions::default(),
+            slices: None,
+            exit_on_abort: false,
+            connect_timeout: false,
+            interrupt_at: Some(60_000 * MS),
+            alarm_at: None,
+            extras: Extras::default(),
+        }
+    }
+
     /// Draws for some of the loads with a time limit that several engines take turns in slices of time.
     fn draw_slices(&mut self, draw: &mut Draw) {
         let is_timed = match &mut self.kind {
@@ -313,6 +344,41 @@ impl Scenario {
         plan.slices = self.slices;
         plan.exit_on_abort = self.exit_on_abort;
         plan
+    }
+}
+
+impl Scenario {
+    /// Tells the simulated world which scheduled starts the threads of `plan` must have.
+    pub fn expect_starts(&self, plan: &Plan) {
+        let interval_ns = match self.kind {
+            Kind::Closed { interval_ns, .. } | Kind::Staged(StagedPlan { interval_ns, .. }) => interval_ns,
+            Kind::Pooled { .. } | Kind::Replayed { .. } => None,
+        };
+        let share = self.clients as f64 / plan.clients as f64;
+        let is_connected =
+            !matches!(self.kind, Kind::Closed { reconnect: true, .. } | Kind::Closed { wait_for_server: Some(_), .. });
+        for (thread, seeds) in plan.seeds.threads.iter().enumerate() {
+            let interval = interval_ns.filter(|_| self.slices.is_none());
+            let mean = interval.map(|interval| interval * share * plan.jobs as f64);
+            let process = mean.map(|mean| Process::new(seeds.throttle.clone(), mean));
+            let is_punctual = is_connected && self.slices.is_none();
+            let starts = Starts::new(process, self.options.latency_limit.is_some(), is_punctual);
+            world(|world| world.truth.expect_starts(thread, starts));
+        }
+    }
+
+    /// Returns the times at which the tasks of each application arrive, in nanoseconds from the start of the load.
+    pub fn arrivals(&self, plan: &Plan) -> Vec<Vec<f64>> {
+        let Kind::Pooled { tasks, arrival, .. } = self.kind else { return Vec::new() };
+        let of_application = |random: &Random| match arrival {
+            Arrival::AtOnce => vec![0.0; tasks as usize],
+            Arrival::Rate(rate) => (0..tasks).map(|task| f64::from(task) / rate * 1e9).collect(),
+            Arrival::Poisson(rate) => {
+                let mut process = Process::new(random.clone(), 1e9 / rate);
+                (0..tasks).map(|_| process.next()).collect()
+            }
+        };
+        plan.seeds.arrivals.iter().map(of_application).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{LineEnd, World};
+use super::world::{Chunk, LineEnd, World};
 use ground::clock::Nanos;
 
 /// The errors with which statements fail. The flag is true if the error also ends the session.
@@ -304,7 +304,7 @@ impl World {
             let length = u32::from_be_bytes([reply[error + 1], reply[error + 2], reply[error + 3], reply[error + 4]]);
             reply.truncate(error + 1 + length as usize);
         }
-        let has_error = is_ending || is_broken || reply_has_error(&reply);
+        let has_error = is_ending || is_broken || !errors_in(&reply).is_empty();
         let client = self.truth.client((thread, token));
         let is_success = !has_error && is_rollback == Some(false);
         let commits = (is_success && client.is_last && (status == b'I' || client.ends_anywhere)).then_some(service);
@@ -346,8 +346,9 @@ impl World {
             session.is_ending = true;
         }
         session.busy_until = at;
-        let message = std::mem::take(&mut session.reply);
-        self.deliver(thread, id, at, message, None);
+        let bytes = std::mem::take(&mut session.reply);
+        let errors = errors_in(&bytes);
+        self.deliver(thread, id, Chunk { at, bytes, errors, ..Chunk::default() });
         if dismisses {
             self.end_line(thread, id, at, LineEnd::Closed);
         }
@@ -355,15 +356,16 @@ impl World {
 
     /// Sends a reply to the client, in several pieces if the simulated network splits it.
     fn send(&mut self, thread: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
+        let errors = errors_in(&reply);
         while self.happens(self.faults.fragment) && reply.len() > 1 {
             let rest = reply.split_off(self.chance.range(1, reply.len() as i64 - 1) as usize);
-            self.deliver(thread, id, at, reply, None);
-            reply = rest;
+            let bytes = std::mem::replace(&mut reply, rest);
+            self.deliver(thread, id, Chunk { at, bytes, errors: errors.clone(), ..Chunk::default() });
             at += self.time(0, 2_000_000);
         }
         let session = &mut self.threads[thread].lines[id].session;
         session.busy_until = session.busy_until.max(at);
-        self.deliver(thread, id, at, reply, commits);
+        self.deliver(thread, id, Chunk { at, bytes: reply, commits, errors, ..Chunk::default() });
     }
 
     /// Handles a cancel request for the session of a server process. The thread of the session's client is ending, so
@@ -407,7 +409,10 @@ fn first_parameter(rest: &[u8]) -> Vec<u8> {
     rest.get(at + 6..at + 6 + length.max(0) as usize).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Returns true if one of the messages in the reply is an ErrorResponse.
-fn reply_has_error(reply: &[u8]) -> bool {
-    wire::frame::messages(reply).any(|(kind, _)| kind == b'E')
+/// Returns the SQLSTATEs of the ErrorResponse messages in a reply.
+fn errors_in(reply: &[u8]) -> Vec<String> {
+    let errors = wire::frame::messages(reply).filter(|(kind, _)| *kind == b'E');
+    let sqlstates =
+        errors.filter_map(|(_, body)| body.split(|byte| *byte == 0).find_map(|field| field.strip_prefix(b"C")));
+    sqlstates.map(|sqlstate| String::from_utf8_lossy(sqlstate).into_owned()).collect()
 }

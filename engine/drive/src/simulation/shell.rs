@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use ground::poll::Token;
 
 use super::extras::{Extras, Input, clocks};
+use super::planted::Planted;
 use super::world::{ThreadState, world};
 use crate::mode::{ActionsOf, Mode};
 use crate::report::{PATIENCE, PanicReporter, Report, Shared};
@@ -198,6 +199,8 @@ pub struct SimulatedRuntime<'run> {
     hangs_at: Option<Nanos>,
     /// The number of the thread for which the simulated system cannot make an event loop.
     unmade: Option<usize>,
+    /// The defect that a test has planted into the reports of the threads.
+    pub planted: RefCell<Option<Planted>>,
 }
 
 /// A simulated thread. It goes on by one step each time that its closure is called.
@@ -283,6 +286,7 @@ impl<'run> SimulatedRuntime<'run> {
         };
         world(|world| {
             let main = world.main;
+            world.running = thread;
             let state = &mut world.threads[thread];
             state.horizon = horizon.max(next_moment(state));
             (state.has_waited, state.now) = (false, state.now.max(main.min(state.horizon)));
@@ -378,7 +382,10 @@ impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
         let deadline = world(|world| world.main) + nanos(patience);
         loop {
             match reports.try_recv() {
-                Ok(report) => return Ok(report),
+                Ok(mut report) => {
+                    self.planted.borrow_mut().iter_mut().for_each(|planted| planted.falsify(&mut report));
+                    return Ok(report);
+                }
                 Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
                 Err(TryRecvError::Empty) => {}
             }

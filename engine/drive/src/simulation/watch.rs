@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::calendar::PeriodName;
 use super::truth::Truth;
 use super::world::world;
 use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
@@ -18,6 +19,8 @@ pub struct Engine {
     /// The transaction logs of the engine's threads.
     pub logs: Vec<String>,
     pub clients: usize,
+    /// The times at which the tasks of each application arrive, in nanoseconds from the start of the load.
+    pub arrivals: Vec<Vec<f64>>,
 }
 
 /// The facts about the end of a run.
@@ -34,15 +37,11 @@ pub struct Ends {
 /// The events that the observer of a simulated run has received.
 #[derive(Default)]
 pub struct Watch {
-    /// The clients that were aborted.
-    pub aborted: BTreeSet<usize>,
-    /// The number of aborted clients that got no connection.
-    pub unconnected: u64,
-    /// The clients that were aborted by their programs, so that no SQLSTATE counts them.
-    pub stopped: BTreeSet<usize>,
+    /// The clients that were aborted, in the order of their abortions.
+    pub abortions: Vec<AbortedClient>,
     /// The number of notes which say that statements may still be running.
     pub left_running: usize,
-    pub ticks: BTreeMap<Phase, LoadStatistics>,
+    pub ticks: BTreeMap<PeriodName, WatchedTick>,
     /// The number of times that each task ended, which must be 1. A task is identified by its application and its
     /// number.
     pub tasks: BTreeMap<(usize, u32), usize>,
@@ -59,6 +58,57 @@ pub struct Watch {
     pub defects: Vec<String>,
 }
 
+/// The statistics of a second, as the observer received them.
+pub struct WatchedTick {
+    /// The length of the second, in seconds.
+    pub seconds: f64,
+    pub statistics: LoadStatistics,
+}
+
+/// A client that was aborted.
+#[derive(Debug)]
+pub struct AbortedClient {
+    pub client: usize,
+    pub reason: AbortedBy,
+    /// The SQLSTATE under which the failed transaction is counted, if there is one.
+    sqlstate: Option<String>,
+}
+
+/// The part of the system that caused the abortion of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbortedBy {
+    /// The client got no connection.
+    Connecting,
+    /// The client's program ended the client, so that no SQLSTATE counts the transaction.
+    Program,
+    /// The server, or the connection to it, failed a transaction.
+    Server,
+}
+
+impl AbortedClient {
+    /// Returns true if the client was aborted in a transaction, which counts as failed.
+    pub fn is_counted(&self) -> bool {
+        self.reason == AbortedBy::Server
+    }
+
+    /// Returns the SQLSTATE with which the client got no connection; `None` if the client had one.
+    pub fn unconnected(&self) -> Option<&str> {
+        self.sqlstate.as_deref().filter(|_| self.reason == AbortedBy::Connecting)
+    }
+}
+
+impl Watch {
+    /// Returns the numbers of the clients that were aborted.
+    pub fn aborted(&self) -> BTreeSet<usize> {
+        self.abortions.iter().map(|abortion| abortion.client).collect()
+    }
+
+    /// Returns the number of aborted clients that got no connection.
+    pub fn unconnected(&self) -> u64 {
+        self.abortions.iter().filter(|abortion| abortion.unconnected().is_some()).count() as u64
+    }
+}
+
 impl Observer for Watch {
     fn ready(&mut self, _clients: usize, _seconds: f64) {
         self.ready_at = Some(world(|world| world.main));
@@ -69,7 +119,11 @@ impl Observer for Watch {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        self.ticks.entry(tick.phase).or_default().merge(&tick.statistics);
+        let watched = WatchedTick { seconds: tick.seconds, statistics: tick.statistics.clone() };
+        let before = self.ticks.insert((tick.phase, tick.second), watched);
+        if before.is_some() {
+            self.defects.push(format!("the observer received second {} of {:?} twice", tick.second, tick.phase));
+        }
         for task in tick.statistics.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
             *self.tasks.entry((task.app, task.number)).or_default() += 1;
             self.responses.extend(task.failure.is_none().then(|| task.response()));
@@ -77,11 +131,13 @@ impl Observer for Watch {
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.aborted.insert(abortion.client);
-        self.unconnected += u64::from(matches!(abortion.cause, Cause::Connect(_)));
-        if matches!(abortion.cause, Cause::Program(_)) {
-            self.stopped.insert(abortion.client);
-        }
+        let reason = match abortion.cause {
+            Cause::Connect(_) => AbortedBy::Connecting,
+            Cause::Program(_) => AbortedBy::Program,
+            _ => AbortedBy::Server,
+        };
+        let sqlstate = abortion.cause.counted_sqlstate().map(str::to_owned);
+        self.abortions.push(AbortedClient { client: abortion.client, reason, sqlstate });
         let (kind, sqlstate) = (abortion.cause.kind(), abortion.cause.sqlstate());
         let has_sqlstate = sqlstate.is_some_and(|sqlstate| sqlstate.len() == 5);
         if has_sqlstate == (kind == "script") {

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 
 use super::faults::Faults;
 use super::server::SimulatedSession;
-use super::truth::Truth;
+use super::truth::{BROKEN, Truth};
 use ground::clock::Nanos;
 use ground::random::Random;
 
@@ -25,6 +25,8 @@ pub struct World {
     pub faults: Faults,
     pub chance: Random,
     pub threads: Vec<ThreadState>,
+    /// The index of the thread that is running.
+    pub running: usize,
     /// The current time of the main thread.
     pub main: Nanos,
     pub truth: Truth,
@@ -71,13 +73,16 @@ pub struct Line {
 }
 
 /// A piece of the server's reply, which the client can read from `at` on.
-struct Chunk {
-    at: Nanos,
-    bytes: Vec<u8>,
-    read: usize,
+#[derive(Default)]
+pub struct Chunk {
+    pub at: Nanos,
+    pub bytes: Vec<u8>,
+    pub read: usize,
     /// The time that the server took for a statement, if the last byte of this piece commits the transaction of the
     /// statement. `None` otherwise.
-    commits: Option<Nanos>,
+    pub commits: Option<Nanos>,
+    /// The SQLSTATEs of the errors in the reply of which this is a piece.
+    pub errors: Vec<String>,
 }
 
 /// The ways in which the server can end a connection: it closes or resets the connection.
@@ -92,9 +97,15 @@ pub fn world<R>(visit: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with_borrow_mut(|world| visit(world.as_mut().expect("a simulated run has a world")))
 }
 
+/// Calls `visit` with the world of this thread, if a simulated run is in progress.
+pub fn within(visit: impl FnOnce(&mut World)) {
+    WORLD.with_borrow_mut(|world| world.as_mut().map(visit));
+}
+
 /// Makes the world for a run, in place of the world of the run before.
 pub fn begin(faults: Faults, chance: Random) {
-    let world = World { faults, chance, threads: Vec::new(), main: 0, truth: Truth::default() };
+    let (threads, truth) = (Vec::new(), Truth::default());
+    let world = World { faults, chance, threads, running: 0, main: 0, truth };
     WORLD.set(Some(world));
 }
 
@@ -127,12 +138,14 @@ impl World {
         let cost = self.faults.clock_ns;
         self.pass(thread, cost);
         self.threads[thread].readings += 1;
-        self.threads[thread].now
+        let now = self.threads[thread].now;
+        self.truth.note_time(thread, now);
+        now
     }
 
     /// Makes a thread sleep until `at`.
     pub fn sleep(&mut self, thread: usize, at: Nanos) {
-        self.truth.start = at;
+        self.truth.begin_load(thread, at);
         if at > self.threads[thread].now {
             self.threads[thread].now = at + self.lateness();
         }
@@ -170,7 +183,7 @@ impl World {
             let next = alarms.chain(edge).chain(deadline).min().unwrap_or(Nanos::MAX);
             if next > state.now && next > state.horizon {
                 state.idle_until = Some(next);
-                return;
+                return self.truth.begin_round(thread, self.threads[thread].now);
             }
             if next > state.now {
                 let late = self.lateness();
@@ -194,7 +207,7 @@ impl World {
                 }
             }
             if !ready.is_empty() || deadline.is_some_and(|deadline| deadline <= state.now) {
-                return;
+                return self.truth.begin_round(thread, state.now);
             }
         }
     }
@@ -280,19 +293,28 @@ impl World {
                 break;
             }
             let chunk = line.inbound.pop_front();
-            if let Some(service) = chunk.and_then(|chunk| chunk.commits).filter(|_| !state.is_cancelled) {
-                self.truth.commit(thread, line.token, service);
+            let place = (thread, line.token);
+            let Some(chunk) = chunk.filter(|_| !state.is_cancelled) else { continue };
+            if let Some(service) = chunk.commits {
+                self.truth.commit(place, service);
             }
+            self.truth.client(place).errors.extend(chunk.errors);
         }
-        self.truth.note_activity((thread, line.token), now);
+        let place = (thread, line.token);
+        self.truth.note_activity(place, now);
         if count > 0 {
-            self.truth.client((thread, line.token)).readings = Some(readings);
+            self.truth.note_read(place);
+            self.truth.client(place).readings = Some(readings);
             return Ok(count);
         }
-        match line.end.filter(|(at, _)| *at <= now && line.inbound.is_empty()) {
-            Some((_, LineEnd::Closed)) => Ok(0),
-            Some((_, LineEnd::Reset)) => Err(ErrorKind::ConnectionReset.into()),
-            None => Err(ErrorKind::WouldBlock.into()),
+        let Some((_, end)) = line.end.filter(|(at, _)| *at <= now && line.inbound.is_empty()) else {
+            return Err(ErrorKind::WouldBlock.into());
+        };
+        self.truth.note_read(place);
+        self.truth.client(place).errors.push(BROKEN.to_owned());
+        match end {
+            LineEnd::Closed => Ok(0),
+            LineEnd::Reset => Err(ErrorKind::ConnectionReset.into()),
         }
     }
 
@@ -341,13 +363,13 @@ impl World {
         line.session = SimulatedSession::new(0);
     }
 
-    /// Makes bytes of the server arrive at `at`.
-    pub fn deliver(&mut self, thread: usize, id: usize, at: Nanos, bytes: Vec<u8>, commits: Option<Nanos>) {
-        if bytes.is_empty() {
+    /// Makes a piece of a reply arrive at a client.
+    pub fn deliver(&mut self, thread: usize, id: usize, piece: Chunk) {
+        if piece.bytes.is_empty() {
             return;
         }
-        let state = &mut self.threads[thread];
-        state.lines[id].inbound.push_back(Chunk { at, bytes, read: 0, commits });
+        let (state, at) = (&mut self.threads[thread], piece.at);
+        state.lines[id].inbound.push_back(piece);
         state.edges.push(Reverse((at, id)));
     }
 

@@ -9,7 +9,7 @@ mod staged;
 use std::sync::Arc;
 
 use super::scenario::{Kind, Scenario};
-use super::truth::ClientTruth;
+use super::truth::{ClientTruth, Place};
 use super::world::world;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -158,12 +158,12 @@ impl Workload<ReplayActions> for Workloads {
 
 /// Changes the record of what really happened to a client. `place` has the indexes of the client's thread and of the
 /// client in the thread.
-fn truth<R>(place: (usize, usize), change: impl FnOnce(&mut ClientTruth) -> R) -> R {
+fn truth<R>(place: Place, change: impl FnOnce(&mut ClientTruth) -> R) -> R {
     world(|world| change(world.truth.client(place)))
 }
 
 /// Records that a transaction begins. Also checks that the engine has read the clock since the last answer.
-fn begin(place: (usize, usize)) {
+fn begin(place: Place) {
     world(|world| {
         let readings = world.threads[place.0].readings;
         let client = world.truth.client(place);
@@ -171,17 +171,22 @@ fn begin(place: (usize, usize)) {
             let defect = "the clock was not read between an answer and the next transaction".to_owned();
             world.truth.defects.push(defect);
         }
-        world.truth.client(place).begin();
+        world.truth.begin(place);
     });
 }
 
 /// Records that the engine asks a program for an action of its transaction. The first such action begins the
 /// transaction.
-fn start(place: (usize, usize)) {
+fn start(place: Place) {
     world(|world| {
         let now = world.threads[place.0].now;
         world.truth.start(place, now);
     });
+}
+
+/// Records that a program has committed its transaction.
+fn commit(place: Place) {
+    world(|world| world.truth.end(place));
 }
 
 /// The longest time for which a simulated program sleeps.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{start, truth};
-use crate::simulation::truth::{ClientTruth, ReplayTruth};
+use super::{commit, start, truth};
+use crate::simulation::truth::{Place, ReplayTruth};
 use crate::simulation::world::world;
 use ground::random::Random;
 use wire::Rows;
@@ -14,7 +14,7 @@ use workload::{Action, ActionResult, Program, RecordedRequest, ReplayActions, Se
 
 /// A simulated client that runs recorded sessions.
 pub struct Replay {
-    place: (usize, usize),
+    place: Place,
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
     mode: QueryMode,
@@ -60,7 +60,7 @@ fn note(change: impl FnOnce(&mut ReplayTruth)) {
 impl Replay {
     /// Makes a client that has not begun its first session.
     pub fn new(
-        place: (usize, usize),
+        place: Place,
         statements: Arc<Vec<Vec<Statement>>>,
         random: Random,
         mode: QueryMode,
@@ -168,7 +168,9 @@ impl Program<ReplayActions> for Replay {
             ActionResult::Failed(error) => {
                 let is_expected = self.expected.is_failure(&error.sqlstate);
                 if is_expected {
-                    truth(self.place, ClientTruth::commit);
+                    commit(self.place);
+                } else {
+                    world(|world| world.truth.fail(self.place));
                 }
                 let is_consequence = error.sqlstate == "25P02" && self.has_failed && !is_expected;
                 note(|truth| {
@@ -180,6 +182,7 @@ impl Program<ReplayActions> for Replay {
                 self.note_end();
             }
             ActionResult::Lost(error) => {
+                world(|world| world.truth.fail(self.place));
                 let is_consequence = was_asked && self.has_failed && error.sqlstate() == "25P02";
                 note(|truth| {
                     truth.lost += 1;
@@ -203,9 +206,10 @@ impl Replay {
         let text = if self.expected.discards { b"DISCARD ALL" } else { texts[number] };
         (self.at.statement, self.at.step) = (self.at.statement + 1, ReplayStep::Schedule);
         self.is_asked = true;
-        truth(self.place, ClientTruth::begin);
+        world(|world| world.truth.begin(self.place));
         start(self.place);
-        truth(self.place, |client| (client.is_last, client.ends_anywhere) = (true, true));
+        let time = self.at.time;
+        truth(self.place, |client| (client.is_last, client.ends_anywhere, client.planned) = (true, true, Some(time)));
         let recorded = match (number, self.mode) {
             (1, QueryMode::Prepared) => Recorded::Values {
                 statement: &self.statements[1][1],

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{OPEN_SCRIPT, SCRIPTS, Step, begin, start, truth};
-use crate::simulation::truth::ClientTruth;
+use super::{OPEN_SCRIPT, SCRIPTS, Step, begin, commit, start, truth};
+use crate::simulation::truth::{ClientTruth, Place};
 use crate::simulation::world::world;
+use ground::clock::nanos;
 use ground::random::Random;
 use wire::statement::Statement;
 use wire::value::Value;
@@ -14,7 +15,7 @@ use workload::{AbortReason, Action, Program, ScriptStep, StartPipeline};
 
 /// A simulated client that runs scripts, as pgbench's clients do.
 pub struct Script {
-    place: (usize, usize),
+    place: Place,
     statements: Arc<Vec<Vec<Statement>>>,
     /// The numbers of the scripts that the client runs.
     pub scripts: Vec<usize>,
@@ -36,7 +37,7 @@ pub struct Script {
 
 impl Script {
     /// Makes a client that runs the first script.
-    pub fn new(place: (usize, usize), statements: Arc<Vec<Vec<Statement>>>, random: Random) -> Self {
+    pub fn new(place: Place, statements: Arc<Vec<Vec<Statement>>>, random: Random) -> Self {
         Self {
             place,
             statements,
@@ -65,6 +66,7 @@ impl Program for Script {
         self.script = self.scripts[chosen];
         self.steps = SCRIPTS[self.script];
         self.at = 0;
+        truth(self.place, |client| client.script = chosen);
         chosen
     }
 
@@ -74,7 +76,9 @@ impl Program for Script {
     }
 
     fn pause(&mut self) -> Duration {
-        Duration::from_micros(self.random.range(0, 50_000) as u64)
+        let pause = Duration::from_micros(self.random.range(0, 50_000) as u64);
+        world(|world| world.truth.think(self.place, nanos(pause)));
+        pause
     }
 
     fn next_action(&mut self) -> Action<'_> {
@@ -83,7 +87,7 @@ impl Program for Script {
         }
         let Some(step) = self.steps.get(self.at).copied() else {
             if !self.is_pooled || self.script != OPEN_SCRIPT {
-                truth(self.place, ClientTruth::commit);
+                commit(self.place);
             }
             return Action::End;
         };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{begin, start, truth};
-use crate::simulation::truth::ClientTruth;
+use super::{begin, commit, start, truth};
+use crate::simulation::truth::{ClientTruth, Place};
 use crate::simulation::world::world;
 use ground::random::Random;
 use wire::Rows;
@@ -25,7 +25,7 @@ enum Stage {
 
 /// A simulated client that manages its connections by itself, as sysbench's clients do.
 pub struct Staged {
-    place: (usize, usize),
+    place: Place,
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
     /// True if the client has two connections, prepares statements and counts transactions by itself, and may end
@@ -58,7 +58,7 @@ enum Preparation {
 
 impl Staged {
     /// Makes a client that has no connection yet.
-    pub fn new(place: (usize, usize), statements: Arc<Vec<Vec<Statement>>>, random: Random, is_rich: bool) -> Self {
+    pub fn new(place: Place, statements: Arc<Vec<Vec<Statement>>>, random: Random, is_rich: bool) -> Self {
         Self {
             place,
             statements,
@@ -199,7 +199,7 @@ impl Program<StagedActions> for Staged {
             }
             3 => Action::Request(StagedRequest::Text { sql: "END", rows: Rows::Skipped }),
             _ => {
-                truth(self.place, ClientTruth::commit);
+                commit(self.place);
                 Action::End
             }
         }
