@@ -160,6 +160,15 @@ def test_a_gate_that_fails_on_worse_alone_asks_for_one_side(folder, measured, op
     assert (started[0].verdict.one_sided, started[0].verdict.final) == (one_sided, True)
 
 
+def test_a_gate_counts_instructions_if_it_is_asked_to(folder, measured):
+    started = measured(1.0)
+    run_gate("jit=on", "jit=off")
+    run_gate("jit=on", "jit=off", instructions=True, new=True)
+    assert [spec.load.instructions for spec in started] == [False, True]
+    with pytest.raises(StudyError, match=r"pgtrial does not start the server of \[arms.b\] on this machine"):
+        run_gate("jit=on", "b=host=db1", instructions=True)
+
+
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
     """A gate overwrites neither its study file nor a JUnit file or a bundle that no gate has written."""

@@ -45,7 +45,7 @@ OPTIONS_OF_BOTH = {
 }
 """The options that both `compare` and `capacity` have, by the keys of the study file that they set."""
 
-FLAGS = ("load.foreign_keys", "verdict.allow_busy_client", "fleet.share_machines")
+FLAGS = ("load.foreign_keys", "load.instructions", "verdict.allow_busy_client", "fleet.share_machines")
 """The keys of the study file whose options take no value."""
 
 OPTIONS = {
@@ -56,6 +56,7 @@ OPTIONS = {
     "load.foreign_keys": "--foreign-keys",
     "load.capacity": "--capacity",
     "load.capacity.at_most": "at_most in --capacity",
+    "load.instructions": "--instructions",
     "load.max_tries": "--max-tries",
     "load.latency_limit": "--latency-limit",
     "load.suite.runs": "--runs",
@@ -283,6 +284,7 @@ def compare_command(
             help="Give a verdict even if the load engine, and not the server, was the bottleneck in many trials.",
         ),
     ] = False,
+    instructions: study_options.Instructions = False,
     server: study_options.Shared = None,
     keys: Keys = None,
     fleet: study_options.Fleet = None,
@@ -321,6 +323,7 @@ def compare_command(
         "fillfactor": fillfactor,
         "foreign_keys": foreign_keys or None,
         "capacity": _promise(capacity),
+        "instructions": instructions or None,
         "max_tries": max_tries,
         "latency_limit": latency_limit,
         **_own_end(

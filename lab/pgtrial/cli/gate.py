@@ -35,7 +35,7 @@ from pgtrial.cli.gated_study import (
 )
 from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, print_message
-from pgtrial.cli.study_options import Profile, Seed
+from pgtrial.cli.study_options import Profile, Seed, with_instructions
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError
@@ -113,6 +113,7 @@ def gate_command(
             ),
         ),
     ] = False,
+    instructions: study_options.Instructions = False,
     summary_file: Annotated[
         Path | None,
         typer.Option(
@@ -185,6 +186,8 @@ def gate_command(
             }
             if fail_on == "worse" and not base_twice:
                 specs = {name: one_sided(spec) for name, spec in specs.items()}
+            if instructions:
+                specs = {name: with_instructions(spec) for name, spec in specs.items()}
             given_s = None if budget is None else budget_of(budget)
         except PgtrialError as error:
             write_without_study(files, Outcome(ERROR_STATUS, str(error).removesuffix(".")))

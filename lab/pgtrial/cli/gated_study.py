@@ -33,12 +33,16 @@ from pgtrial.report.gate.junit import Case, junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary_without_study
 from pgtrial.report.gate.tries import Tries
+from pgtrial.report.instructions import instruction_sentences
 from pgtrial.servers.configured_values import why_equal
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import Change
 
-in_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
+in_options = by_options(
+    {"verdict.budget": "--budget", "study.seed": "--seed", "load.instructions": "--instructions"},
+    ("load.instructions",),
+)
 """Rewords a message so that it names the options of `pgtrial gate` in place of keys of the study file."""
 
 
@@ -103,7 +107,8 @@ class EndedStudy:
 
     def details(self, *more: str | None) -> str:
         """Returns the outcome and the results as plain text. The sentences of `more` come between them."""
-        return "\n".join([self.of_gate.sentence, *filter(None, more), *self.data.result.sentences])
+        counted = instruction_sentences(self.data.result, self.data.plan.arms[1])
+        return "\n".join([self.of_gate.sentence, *filter(None, more), *self.data.result.sentences, *counted])
 
     def in_short(self, path: Path, gate: Path) -> RenderableType:
         """Returns the short result as the terminal shows it. `path` is the directory of the study, and `gate` that of

@@ -11,6 +11,8 @@ import typer
 
 from pgtrial.cli.output import print_message
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
+from pgtrial.model.study.objections import objection_to_instructions
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build
 from pgtrial.servers.installations import find_servers
@@ -110,6 +112,25 @@ def parsed(option: str, parse: Callable[[object], float], text: str) -> float:
         return parse(text)
     except ValueError as error:
         raise StudyError(f"{option}: {error}") from error
+
+
+Instructions = Annotated[
+    bool,
+    typer.Option(
+        "--instructions",
+        help="Also count the CPU instructions that each server executes for a transaction, and name the functions that "
+        "differ. Needs valgrind.",
+    ),
+]
+
+
+def with_instructions(spec: StudySpec) -> StudySpec:
+    """Returns the study with the option --instructions. Raises StudyError if the instructions cannot be counted."""
+    load = spec.load.model_copy(update={"instructions": True})
+    counting = spec.model_copy(update={"load": load})
+    if (objection := objection_to_instructions(Design(counting))) is not None:
+        raise StudyError(objection)
+    return counting
 
 
 Fleet = Annotated[

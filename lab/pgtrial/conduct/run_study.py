@@ -14,6 +14,7 @@ from functools import partial
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.drawn_values import ValuesOfArms
+from pgtrial.conduct.instructions import check_can_count, count_instructions
 from pgtrial.conduct.interleaving import SlicesTooShort
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.lengths import with_rehearsed_time
@@ -130,6 +131,7 @@ def run_study(
         give_statistics(
             study, design, arms, listener
         )  # after the rehearsal, which has measured how long the queries of a suite take
+        count_instructions(study, design, arms, workspace, listener, values=values)
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
         _take_certificate(study, listener)
@@ -275,8 +277,9 @@ def _built(design: Design, workspace: Workspace, listener: Listener) -> Design:
 
 
 def _take_data(design: Design, listener: Listener) -> None:
-    """Dumps the database if the study names one as its data, and checks that the servers support the data. Raises
-    StudyError and ArmError."""
+    """Dumps the database if the study names one as its data, and checks that the servers support the data, and that
+    this machine can count their instructions if the study asks for it. Raises StudyError and ArmError."""
+    check_can_count(design)
     if (dumped := take_dump(design)) is not None:
         listener(Preparing(dumped, stays=True))
     check_abilities(design, Needs.of(design).data)

@@ -133,8 +133,10 @@ def _code(spec: StudySpec, arm: str) -> tuple[str | None, list[str]]:
 
 
 def _subject(spec: StudySpec) -> tuple[object, ...]:
+    """Returns what a study compares: its load, servers, arms and scripts. It is the same question whether or not the
+    study counts instructions as well."""
     public = without_secrets(spec)
-    return public.load, public.server, public.arms, spec.scripts
+    return public.load.model_copy(update={"instructions": False}), public.server, public.arms, spec.scripts
 
 
 def is_same(spec: StudySpec, stored: StudySpec) -> bool:

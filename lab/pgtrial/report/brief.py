@@ -15,6 +15,7 @@ from pgtrial.model.records.results import Failures, Level, StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
+from pgtrial.report.instructions import instruction_texts
 from pgtrial.report.never_measured import LONGEST_REASON, never_measured
 from pgtrial.report.next_steps import against, steps_to_a_verdict, withholding
 from pgtrial.report.statement_errors import NAMED_LENGTH, NAMED_STATEMENTS, errors_text
@@ -124,7 +125,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         lines = [Line("because", " ".join(reasons))]
         if claim.difference is not None:
             lines.append(Line("interval", f"{_difference(claim, plan)}: an estimate, and no verdict"))
-        return Headline(claim.verdict, headline(claim, plan), lines)
+        return Headline(claim.verdict, headline(claim, plan), [*lines, *_executed(claim, result)])
     tally = next((failure for failure in result.failures if failure.arm == claim.arm), None)
     if result.failures and all(of_arm.trials and of_arm.failed_trials == of_arm.trials for of_arm in result.failures):
         number = plural(max(of_arm.trials for of_arm in result.failures), "trial")
@@ -138,12 +139,18 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     secondary = [row for row in result.metrics if row.arm == claim.arm and not row.primary]
     lines += [Line("metric", f"{row.metric} {metric_text(row, rate_unit(plan.load_points))}") for row in secondary]
+    lines += _executed(claim, result)
     lines += [Line("peak", peak)] if (peak := peak_text(result, claim.arm)) else []
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     lines += [Line("queries", queries)] if (queries := _queries(result, claim)) else []
     lines += [Line("plans", plans)] if (plans := _plans(result, claim)) else []
     lines += [Line("updates", updates)] if (updates := _updates(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines, claim.not_worse)
+
+
+def _executed(claim: Claim, result: StudyResult) -> list[Line]:
+    """Returns the counted instructions of both arms, in a line for each load; no lines if they were not counted."""
+    return [Line("executed", text) for text in instruction_texts(result, claim.arm)]
 
 
 def _levels(claim: Claim, result: StudyResult) -> str:

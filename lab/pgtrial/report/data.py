@@ -174,6 +174,7 @@ def read_measured(directory: StudyDirectory) -> StudyData:
         seconds=committed_seconds(directory, trials),
         slices=slices,
         interruptions=read_interruptions(directory.path),
+        instructions=directory.instructions(),
         voided=directory.voided_blocks(),
     )
     return StudyData(

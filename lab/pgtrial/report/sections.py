@@ -22,6 +22,7 @@ from pgtrial.report.table import Table
 from pgtrial.report.tables import (
     capacity,
     certificate,
+    instructions,
     jobs,
     metrics,
     plans,
@@ -230,6 +231,15 @@ _TOPICS = (
         _lead_of_costs,
         [cost_charts],
         [servers.cost_table],
+    ),
+    Topic(
+        "instructions",
+        "Instructions per transaction",
+        "The CPU instructions that the sessions of each server execute in user mode for one transaction, counted by "
+        "valgrind on a server of its own with one client. They are counts and not measurements of time: other load on "
+        "the machine does not change them. They explain a difference in speed, and are not part of the verdict.",
+        tables=[instructions.instruction_tables],
+        folded=False,
     ),
     Topic(
         "blocks",

@@ -105,6 +105,18 @@ class Needs:
         return max(self.data, key=lambda data: data.mb)
 
 
+@dataclass(frozen=True)
+class Instrument:
+    """A program that runs a server and watches how it executes, such as valgrind."""
+
+    command: tuple[str, ...]
+    """The words in front of the server's command."""
+    settings: Mapping[str, str]
+    """The settings of the server that the program requires. They take precedence over those of the arm."""
+    usual_settings: Mapping[str, str]
+    """The settings that the server has unless the arm sets them."""
+
+
 class Arm(Protocol):
     """One of the set-ups that a study compares. It provides a server for one trial at a time."""
 
@@ -166,8 +178,11 @@ class Arm(Protocol):
         host is lost.
         """
 
-    def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
+    def rehearsal(
+        self, tables: Data, log: Path, instrument: Instrument | None = None
+    ) -> AbstractContextManager[Target]:
         """Provides a server on a copy of this data, which is removed on exit, so that the caller may change the data.
+        With an instrument, the server runs under it, provided that pgtrial starts the server.
 
         A given server is provided without a copy, and the caller must not change anything on it. Raises the same errors
         as `serve`.

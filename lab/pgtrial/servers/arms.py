@@ -19,7 +19,7 @@ from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
-from pgtrial.servers.arm import Arm, Needs, allow_settings
+from pgtrial.servers.arm import Arm, Instrument, Needs, allow_settings
 from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.given import GivenServer
 from pgtrial.servers.loaded_data import LoadedData
@@ -79,8 +79,9 @@ class GivenArm:
         return self._servers[drawn.place or 0].serve(tables, log, timings)
 
     @contextmanager
-    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides the first deployment, without changing anything there."""
+    def rehearsal(self, tables: Data, log: Path, instrument: Instrument | None = None) -> Iterator[Target]:
+        """Provides the first deployment, without changing anything there. It runs already, so no instrument can run
+        it."""
         yield self._servers[0].target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
@@ -185,13 +186,13 @@ class SessionArm:
                 yield sessions
 
     @contextmanager
-    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
+    def rehearsal(self, tables: Data, log: Path, instrument: Instrument | None = None) -> Iterator[Target]:
         """Provides sessions of the shared server. The first arm that enters this context starts the server, and stops
         it on exit; it therefore has to be the last arm that leaves its context."""
         if self._server.target is not None:
             yield self._sessions_of(self._server.target)
             return
-        with self._server.arm.rehearsal(tables, log) as target, self._shared(target) as sessions:
+        with self._server.arm.rehearsal(tables, log, instrument) as target, self._shared(target) as sessions:
             yield sessions
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:

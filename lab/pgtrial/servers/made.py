@@ -31,7 +31,7 @@ from pgtrial.model.study.keys import Launcher
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.model.study.setup import KEYS
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
-from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
+from pgtrial.servers.arm import Instrument, Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.builds.layouts import in_layout
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.copy_statistics import CopyStatistics
@@ -134,10 +134,10 @@ class MadeArm:
                 check_sessions(needs, target, "gives each arm a server of its own")
 
     @contextmanager
-    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
+    def rehearsal(self, tables: Data, log: Path, instrument: Instrument | None = None) -> Iterator[Target]:
         """Provides a server on a fresh copy of the template, also if the key `reset` says that trials keep their
         copies."""
-        with self._complaining(), self._tried(tables, log) as target:
+        with self._complaining(), self._tried(tables, log, instrument) as target:
             yield target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
@@ -147,9 +147,12 @@ class MadeArm:
         return [LoadedData((key, run_directory.root), None, lambda log: self.rehearsal(tables, log), kept)]
 
     @contextmanager
-    def _tried(self, tables: Data, log: Path) -> Iterator[Target]:
+    def _tried(self, tables: Data, log: Path, instrument: Instrument | None = None) -> Iterator[Target]:
         with ExitStack() as stack:
             cluster = self._cluster(self._fresh(tables, "check", None, stack, copies=self._at_once))
+            if instrument is not None:
+                cluster.launcher = (*cluster.launcher, *instrument.command)
+                cluster.settings = {**instrument.usual_settings, **cluster.settings, **instrument.settings}
             with self._host_ready(cluster), cluster.running(log, immediate=True):
                 yield cluster.served
 

@@ -205,6 +205,8 @@ def last_words(log: Path, begin: int = 0) -> str:
 
 _PATIENCE_S = 15.0
 _NAMES = ("postgres", "postmaster", "pgtrial-engine")
+_OF_VALGRIND = "callgrind-"
+"""The beginning of the names of a server's processes if the server runs under valgrind's tool callgrind."""
 
 
 def stop_servers_below(directory: Path) -> int:
@@ -229,14 +231,14 @@ def stop_servers_below(directory: Path) -> int:
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
-    """Returns the processes of servers whose working directory is `directory` or lies below it: PostgreSQL's, and those
-    of the null server, which answers without doing anything and serves to measure the engine. The working directory of
-    a PostgreSQL process is the data directory."""
+    """Returns the processes of servers whose working directory is `directory` or lies below it: PostgreSQL's,
+    also if valgrind runs them, and those of the null server, which answers without doing anything and serves to measure
+    the engine. The working directory of a PostgreSQL process is the data directory."""
     processes = []
     for pid in working_below(directory):
         with suppress(psutil.Error):
             process = psutil.Process(pid)
-            if process.name() in _NAMES:
+            if process.name() in _NAMES or process.name().startswith(_OF_VALGRIND):
                 processes.append(process)
     return processes
 

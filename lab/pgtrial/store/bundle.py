@@ -73,7 +73,7 @@ _STUDY: Patterns = tuple(
     for pattern, largest in (
         (
             r"(study\.toml|plan\.json|verdict\.json|gate\.json|published\.json|certificate\.json|selftest\.json|report\.md"
-            r"|report\.html|statement_plans\.json|studies\.json)",
+            r"|report\.html|statement_plans\.json|studies\.json|instructions\.json)",
             256 * _MB,
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),

@@ -24,6 +24,7 @@ from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.facts import Audit, Facts
+from pgtrial.model.records.instructions import InstructionCounts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
@@ -71,6 +72,7 @@ _CURE_OF_PLAN = "restore it from a copy, or run the study again"
 
 _PROVIDER = "provider.parquet"
 _PLANS = "statement_plans.json"
+_INSTRUCTIONS = "instructions.json"
 _RECORD = "trial.json"
 """The file that is written last into the directory of a trial: if it exists, the trial is complete."""
 
@@ -379,6 +381,16 @@ class StudyDirectory:
     def write_statement_plans(self, plans: StatementPlans) -> None:
         """Stores PostgreSQL's plans of the statements that became slower in a replay."""
         write_in_folder(self.path / _PLANS, plans.model_dump_json(indent=1))
+
+    def instructions(self) -> InstructionCounts | None:
+        """Returns the counted instructions of the arms; None if they were not counted. Raises StoreError if the file is
+        damaged."""
+        path = self.path / _INSTRUCTIONS
+        return record_at(path, InstructionCounts, f"delete {path} and run again")
+
+    def write_instructions(self, counts: InstructionCounts) -> None:
+        """Stores the counted instructions of the arms."""
+        write_in_folder(self.path / _INSTRUCTIONS, counts.model_dump_json())
 
     def write_file(self, name: str, data: str | bytes) -> Path:
         """Stores a file in the study directory, such as report.html, and returns its path."""

@@ -25,6 +25,7 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
 from pgtrial.model.study.objections import (
     objection_to_fleet,
+    objection_to_instructions,
     objection_to_metrics,
     objection_to_own_metrics,
     objection_to_prices,
@@ -241,6 +242,7 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
         objection_to_prices(design),
         spec.load.kind.objection_to_servers(spec),
         objection_to_fleet(spec),
+        objection_to_instructions(design),
         objection_to_statistics(design),
     )
     for objection in of_the_study:

@@ -15,6 +15,7 @@ from pgtrial.verdict.changes import Changes, may_change, regimes_of
 from pgtrial.verdict.claims import make_claim
 from pgtrial.verdict.family import Subject, primary_sharing, sharing, subjects
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.instructions import compare_instructions
 from pgtrial.verdict.metrics import FAMILIES
 from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.plans import plan_differences
@@ -65,6 +66,7 @@ def decide(case: Case) -> StudyResult:
         carry_over=carry_over(grid, case.speeds),
         carry_over_shifts=case.shifts,
         plans=plan_differences(plan, grid.trials),
+        instructions=compare_instructions(plan, case.instructions),
         where=where_it_ran(plan, grid.trials, case.facts),
         **{key: family(grid, primary) for key, family in FAMILIES.items()},
     )

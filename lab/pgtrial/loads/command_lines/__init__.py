@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgtrial.loads.command_lines.command_line import Asked, CommandLine, UnlistedLine
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine, CountableLine, UnlistedLine
 from pgtrial.loads.command_lines.job import JobLine
 from pgtrial.loads.command_lines.pgbench import OrderEntryLine, PgbenchLine
 from pgtrial.loads.command_lines.replay import ReplayLine
@@ -78,3 +78,11 @@ def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path |
     line = command_line(point)
     assert isinstance(line, UnlistedLine), "files list the statements of the others, or nobody asks for them"
     return line.short_options(Asked(load, point, seed, script))
+
+
+def counted_options(asked: Asked, transactions: int) -> list[str]:
+    """Returns the options for a run in which one client executes this number of transactions. The load must consist of
+    transactions, as `LoadKind.why_no_instructions` says."""
+    line = command_line(asked.point)
+    assert isinstance(line, CountableLine), "the study file refuses to count the instructions of other loads"
+    return line.counted_options(asked, transactions)

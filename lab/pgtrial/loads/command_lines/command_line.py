@@ -66,16 +66,24 @@ class CommandLine(abc.ABC):
         return min(self.most_threads(asked), asked.load.threads or max(1, usual))
 
 
-class UnlistedLine(CommandLine):
+class CountableLine(CommandLine):
+    """Builds the command lines of a kind of load that consists of transactions, of which the engine can run any
+    number."""
+
+    @abc.abstractmethod
+    def counted_options(self, asked: Asked, transactions: int) -> list[str]:
+        """Returns the options of a run in which one client executes this number of transactions."""
+
+
+class UnlistedLine(CountableLine):
     """Builds the command lines of a kind of load whose statements no file lists. pgtrial finds the statements by
     running the load for a moment and recording what it sends."""
 
-    @abc.abstractmethod
+    short_run: ClassVar[int] = 100
+    """The number of transactions of that moment. With 100, a transaction type that makes up 4% of the order-entry load
+    occurs with a probability of 98%."""
+
     def short_options(self, asked: Asked) -> list[str]:
         """Returns the options of a short run with one client, in which the engine shows the statements that it
         sends."""
-
-
-SHORT_RUN = 100
-"""The number of transactions in a short run. With this number, a transaction type that makes up 4% of the order-entry
-load occurs with a probability of 98%."""
+        return self.counted_options(asked, self.short_run)

@@ -5,25 +5,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine, UnlistedLine
+from pgtrial.loads.command_lines.command_line import Asked, CountableLine, UnlistedLine
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.pack import PackLoad
 from pgtrial.model.units import patience_s
 
 
-class PgbenchLine(CommandLine):
+class PgbenchLine(CountableLine):
     """Builds the command line for pgbench scripts and packs, whose clients repeat them until the time is over."""
 
     front_end = "pgbench"
     lists_statements = True
 
     def options(self, asked: Asked) -> list[str]:
-        drawn = [f"--values={name}={path}" for name, path in asked.values.items()]
-        scripts = scripts_of(asked.point, asked.script)
         turns = asked.turn.options(asked.seed)
         # the measured time begins after all clients have connected, however long that takes
         loop = ["--time-after-connecting", *closed_loop(asked, self.threads(asked))]
-        return ["-n", *scripts, *drawn, *loop, *turns]
+        return [*_work(asked), *loop, *turns]
+
+    def counted_options(self, asked: Asked, transactions: int) -> list[str]:
+        return [*_work(asked), *_one_client(asked, transactions)]
+
+
+def _work(asked: Asked) -> list[str]:
+    """Returns the options that name the scripts of a load, and the files with the values of their variables."""
+    drawn = [f"--values={name}={path}" for name, path in asked.values.items()]
+    return ["-n", *scripts_of(asked.point, asked.script), *drawn]
+
+
+def _one_client(asked: Asked, transactions: int) -> list[str]:
+    return ["-M", asked.point.protocol, "-c", "1", "-j", "1", "-t", str(transactions), *asked.seeded]
 
 
 class OrderEntryLine(UnlistedLine):
@@ -35,9 +46,8 @@ class OrderEntryLine(UnlistedLine):
         turns = asked.turn.options(asked.seed)
         return ["run", *closed_loop(asked, self.threads(asked)), *_calls(asked), *turns]
 
-    def short_options(self, asked: Asked) -> list[str]:
-        once = ["-M", asked.point.protocol, "-c", "1", "-t", f"{SHORT_RUN}"]
-        return ["run", *once, *_calls(asked), "-j", "1", *asked.seeded]
+    def counted_options(self, asked: Asked, transactions: int) -> list[str]:
+        return ["run", *_one_client(asked, transactions), *_calls(asked)]
 
 
 def _calls(asked: Asked) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, UnlistedLine
+from pgtrial.loads.command_lines.command_line import Asked, UnlistedLine
 from pgtrial.loads.engine import refusal_by_sysbench
 from pgtrial.loads.process import lua_environment
 from pgtrial.model import marks
@@ -29,8 +29,14 @@ class SysbenchLine(UnlistedLine):
         rate = [] if point.rate is None else [f"--rate={point.rate:.0f}"]
         return [*options, *rate, *asked.turn.options(asked.seed)]
 
+    def counted_options(self, asked: Asked, transactions: int) -> list[str]:
+        return self._one_thread(asked, transactions, limit_s=0)
+
     def short_options(self, asked: Asked) -> list[str]:
-        limits = ["--threads=1", "--jobs=1", f"--events={SHORT_RUN}", f"--time={_SHORT_RUN_S}"]
+        return self._one_thread(asked, self.short_run, limit_s=_SHORT_RUN_S)
+
+    def _one_thread(self, asked: Asked, events: int, *, limit_s: int) -> list[str]:
+        limits = ["--threads=1", "--jobs=1", f"--events={events}", f"--time={limit_s}"]
         return [*_test(asked), *limits, *_protocol_and_seed(asked)]
 
 

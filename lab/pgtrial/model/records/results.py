@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.claims import Claim, Estimate, Word, exit_status_of
 from pgtrial.model.records.facts import Finding
+from pgtrial.model.records.instructions import InstructionComparison
 from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.sweeps import Scaling, SizeCurve
@@ -512,6 +513,9 @@ class StudyResult(Record):
     )
     costs: list[Cost] = added([], "The costs of a committed transaction; empty if they are not known.")
     plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")
+    instructions: list[InstructionComparison] = added(
+        [], "The counted CPU instructions of a transaction on each arm, in comparison with the baseline."
+    )
     moved: list[str] = added(
         [], "Sentences on those costs of a transaction for which the statistical rule has decided that the arms differ."
     )

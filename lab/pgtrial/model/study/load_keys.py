@@ -142,6 +142,11 @@ class LoadKeys(Record):
         description="True to [sample](observation.md) wait events and the counters of server and host during the "
         "trials.",
     )
+    instructions: bool = Field(
+        False,
+        description="True to count, before the first trial, the [CPU instructions](instructions.md) that the server of "
+        "each arm executes for a transaction. pgtrial must make the servers on this machine, and needs valgrind.",
+    )
     max_tries: int | None = Field(
         None,
         ge=0,

@@ -6,6 +6,7 @@ from pgtrial.model import marks
 from pgtrial.model.metrics import PER_CENT, TPS, unknown_metric
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.own_metrics import objections_to_names
+from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.spec import StudySpec, is_paced
 
 
@@ -58,6 +59,23 @@ def objection_to_prices(design: Design) -> str | None:
     if len(currencies) > 1:
         several = " and ".join(currencies)
         return f"{marks.heading('arms')}price: {several} cannot be compared; write all prices in one currency"
+    return None
+
+
+def objection_to_instructions(design: Design) -> str | None:
+    """Returns the reason why pgtrial cannot count the instructions of the study's servers, as a sentence; None if it
+    can, or if the study does not ask for it."""
+    if not design.load.instructions:
+        return None
+    instructions = marks.key("load", "instructions")
+    if (why := design.load.kind.why_no_instructions) is not None:
+        return f"{instructions}: {why}; remove it"
+    others = [arm for arm, server in design.servers.items() if not isinstance(server, MadeHere)]
+    if others:
+        return (
+            f"{instructions}: pgtrial does not start the server of {marks.arm(others[0])} on this machine, so it "
+            "cannot count the instructions of that server; remove the key"
+        )
     return None
 
 

@@ -19,9 +19,11 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.runner import changes_of_runner
 from pgtrial.report.gate.tries import Tries
+from pgtrial.report.instructions import instruction_sentences, instructions_of
 from pgtrial.report.markdown import escaped, table_lines
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.certificate import dated
+from pgtrial.report.tables.instructions import function_table
 from pgtrial.report.tables.metrics import metric_text
 from pgtrial.report.tables.results import digits, median_tps, milliseconds, verdict_text
 from pgtrial.report.words import cost_text, established, estimate_text, measure_text, measured_text, signed, where
@@ -34,6 +36,7 @@ from pgtrial.verdict.units import looks_of
 _MOST_ROWS = 40
 """The table shows at most this number of load points, because a comment can have 65,536 characters."""
 _MOST_COSTS = 8
+_MOST_FUNCTIONS = 10
 _MOST_NOTES = 6
 
 
@@ -84,6 +87,7 @@ def results(data: StudyData, *, heading: str = "####", most_rows: int = _MOST_RO
     yield from (f"- {finding.severity}: {plain(finding.message)}" for finding in warnings[:_MOST_NOTES])
     yield f"\n{heading} Causes per transaction\n"
     yield from _causes(data, claim)
+    yield from _instructions(data, heading)
     yield f"\n{heading} What this runner can tell\n"
     yield from (f"- {plain(sentence)}" for sentence in _reach(data))
     yield ""
@@ -216,6 +220,20 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
             ],
         )
     )
+
+
+def _instructions(data: StudyData, heading: str) -> Iterator[str]:
+    """Yields what the summary says about the counted instructions of HEAD: a line for each load, and the functions that
+    differ most. Yields nothing if they were not counted."""
+    of_head = instructions_of(data.result, data.plan.arms[1])
+    if not of_head:
+        return
+    yield f"\n{heading} Instructions per transaction\n"
+    yield from (f"- {plain(sentence)}" for sentence in instruction_sentences(data.result, data.plan.arms[1]))
+    for one in of_head:
+        if one.repeats and not one.is_same and one.functions:
+            yield ""
+            yield from table(function_table(one, _MOST_FUNCTIONS))
 
 
 def _reach(data: StudyData) -> Iterator[str]:

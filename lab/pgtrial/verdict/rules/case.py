@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pgtrial.model.records.facts import Audit, FactChange, Facts, Finding
+from pgtrial.model.records.instructions import InstructionCounts
 from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
@@ -127,6 +128,8 @@ class Case:
     """The slices of the trials in which arms take turns in slices of time. If they are missing, the effect of one arm's
     slice on the next one (carry-over) is not examined."""
     interruptions: Sequence[Interruption] = ()
+    instructions: InstructionCounts | None = None
+    """The counted instructions of the arms; None if the study does not count them."""
     voided: Sequence[int] = ()
     """The blocks that an earlier version of pgtrial had excluded from the study. The present version counts them."""
 

@@ -45,6 +45,7 @@ class Job(LoadKind):
     stored = JobLoad
     why_no_turns = "a job has the machine to itself"
     why_no_fleet = "one session runs a job, so several machines cannot share it"
+    why_no_instructions = "a job runs once and has no transactions"
     has_plans = False
     is_of_the_user = True
     has_planned_time = False

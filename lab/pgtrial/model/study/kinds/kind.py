@@ -75,6 +75,8 @@ class LoadKind(abc.ABC):
     """The reason why the trials of the arms cannot alternate in slices; None if nothing in the load prevents it."""
     why_no_fleet: ClassVar[str | None] = None
     """The reason why a single machine has to make the load; None if a fleet of machines can make it."""
+    why_no_instructions: ClassVar[str | None] = None
+    """The reason why pgtrial cannot count the instructions that a server executes for the load; None if it can."""
     why_no_metrics: ClassVar[str | None] = None
     """The reason why a study with this load cannot declare metrics, as the rest of a sentence about metrics; None if it
     can."""

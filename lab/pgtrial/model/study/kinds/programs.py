@@ -17,6 +17,7 @@ class Programs(LoadKind):
 
     stored = ClientPrograms
     why_no_fleet = "a client program runs on the machine of pgtrial"
+    why_no_instructions = "a client program decides by itself what it sends"
     has_plans = False
     has_known_sql = False
     is_of_the_user = True

@@ -21,6 +21,7 @@ class Replay(LoadKind):
     stored = ReplayLoad
     why_no_turns = "the recorded times of a replay would pass during the slices of the other arms"
     why_no_fleet = "one engine replays all sessions, so several machines cannot share the load"
+    why_no_instructions = "a replay has no single transaction that could be repeated"
     is_rehearsed = False
     has_plans = False
     has_data_of_known_size = True

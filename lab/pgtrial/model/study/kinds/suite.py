@@ -28,6 +28,9 @@ class Suite(LoadKind):
     stored = SuiteLoad
     why_no_turns = "the queries of a suite run to their end"
     why_no_fleet = "one session runs the queries of a suite, so several machines cannot share the load"
+    why_no_instructions = (
+        "a suite consists of queries and not of transactions; count a single query of it as the key query"
+    )
     why_no_metrics = "are not for a suite, whose queries have claims of their own; remove it"
     is_of_the_user = True
     has_planned_time = False
