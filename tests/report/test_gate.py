@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -265,6 +266,25 @@ def test_a_summary_of_many_load_points_fits_a_comment():
     assert len(text) < 20_000
     assert "| mean over 120 load points (decides) |" in text
     assert "and 80 more load points, see the report" in text
+
+
+@pytest.mark.parametrize("others", [1.2, 1.6], ids=["the mean is equivalent", "the mean is faster"])
+def test_what_is_slower_at_one_load_point_does_not_pass_by_the_mean(others):
+    points = [POINT.model_copy(update={"clients": clients}) for clients in (1, 8, 32)]
+    rng = np.random.default_rng(3)
+
+    def tps(planned):
+        speed = (0.7 if points[planned.load_point].clients == 8 else others) if planned.arm == "head" else 1.0
+        return 2000.0 * speed * float(np.exp(0.002 * rng.standard_normal()))
+
+    data = data_of(tps, points=points, margin=0.02, blocks=18)
+    assert data.result.primary[0].verdict in ("equivalent", "better")
+    for rules in (Rules(), Rules(accept_undecided=True)):
+        of_gate = outcome(data.result, data.plan, rules)
+        assert (of_gate.status, of_gate.decided) == (2, True)
+        assert re.search(r"^head is [\d.]+% slower than base at .*8 clients, although the mean over 3", of_gate.reason)
+    alike = data_of(noisy({}, sd=0.002), points=points, margin=0.02, blocks=18)
+    assert status(alike) == 0
 
 
 def test_names_of_strangers_stay_text_in_the_summary():

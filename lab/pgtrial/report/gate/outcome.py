@@ -14,7 +14,7 @@ from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed
+from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed, where
 from pgtrial.statistics.precision import EXCLUDE, POWER, blocks_for
 from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.decide import reasons
@@ -79,6 +79,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
         or _different(claim, plan, rules)
         or _other_answers(result, plan)
         or _same(claim, plan, rules)
+        or _slower_at_a_point(claim, plan, result)
         or _open(claim, plan, result, rules)
         or Outcome(0, _passed(claim, plan), decided=True)
     )
@@ -129,6 +130,24 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
     if "better" in words and rules.fail_on == "not-equivalent":
         return Outcome(1, f"{headline(claim, plan)}, and only what is equivalent may pass", decided=True)
     return None
+
+
+def _slower_at_a_point(claim: Claim, plan: Plan, result: StudyResult) -> Outcome | None:
+    """Returns the outcome if HEAD is certainly slower at one of several load points, by more than the margin allows,
+    although their mean would let it pass; otherwise None. The gate then neither passes nor fails: a failure is promised
+    to be wrong in at most 4.5% of gates, and the claims on single load points do not share that error."""
+    slower = [
+        (point, part)
+        for point in result.claims(claim.arm)
+        for part in point.read
+        if part.verdict == "worse" and not part.within_margin
+    ]
+    if len(plan.load_points) == 1 or claim.verdict == "withheld" or not slower:
+        return None
+    point, part = slower[0]
+    more = f" (and slower at {plural(len(slower) - 1, 'more load point')})" if len(slower) > 1 else ""
+    mean = f"although the mean over {plural(len(plan.load_points), 'load point')} does not show it"
+    return Outcome(2, f"{headline(part, plan)} at {where(point, plan)}{more}, {mean}", decided=True)
 
 
 def _passed(claim: Claim, plan: Plan) -> str:
