@@ -13,6 +13,7 @@ mod divisors;
 mod ended;
 mod extras;
 mod faults;
+mod former;
 mod limits;
 mod parts;
 mod planted;
@@ -59,30 +60,6 @@ pub fn note_start(start: Nanos) {
 
 /// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
-
-/// Seeds of runs that once broke the promises of `promises.rs`, which are conditions that every run must fulfil. They
-/// found: a client that was aborted twice; transactions that began after the end of the load, and in another engine's
-/// slice, as soon as their connection was ready; an alarm while clients connected; an alarm in the warm-up of a load
-/// with a rate; a failed transaction that was counted twice because its connection broke as well; a thread that woke
-/// late for the start of the load and began transactions in another engine's slice; clients that skipped starts and
-/// then began there; a thread that a simulated interrupt did not reach while it computed; and a recorded statement
-/// whose connection broke after its error.
-const FORMER: [u64; 14] = [
-    74,
-    230,
-    338,
-    461,
-    693,
-    4873,
-    7301,
-    6797,
-    140_719_348_538,
-    25_214,
-    602_972_461_978,
-    602_972_462_361,
-    940_569_881_942,
-    412_006_538_033,
-];
 
 /// The environment variable that names other seeds to run.
 const VARIABLE: &str = "PGTRIAL_SIMULATION";
@@ -132,11 +109,10 @@ fn launch(scenario: &Scenario, plan: &Plan, chance: Random, defect: Option<Defec
     Engine { outcome, watch, truth, ends, logs, clients, arrivals }
 }
 
-/// Runs the scenario of a seed. Returns `None` if the run keeps all promises, which are the conditions that every run
-/// must fulfil. Otherwise returns a description of the scenario, of the broken promises, and of how to repeat the run.
-fn trouble(seed: u64) -> Option<String> {
-    let scenario = Scenario::draw(seed);
-    let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(&scenario, &simulate(&scenario)))) {
+/// Runs a scenario. Returns `None` if the run keeps all promises, which are the conditions that every run must fulfil.
+/// Otherwise returns a description of the scenario and of the broken promises.
+fn trouble(scenario: &Scenario) -> Option<String> {
+    let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(scenario, &simulate(scenario)))) {
         Ok(broken) => broken,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
@@ -148,7 +124,7 @@ fn trouble(seed: u64) -> Option<String> {
         return None;
     }
     let lines: String = broken.iter().map(|promise| format!("  {promise}\n")).collect();
-    Some(format!("{scenario:#?}\nseed {seed}:\n{lines}repeat it: {VARIABLE}={seed} cargo test -p drive simulat\n"))
+    Some(format!("{scenario:#?}\nseed {}:\n{lines}", scenario.seed))
 }
 
 /// Returns the seeds that the environment variable names, or the seeds that every test runs.
@@ -180,8 +156,10 @@ fn watch_for_endless(current: &[AtomicU64]) {
 
 #[test]
 fn runs_that_broke_promises_before_keep_them() {
-    let troubles: Vec<_> = FORMER.iter().filter_map(|seed| trouble(*seed)).collect();
-    assert!(troubles.is_empty(), "{}", troubles.join("\n"));
+    for (found, scenario) in former::scenarios() {
+        let trouble = trouble(&scenario);
+        assert!(trouble.is_none(), "{}the scenario has found before: {found}", trouble.unwrap_or_default());
+    }
 }
 
 #[test]
@@ -201,9 +179,9 @@ fn simulated_runs_keep_all_promises() {
                         return current.store(u64::MAX, Ordering::Relaxed);
                     }
                     current.store(seed, Ordering::Relaxed);
-                    if let Some(trouble) = trouble(seed) {
+                    if let Some(trouble) = trouble(&Scenario::draw(seed)) {
                         failed.fetch_add(1, Ordering::Relaxed);
-                        println!("{trouble}");
+                        println!("{trouble}repeat it: {VARIABLE}={seed} cargo test -p drive simulat\n");
                     }
                 }
             });

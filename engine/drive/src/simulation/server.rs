@@ -24,7 +24,7 @@ const REFUSALS: [&str; 3] = ["53300", "57P03", "28P01"];
 pub struct SimulatedSession {
     pub process: u32,
     incoming: Vec<u8>,
-    is_started: bool,
+    pub is_started: bool,
     /// The transaction status that ReadyForQuery reports.
     status: u8,
     /// The texts of prepared statements, by the names of the statements.
@@ -356,7 +356,9 @@ impl World {
 
     /// Sends a reply to the client, in several pieces if the simulated network splits it.
     fn send(&mut self, thread: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
-        let errors = errors_in(&reply);
+        // A connection that is refused fails no transaction.
+        let is_started = self.threads[thread].lines[id].session.is_started;
+        let errors = if is_started { errors_in(&reply) } else { Vec::new() };
         while self.happens(self.faults.fragment) && reply.len() > 1 {
             let rest = reply.split_off(self.chance.range(1, reply.len() as i64 - 1) as usize);
             let bytes = std::mem::replace(&mut reply, rest);

@@ -311,7 +311,9 @@ impl World {
             return Err(ErrorKind::WouldBlock.into());
         };
         self.truth.note_read(place);
-        self.truth.client(place).errors.push(BROKEN.to_owned());
+        if line.session.is_started {
+            self.truth.client(place).errors.push(BROKEN.to_owned());
+        }
         match end {
             LineEnd::Closed => Ok(0),
             LineEnd::Reset => Err(ErrorKind::ConnectionReset.into()),
