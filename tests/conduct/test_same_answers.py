@@ -330,6 +330,19 @@ def test_sql_of_an_arm_that_changes_what_the_load_finds_withholds_the_verdict_un
     assert rehearsed(*of_setups(arms, answers="may differ")) == []
 
 
+@pytest.mark.parametrize("weights", ["", "=1"], ids=["one after the other", "a mix"])
+def test_of_several_scripts_the_one_that_finds_other_rows_is_named(weights):
+    Path("one.sql").write_text("SELECT count(*) FROM orders;\n")
+    Path("two.sql").write_text("\\set c random(0, 29)\nSELECT id FROM customers WHERE city = :c;\n")
+    load = {"query": None, "values": None, "workload": [f"one.sql{weights}", f"two.sql{weights}"]}
+    assert rehearsed(*of_setups({"plain": {}, "indexed": INDEXED}, **load)) == []
+    [told] = rehearsed(*of_setups({"plain": {}, "fewer": FEWER}, **load))
+    assert re.match(
+        "there will be no verdict: plain and fewer do not find the same rows: in two.sql, with c = 29, plain finds",
+        told,
+    ), told
+
+
 def test_a_query_that_the_sql_of_one_arm_breaks_is_refused_with_the_arm_and_the_error():
     with pytest.raises(StudyError, match=r'column "city" does not exist, on gone alone'):
         rehearsed(*of_setups({"plain": {}, "gone": {"setup_sql": "ALTER TABLE customers DROP city"}}))

@@ -21,7 +21,7 @@ from pgtrial.conduct.own_metrics import rehearsed_metrics
 from pgtrial.conduct.own_scripts import written_scripts
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure, RehearsalFailures
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
-from pgtrial.conduct.same_answers import SameAnswers
+from pgtrial.conduct.same_answers import AnswersOfScripts
 from pgtrial.conduct.stage import Report, Stage
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError, TrialError, one_line
@@ -39,7 +39,7 @@ def rehearse(
     report: Report,
     *,
     plans: RehearsedPlans | None = None,
-    answers: SameAnswers | None = None,
+    answers: AnswersOfScripts | None = None,
     passes_s: list[float] | None = None,
 ) -> ValuesOfArms:
     """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by arm and

@@ -28,7 +28,7 @@ from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_trials import run_trials
-from pgtrial.conduct.same_answers import SameAnswers, compares_answers, findings_on_answers
+from pgtrial.conduct.same_answers import AnswersOfScripts, compares_answers, findings_on_answers
 from pgtrial.conduct.same_rows import as_warning, findings_on_rows, rows_of_arms
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
@@ -186,7 +186,7 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
             if found.severity == "withhold":
                 listener(Preparing(as_warning(found), stays=True))
         values = workspace.directory("values")
-        answers = SameAnswers(design.spec, plan.seed) if compares_answers(design.spec) else None
+        answers = AnswersOfScripts(design.spec, plan.seed) if compares_answers(design.spec) else None
         rehearse(design, arms, plan.seed, values, partial(_report, listener), plans=plans, answers=answers)
         for found in findings_on_answers(plan, answers.compared()) if answers is not None else ():
             text = as_warning(found) if found.severity == "withhold" else marks.stored(found.message)
@@ -331,7 +331,7 @@ def _rehearsed(
     facts.compare_rows(arms)
     folder = workspace.directory("values")
     spec = design.spec
-    answers = SameAnswers(spec, study.plan.seed) if compares_answers(spec) and not facts.are_known else None
+    answers = AnswersOfScripts(spec, study.plan.seed) if compares_answers(spec) and not facts.are_known else None
     if study.trials() and answers is None:
         return sampled_again(design, arms, study.plan.seed, folder)
     plans = RehearsedPlans() if has_own(design) and design.load.observe else None

@@ -55,15 +55,14 @@ def compares_answers(spec: StudySpec) -> bool:
     if spec.load.answers != "same" or not load_points(spec)[0].kind.repeats:
         return False
     differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
-    return bool(scripts_of_arms(spec.arms)) or (differ and common_script(spec) is not None)
+    return bool(scripts_of_arms(spec.arms)) or (differ and bool(_common_scripts(spec)))
 
 
-def common_script(spec: StudySpec) -> str | None:
-    """Returns the name of the script or query, if a single one is the whole load of all arms; otherwise None."""
-    points = load_points(spec)
-    name = points[0].workload
-    is_script = name in spec.scripts and points[0].pack is None and not points[0].sysbench
-    return name if is_script and points[0].kind.repeats and len(spec.load.workload) == 1 else None
+def _common_scripts(spec: StudySpec) -> list[str]:
+    """Returns the names of the user's pgbench scripts and queries that all arms run; empty if the load has none."""
+    points = [point for point in load_points(spec) if point.pack is None and not point.sysbench]
+    names = dict.fromkeys(name for point in points for name in point.mix or [point.workload])
+    return [name for name in names if name in spec.scripts]
 
 
 @dataclass(frozen=True)
@@ -221,6 +220,48 @@ class SameAnswers:
             first=OtherAnswer(
                 values=in_words(self.drawn[number]), statement=statement, baseline_rows=base.rows, rows=other.rows
             ),
+        )
+
+
+class AnswersOfScripts:
+    """Collects and compares the answers of the scripts of all arms: of the arms' own scripts, or of each script that
+    all arms run."""
+
+    def __init__(self, spec: StudySpec, seed: int) -> None:
+        names: list[str | None] = [None] if scripts_of_arms(spec.arms) else [*_common_scripts(spec)]
+        self._of_scripts = {name: SameAnswers(spec, seed) for name in names}
+
+    def take(
+        self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]
+    ) -> RehearsalFailure | None:
+        """Executes the scripts of an arm, as `SameAnswers.take` does. Returns the first failure."""
+        for name, answers in self._of_scripts.items():
+            alone = point if name is None else point.model_copy(update={"workload": name, "mix": {}})
+            if (failure := answers.take(arm, alone, target, folder, values)) is not None:
+                return failure
+        return None
+
+    def compared(self) -> dict[str, ArmAnswers]:
+        """Returns, for each arm except the first, the comparison of its answers with those of the first arm: the first
+        difference, otherwise the first reason why a script was not compared."""
+        found: dict[str, list[tuple[str | None, ArmAnswers]]] = {}
+        for name, answers in self._of_scripts.items():
+            for arm, of_arm in answers.compared().items():
+                found.setdefault(arm, []).append((name, of_arm))
+        return {arm: self._merged(of_scripts) for arm, of_scripts in found.items()}
+
+    def _merged(self, of_scripts: Sequence[tuple[str | None, ArmAnswers]]) -> ArmAnswers:
+        several = len(self._of_scripts) > 1
+        for name, answers in of_scripts:
+            if answers.first is not None:
+                first = answers.first.model_copy(update={"script": name if several else None})
+                return answers.model_copy(update={"first": first})
+        for name, answers in of_scripts:
+            if answers.obstacle is not None:
+                return ArmAnswers(obstacle=f"{answers.obstacle}{f' ({name})' if several else ''}")
+        return ArmAnswers(
+            draws=sum(answers.draws for _, answers in of_scripts),
+            counts_alone=any(answers.counts_alone for _, answers in of_scripts),
         )
 
 

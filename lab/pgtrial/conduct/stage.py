@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.conduct.own_scripts import commands_of, scripts_at
 from pgtrial.conduct.rehearsal_failures import AT_TIMES, MOST_TRIES, RehearsalFailure, cure_of
-from pgtrial.conduct.same_answers import SameAnswers
+from pgtrial.conduct.same_answers import AnswersOfScripts
 from pgtrial.conduct.settle import run_setup_sql
 from pgtrial.loads.command_lines.pgbench import pack_options
 from pgtrial.loads.data.data import Data
@@ -55,7 +55,7 @@ class Stage:
         if not isinstance(self.arm.setup, Given):
             run_setup_sql(self.target, self.arm.name, self.arm.setup)
 
-    def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
+    def answer(self, point: LoadPoint, answers: AnswersOfScripts) -> RehearsalFailure | None:
         """Collects the rows that the arm's script returns, for the comparison of the arms' answers. On a given server
         it does so only if the tables exist already. Returns a failure if the server refuses a statement."""
         if isinstance(self.arm.setup, Given) and not self.has_all():

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class OtherAnswer(Record):
@@ -25,6 +25,9 @@ class OtherAnswer(Record):
     )
     baseline_rows: int
     rows: int
+    script: str | None = added(
+        None, "The script with the different rows, if the load has several scripts that all arms run."
+    )
 
 
 class ArmAnswers(Record):

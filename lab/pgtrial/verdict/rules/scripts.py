@@ -57,6 +57,7 @@ def _message(baseline: str, arm: str, answers: ArmAnswers, *, has_scripts: bool)
     which = " by the last statement" if first.statement is None else ""
     if first.statement is not None and first.statement > 1:
         which = f" by statement {first.statement} of those that return rows"
+    script = f"in {first.script}, " if first.script is not None else ""
     often = f" ({answers.other} of {plural(answers.draws, 'draw')} of values differ)" if first.values else ""
     who = f"The scripts of {baseline} and {arm}" if has_scripts else f"{baseline} and {arm}"
-    return f"{who} do not find the same rows: {of_values}{counts}{which}{often}."
+    return f"{who} do not find the same rows: {script}{of_values}{counts}{which}{often}."
