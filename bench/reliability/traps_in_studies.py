@@ -88,6 +88,7 @@ def studies() -> Iterator[Trap]:
     yield Trap("the unpacked folder of a bundle that runs a command", _unpacked)
     yield Trap("a bundle with the mark of a study of this account", _marked)
     yield Trap("a bundle with a script of SQL, without a terminal", _unasked)
+    yield Trap("a bundle whose plan names one of its trials as a script", _forged)
 
 
 def _untrusted(ground: Ground, one: Study) -> Iterator[str]:
@@ -123,6 +124,25 @@ def _unasked(ground: Ground) -> Iterator[str]:
     yield from ground.failures(ended)
     if "there is no terminal to ask at" not in ended.output:
         yield f"it was not asked for: status {ended.status}, {ended.output[-300:]}"
+
+
+def _forged(ground: Ground) -> Iterator[str]:
+    """Names a trial of the bundle as a script of its plan. A rerun must not copy it into its own study, where it would
+    count as a trial that ran."""
+    archive = ground.work / ARCHIVE
+    with _elsewhere(ground.work / "theirs"):
+        made = _written(ground.work / "study", Study("", "sql", scripts={"a.sql": "SELECT 1;\n"}), ground)
+        trial = min((made.path / "trials").iterdir()) / "trial.json"
+        scripts = {f"../trials/{trial.parent.name}/trial.json": directory.digest(trial.read_text())}
+        plan = made.plan.model_copy(update={"scripts": {**made.plan.scripts, **scripts}})
+        directory._write_plan(made.path, plan, (made.path / "study.toml").read_text(), made_here=True)
+        with archive.open("wb") as file:
+            bundle.write_bundle(directory.StudyDirectory(made.path, made.spec, plan), file, everything=False)
+    for words in (("rerun", archive, "--trust", "--budget", "20s"), ("run", "study", "--trust"), ("verify", archive)):
+        ended = ground.pgtrial(*words)
+        yield from ground.failures(ended)
+        if "is not the name of a script of the study" not in ended.output:
+            yield f"it was not refused: status {ended.status}, {ended.output[-300:]}"
 
 
 def stranger(ground: Ground, one: Study, **more: str) -> Path:
