@@ -14,6 +14,7 @@ mod failures;
 mod inbox;
 mod mode;
 mod notes;
+mod open_files;
 mod outcome;
 pub mod plan;
 mod pool;

@@ -9,6 +9,7 @@ use std::thread as threads;
 use crate::closed::{Closed, ClosedPlan};
 use crate::inbox::Inbox;
 use crate::mode::{ActionsOf, Mode};
+use crate::open_files;
 use crate::outcome::{Observer, Outcome, RunError};
 use crate::plan::{KnownPlan, Plan};
 use crate::pooled::{Pooled, PooledPlan};
@@ -33,6 +34,7 @@ pub fn run(
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
+    open_files::raise_limit(plan);
     let shared = Shared::default();
     threads::scope(|scope| {
         let runtime = Threads { scope, clock };

@@ -19,6 +19,9 @@ pub struct Poll {
 }
 
 impl Poll {
+    /// The number of open files that a poll needs in addition to its sockets.
+    pub const FILES: u64 = 1;
+
     /// Makes a poll in which no sockets are registered.
     pub fn new() -> io::Result<Self> {
         Ok(Self { system: SystemPoll::new()? })

@@ -14,6 +14,9 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// The number of open files that a thread needs for its waits, in addition to its sockets.
+    pub const FILES: u64 = Poll::FILES + 2 * Alarm::FILES;
+
     /// Makes the poll, in which no sockets are registered yet.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
@@ -78,6 +81,9 @@ mod linux {
     }
 
     impl Alarm {
+        /// The number of open files that a timer needs.
+        pub(super) const FILES: u64 = 1;
+
         pub(super) fn new(poll: &Poll) -> io::Result<Self> {
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
             // The poll reports changes only, so that the timer never has to be read.
@@ -121,6 +127,9 @@ mod others {
     }
 
     impl Alarm {
+        /// The number of open files that a timer needs: none, since the timeout of the wait takes its place.
+        pub(super) const FILES: u64 = 0;
+
         pub(super) fn new(_: &Poll) -> io::Result<Self> {
             Ok(Self { at: None })
         }

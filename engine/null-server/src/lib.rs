@@ -29,6 +29,7 @@ use ground::clock::Clock;
 use ground::interrupt::{self, SignalError};
 use ground::options::{ERROR, exit_status};
 use ground::output::heed_closed_pipe;
+use ground::readiness::Readiness;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use thiserror::Error;
@@ -38,14 +39,14 @@ use messages::EncodedRows;
 pub use options::manual;
 use options::{OptionError, ServerOptions};
 use queue::ServiceQueue;
-use serving::{ServerState, Serving};
+use serving::{ServerState, Serving, Waker};
 use session::Setup;
 
 /// The number of open files that the server needs in addition to the sockets of its clients and the files of its
 /// threads.
 const OWN_FILES: u64 = 32;
 /// The number of open files that the server needs for each of its threads.
-const FILES_PER_THREAD: u64 = 2;
+const FILES_PER_THREAD: u64 = Readiness::FILES + Waker::FILES;
 
 /// Runs the server with `args`, which do not include the program's name. The exit status is 0 after a signal, and 3
 /// after an error.

@@ -39,6 +39,9 @@ pub struct Accepted {
 pub struct Waker(UnixStream);
 
 impl Waker {
+    /// The number of open files that a waker and its stream need.
+    pub const FILES: u64 = 2;
+
     /// Makes a waker, and a stream that becomes readable when the waker is called.
     fn new() -> io::Result<(Self, UnixStream)> {
         let (near, far) = UnixStream::pair()?;

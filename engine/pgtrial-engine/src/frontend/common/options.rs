@@ -168,7 +168,7 @@ fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
 }
 
 /// Raises the process's limit of open files, so that this number of connections can be opened. The error messages are
-/// the same as in pgbench.
+/// the same as in pgbench. The run raises the limit further for the files of its threads.
 pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     const ADVICE: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
     let needed = connections + 3;
@@ -178,9 +178,6 @@ pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     if hard < needed {
         return Err(too_few(format!("system limit is {hard}")));
     }
-    // The engine's threads open a few more files than pgbench's, so the limit is raised further than pgbench does,
-    // where the system allows it.
-    let wanted = (needed + 2 * connections).min(hard);
     let not_raised = |error: Errno| too_few(format!("couldn't raise the limit: {}", error.desc()));
-    if soft < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(not_raised) } else { Ok(()) }
+    if soft < needed { setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(not_raised) } else { Ok(()) }
 }

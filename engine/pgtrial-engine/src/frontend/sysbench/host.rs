@@ -7,12 +7,8 @@ use super::log::SysbenchError;
 use super::plan;
 use drive::StagedPlan;
 use drive::plan::Plan;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use workload::host;
 use workload::settings::Settings;
-
-/// The number of open files that the process needs in addition to the files of its threads.
-const OTHER_FILES: u64 = 32;
 
 /// Returns the plan of a run of `test`.
 pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, SysbenchError> {
@@ -24,24 +20,12 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     }
     let part = plan::part(settings)?;
     let threads = part.clients();
-    reserve_files(threads as u64);
     let mut plan = plan::load(settings, plan::staged(settings, part, threads, None, Arc::clone(&test.workload)))?;
     if let Some(load) = plan.load.of_mut::<StagedPlan>() {
         load.events = load.events.filter(|_| test.obeys_events);
         load.events_each = test.events_each;
     }
     Ok(plan)
-}
-
-/// Raises the process's limit of open files, as far as the system allows, because each thread needs two files for its
-/// event loop. If the limit is still too low, the run fails later with an error.
-fn reserve_files(threads: u64) {
-    let wanted = 2 * threads + OTHER_FILES;
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        if soft < wanted {
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard);
-        }
-    }
 }
 
 #[cfg(test)]
