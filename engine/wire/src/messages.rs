@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_text_without_parameters_is_parsed_and_executed_once() {
-        let statement = Statement::with_parameters(0, "P1", b"SELECT 'x'", 0);
+        let statement = Statement::with_parameters(0, b"SELECT 'x'", 0);
         for describes in [true, false] {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             parse_and_execute(b"SELECT 'x'", describes, &mut found);

@@ -178,15 +178,17 @@ impl Statement {
         Self { is_marked: true, ..Self::typed(id, &SessionMark::NONE.name(id), pieces, holes, types) }
     }
 
-    /// Makes a statement whose text already has `$1` to `$parameters`; the value at index i belongs to `$(i + 1)`. It
-    /// must not be used in simple mode, which would send the text without the values.
-    pub fn with_parameters(id: usize, name: &str, text: &[u8], parameters: usize) -> Self {
+    /// Makes a statement whose text already has `$1` to `$parameters`; the value at index i belongs to `$(i + 1)`. Each
+    /// session prepares it under a name of its own. It must not be used in simple mode, which would send the text
+    /// without the values.
+    pub fn with_parameters(id: usize, text: &[u8], parameters: usize) -> Self {
+        let name = SessionMark::NONE.name(id);
         Self {
             id,
-            name: name.to_owned(),
-            is_marked: false,
-            parse: messages::parse(name, text, &[]),
-            bind: BindHead::new(name, parameters),
+            is_marked: true,
+            parse: messages::parse(&name, text, &[]),
+            bind: BindHead::new(&name, parameters),
+            name,
             parse_unnamed: messages::parse("", text, &[]),
             bind_unnamed: BindHead::new("", parameters),
             pieces: vec![text.to_owned()],
@@ -194,8 +196,8 @@ impl Statement {
         }
     }
 
-    /// Returns the name under which the statement is prepared. For a statement of [`Statement::of_session`] the name
-    /// has a placeholder in place of the session's mark.
+    /// Returns the name under which the statement is prepared. If each session uses a name of its own, the name has a
+    /// placeholder in place of the session's mark.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -441,9 +443,9 @@ mod tests {
     #[test]
     fn a_text_with_its_parameters_is_parsed_as_it_is() {
         let text = "SELECT $2, $1, $2";
-        let statement = Statement::with_parameters(0, "P1", text.as_bytes(), 2);
+        let statement = Statement::with_parameters(0, text.as_bytes(), 2);
         let values = [Value::Text((*b"x").into()), Value::Unset];
-        for (mode, name) in [(QueryMode::Extended, ""), (QueryMode::Prepared, "P1")] {
+        for (mode, name) in [(QueryMode::Extended, ""), (QueryMode::Prepared, "s--------_0")] {
             let (mut found, mut expected) = (Vec::new(), BytesMut::new());
             statement.encode(NONE, (mode, false), &values, SYNC_ONLY, &mut found);
             frontend::parse(name, text, [], &mut expected).unwrap();

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn values_are_those_of_the_parameters_and_in_simple_mode_in_the_text() {
-        let statement = Statement::with_parameters(0, "P1", b"SELECT $1, $2", 2);
+        let statement = Statement::with_parameters(0, b"SELECT $1, $2", 2);
         let sent = SentStatement::of(&statement, &[Value::Int(7), Value::Unset], QueryMode::Prepared).unwrap();
         assert_eq!((sent.sql.as_str(), sent.whole), ("SELECT $1, $2", None));
         assert_eq!(sent.values, [Some("7".to_owned()), None]);

@@ -205,7 +205,7 @@ pub fn compile(number: usize, text: &str, mode: QueryMode) -> Statement {
         holes.push(Hole { slot: slot as usize, name: name.to_owned() });
     }
     pieces.push(piece);
-    Statement::new(number, &format!("o{number}"), pieces, holes)
+    Statement::of_session(number, pieces, holes, &[])
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
             let (parameters, has_literals) = (template.parameters as usize, template.has_literals());
             let template = in_utf8(template);
             let text = template.text.as_bytes();
-            let statement = |id: usize| Statement::with_parameters(id, &format!("P{id}"), text, parameters);
+            let statement = |id: usize| Statement::with_parameters(id, text, parameters);
             let kind = match template.protocol {
                 Protocol::Simple => SendKind::Query(template.as_ref().clone()),
                 Protocol::Extended | Protocol::Prepared if has_literals => SendKind::Unnamed(template.as_ref().clone()),
