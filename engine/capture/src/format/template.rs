@@ -72,12 +72,6 @@ impl Template {
         fill_places(&self.text, &self.places, self.first, literals, out);
     }
 
-    /// Returns a copy of the template with the text `text`, the same protocol and the same number of parameters. The
-    /// new text has no placeholders for literals.
-    pub fn of_other_text(&self, text: &str) -> Self {
-        Self { text: text.to_owned(), places: Vec::new(), ..self.clone() }
-    }
-
     /// Returns the template without its number.
     pub fn shape(&self) -> TemplateShape<'_> {
         let parameters = match self.protocol {

@@ -115,6 +115,7 @@ impl RecordedClient {
             }
             SendKind::Values(statement, mode) => {
                 values.extend(parameters.map(|value| value.map_or(Value::Unset, |text| Value::Text(text.into()))));
+                request.keep_utf8(values);
                 Recorded::Values { statement, mode: *mode, values }
             }
         };

@@ -133,20 +133,30 @@ fn a_session_stays_in_utf8_whichever_encoding_the_application_chose() {
                 (2, Protocol::Prepared, "SET client_encoding = LATIN1", &[]),
                 (3, Protocol::Simple, "select set_config($1, $2, false)", &[Some("'client_encoding'"), Some("'SJIS'")]),
                 (4, Protocol::Simple, "select set_config($1, $2, false)", &[Some("'work_mem'"), Some("'1MB'")]),
+                (5, Protocol::Simple, "set datestyle = $1; set names $2", &[Some("'ISO'"), Some("'SJIS'")]),
+                (6, Protocol::Extended, "select set_config($1, $2, false)", &[Some("client_encoding"), Some("SJIS")]),
+                (7, Protocol::Extended, "select set_config($1, $2, false)", &[Some("work_mem"), Some("1MB")]),
             ],
         )],
         ALL,
     );
+    let bound = |name: &str, value: &str| {
+        let values = [name, value].map(|text| Value::Text(text.as_bytes().into()));
+        format!("extended \"select set_config($1, $2, false)\" {values:?}")
+    };
     let mut client = replay.client(0, Random::seeded(1));
-    let sent: Vec<_> = steps(&mut *client, 12).into_iter().skip(3).step_by(2).collect();
+    let sent: Vec<_> = steps(&mut *client, 18).into_iter().skip(3).step_by(2).collect();
     assert_eq!(
         sent,
         [
             "SET client_encoding TO 'UTF8'",
-            "unnamed SET client_encoding TO 'UTF8'",
-            "prepared \"SET client_encoding TO 'UTF8'\" []",
-            "SELECT set_config('client_encoding', 'UTF8', false)",
+            "unnamed set names 'UTF8'",
+            "prepared \"SET client_encoding = 'UTF8'\" []",
+            "select set_config('client_encoding', 'UTF8', false)",
             "select set_config('work_mem', '1MB', false)",
+            "set datestyle = 'ISO'; set names 'UTF8'",
+            &*bound("client_encoding", "UTF8"),
+            &*bound("work_mem", "1MB"),
         ]
     );
 }
