@@ -129,8 +129,8 @@ impl Reason {
                  replayed as a transaction of its own; log with %v, or as csvlog or jsonlog"
             }
             Self::TypesUnknown => {
-                "statements with bound parameters in functions or arithmetic, whose types are not in a log: in a replay they \
-                 may fail or return something else; write casts into the statements, such as $1::int"
+                "statements whose bound parameters need a type, as in functions or arithmetic, which is not in a log: in a replay \
+                 they may fail or return something else; write casts into the statements, such as $1::int"
             }
             Self::Plan => {
                 "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"
