@@ -1,11 +1,12 @@
-//! Removes the envelopes that container runtimes put around each line of a server's log: the JSON of Docker, and the
-//! line format of Kubernetes (CRI).
+//! Removes the envelopes that container runtimes and cloud services put around each line of a server's log: the JSON of
+//! Docker, the line format of Kubernetes (CRI), and times before the lines.
 
 use std::io::{self, BufRead, Read};
 
 use serde::Deserialize;
 
 use super::line::{LONGEST_LINE, read_line};
+use super::words::part_ends;
 
 /// The format of the envelope: the text in which a container runtime wraps each line of the server's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,13 @@ pub enum Envelope {
     /// Kubernetes: `2026-11-23T08:00:00.123456789Z stderr F ...`. With P in place of F, the next line continues this
     /// one.
     Cri,
+    /// `docker logs --timestamps`, `kubectl logs --timestamps`, and exports of CloudWatch to S3:
+    /// `2026-11-23T08:00:00.123456789Z ...`. A line without a time is as the server wrote it.
+    Times,
 }
+
+/// The number of lines at the beginning of a log in which times are looked for.
+const LINES: usize = 50;
 
 #[derive(Deserialize)]
 struct DockerLine {
@@ -31,7 +38,13 @@ impl Envelope {
     /// wrote them.
     pub fn of(head: &[u8]) -> Option<Self> {
         let first = head.split(|c| *c == b'\n').find(|line| !line.is_empty())?;
-        [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
+        let envelope = [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some());
+        envelope.or_else(|| {
+            // The line of another program may begin with such a time, too.
+            let is_of_server = |text: &[u8]| part_ends(&String::from_utf8_lossy(text), true).next().is_some();
+            let mut texts = head.split(|c| *c == b'\n').take(LINES).filter_map(behind_time);
+            (behind_time(first).is_some() && texts.any(is_of_server)).then_some(Self::Times)
+        })
     }
 
     /// Returns the text that can be recovered from a line that was cut off and does not have the envelope's format any
@@ -41,7 +54,7 @@ impl Envelope {
     fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
         let begins = match self {
             Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),
-            Self::Cri => Vec::new(),
+            Self::Cri | Self::Times => Vec::new(),
         };
         let mut texts = Vec::new();
         let mut from = 0;
@@ -70,8 +83,20 @@ impl Envelope {
                 let end: &[u8] = if tag == b"F" { b"\n" } else { b"" };
                 Some([text, end].concat())
             }
+            Self::Times => Some([behind_time(line).unwrap_or(line), b"\n"].concat()),
         }
     }
+}
+
+/// Returns the text behind a time such as `2026-11-23T08:00:00.123Z` or `2026-11-23T08:00:00+00:00` and a space. Returns
+/// `None` if the line does not begin with such a time.
+fn behind_time(line: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr(b' ', line)?;
+    let (time, text) = (&line[..end], &line[end + 1..]);
+    let has = |at: usize, c: u8| time.get(at) == Some(&c);
+    let is_date = time[..end.min(4)].iter().all(u8::is_ascii_digit) && has(4, b'-') && has(10, b'T') && has(13, b':');
+    let has_zone = time.ends_with(b"Z") || end.checked_sub(6).is_some_and(|at| has(at, b'+') || has(at, b'-'));
+    (is_date && end >= 20 && has_zone).then_some(text)
 }
 
 /// A reader that removes the envelope of each line of a log. A line that has another format or was cut off gets a zero
@@ -190,12 +215,20 @@ mod tests {
     }
 
     #[test]
+    fn times_before_lines_are_removed() {
+        let log = "2026-11-23T08:00:00.123456789Z 2026-11-23 08:00:00.123 UTC [1] LOG:  statement: select\n\
+                   2026-11-23T08:00:00.123456789Z \t1\n\t2\n2026-11-23T08:00:00+00:00 b\n";
+        assert_eq!(unwrapped(log), "2026-11-23 08:00:00.123 UTC [1] LOG:  statement: select\n\t1\n\t2\nb\n");
+    }
+
+    #[test]
     fn logs_of_servers_have_no_envelope() {
         for line in [
             "2026-11-23 08:00:00.123 UTC [1] LOG:  a",
             "{\"timestamp\":\"2026-11-23\"}",
             "",
             "2026-11-23T08:00:00Z stderr x y",
+            "2026-11-23T08:00:00Z INFO started\n2026-11-23 08:00:00.123 UTC [1] LOG:  a",
         ] {
             assert_eq!(Envelope::of(line.as_bytes()), None, "{line}");
             assert_eq!(foreign_form(line.as_bytes()), None, "{line}");
