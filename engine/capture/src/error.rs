@@ -55,6 +55,11 @@ pub enum CaptureError {
     )]
     Overlapping { log: String, other: String },
     #[error(
+        "the log \"{0}\" is read twice, so that statements would be captured twice: it is named twice, or it contains its own \
+         copy. Name each log once"
+    )]
+    Twice(String),
+    #[error(
         "the logs are in another language than English (line {line} of \"{log}\"). Set lc_messages = 'C' on the server and log again"
     )]
     OtherLanguage { line: u64, log: String },

@@ -1,7 +1,8 @@
 //! Makes a capture from logs or from a server's statistics, from opening the first file to writing `capture.json`.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::mix::{self, Mix};
 use crate::overlap::Overlap;
 use crate::recorder::Recorder;
 use crate::selection::Selection;
-use crate::time::{Micros, iso, now};
+use crate::time::{Micros, SECOND, iso, now};
 use crate::zones::Zones;
 
 /// The settings of a capture: from which logs or statistics it is made, and which of their statements it contains.
@@ -87,9 +88,13 @@ fn read(order: &CaptureOrder, directory: &Path, progress: &mut dyn FnMut(ReadPro
         return write_mix(order, mix, directory);
     }
     let mut total = Some(0);
+    let mut files = HashMap::new();
     for name in &order.logs {
-        let size = fs::metadata(name).ok().filter(fs::Metadata::is_file).map(|file| file.len());
-        total = total.zip(size).map(|(total, size)| total + size);
+        let file = fs::metadata(name).ok().filter(fs::Metadata::is_file);
+        if let Some(other) = file.as_ref().and_then(|file| files.insert((file.dev(), file.ino()), name)) {
+            return Err(overlapping(name, other));
+        }
+        total = total.zip(file).map(|(total, file)| total + file.len());
     }
     let writer = Writer::create(directory)?;
     let mut reading = Reading {
@@ -142,6 +147,14 @@ fn write_mix(order: &CaptureOrder, mix: &Mix, directory: &Path) -> Result<About,
     Ok(writer.finish(origin)?)
 }
 
+/// Returns the error for a log that has the same records as the log `other`, which may be the same one.
+fn overlapping(log: &str, other: &str) -> CaptureError {
+    match log == other {
+        true => CaptureError::Twice(log.to_owned()),
+        false => CaptureError::Overlapping { log: log.to_owned(), other: other.to_owned() },
+    }
+}
+
 /// Returns an error that says why the logs contain no statement that can be used.
 fn nothing(left_out: Vec<LeftOut>, is_foreign: bool) -> CaptureError {
     let Some(LeftOut { why, count, first, .. }) = left_out.into_iter().max_by_key(|left_out| left_out.count) else {
@@ -190,7 +203,7 @@ impl Reading<'_> {
                         self.check_order(name, record.time.utc)?;
                     }
                     if let Some(other) = self.overlap.take(record, name) {
-                        return Err(CaptureError::Overlapping { log: name.to_owned(), other });
+                        return Err(overlapping(name, &other));
                     }
                     order.step(record.time.utc);
                     self.recorder.take(record, name)?;
@@ -205,7 +218,7 @@ impl Reading<'_> {
             return Err(CaptureError::NewestFirst(name.to_owned()));
         }
         if let Some(other) = self.overlap.end_log() {
-            return Err(CaptureError::Overlapping { log: name.to_owned(), other });
+            return Err(overlapping(name, &other));
         }
         if counts.is_damaged.get() {
             self.recorder.leave_out(Reason::Damaged, name, counts.lines.get())?;
@@ -220,7 +233,9 @@ impl Reading<'_> {
     /// from one log to the next.
     fn check_order(&mut self, name: &str, time: Micros) -> Result<(), CaptureError> {
         if let Some((before, other)) = &self.before {
-            if time < *before {
+            // The time of a log with whole seconds is cut off.
+            let is_cut = time.is_multiple_of(SECOND) && before.saturating_sub(time) < SECOND;
+            if time < *before && !is_cut {
                 return Err(CaptureError::OutOfOrder { log: name.to_owned(), before: other.clone() });
             }
         }

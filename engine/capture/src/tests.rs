@@ -382,12 +382,52 @@ fn logs_with_the_same_records_are_refused() {
 #[test]
 fn an_interrupted_capture_leaves_no_values_behind() {
     let directory = tempfile::tempdir().unwrap();
+    // The logs begin at different records, and have whole seconds or not.
+    let texts: Vec<_> = (0..4).map(|number| format!("LOG:  statement: select {number}")).collect();
+    let lines: Vec<_> = texts.iter().zip([100, 200, 900, 1100]).map(|(text, at)| (at, 7, text.as_str())).collect();
+    let seconds = |log: Vec<u8>| {
+        let log = String::from_utf8(log).unwrap();
+        let cut = |line: &str| format!("{}{}\n", &line[..19], &line[23..]);
+        log.lines().map(cut).collect::<String>().into_bytes()
+    };
+    for (first, second) in [
+        (log(&lines), log(&lines[2..])),
+        (log(&lines[..3]), log(&lines[2..])),
+        (log(&lines), seconds(log(&lines))),
+        (seconds(log(&lines)), log(&lines)),
+        (seconds(log(&lines)), seconds(log(&lines))),
+        (log(&lines), [log(&[(100, 1, "LOG:  checkpoint starting: time")]), log(&lines)].concat()),
+    ] {
+        assert!(refusal(first, second).unwrap().contains("overlap"));
+    }
+    // A log in which a message is repeated, and continues in the next log.
+    let repeated: Vec<_> = (0..9).map(|_| (100, 7, "LOG:  statement: select 1")).collect();
+    assert_eq!(refusal(seconds(log(&repeated[..5])), seconds(log(&repeated[5..]))), None);
+    assert_eq!(refusal(log(&repeated[..5]), log(&repeated[5..])), None);
     let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
     fs::write(&log_file, log(&[(0, 1, "LOG:  statement: select 'Secret'")])).unwrap();
     let order = CaptureOrder {
         logs: vec![log_file.to_str().unwrap().to_owned()],
         anonymize: true,
         interrupt: std::sync::Arc::new(true.into()),
+#[test]
+fn a_log_that_is_read_twice_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("server.log").to_str().unwrap().to_owned();
+    let line = |second: u32| (1000 * second, 7, "LOG:  statement: select 1");
+    let whole = log(&[line(1), line(1), line(9)]);
+    for (text, logs) in [(whole.clone(), 2), ([&whole[..], &whole].concat(), 1)] {
+        fs::write(&path, text).unwrap();
+        let order = CaptureOrder { logs: vec![path.clone(); logs], ..CaptureOrder::default() };
+        let output = tempfile::tempdir().unwrap();
+        let refused = make(&order, output.path(), &mut |_| {}).unwrap_err().to_string();
+        assert!(
+            refused.contains("server.log\" is read twice, so that statements would be captured twice"),
+            "{refused}"
+        );
+    }
+}
+
         ..CaptureOrder::default()
     };
     let error = make(&order, &output, &mut |_| {}).unwrap_err();

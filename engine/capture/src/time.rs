@@ -5,8 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A time, or a duration, in microseconds.
 pub type Micros = u64;
 
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
+/// A second in microseconds.
+pub const SECOND: Micros = 1_000_000;
+
+const DAY: i64 = 86_400 * SECOND as i64;
 
 /// A time that was read from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -59,21 +61,21 @@ impl Timestamp {
             return None;
         }
         let days = days_since_1970(year, month, day);
-        let wall = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
+        let wall = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND as i64 + fraction;
         let (zone, rest) = take_zone(rest);
         let (offset, name) = match zone {
             Zone::Unknown => (0, None),
             Zone::Offset(offset) => (offset, None),
             Zone::Name(name) => (0, Some(name)),
         };
-        let utc = wall - offset * SECOND;
+        let utc = wall - offset * SECOND as i64;
         let time = Self { utc: utc.try_into().ok()?, wall: wall.try_into().ok()?, zone: name };
         Some((time, rest, zone != Zone::Unknown))
     }
 
     /// Computes `utc` from the offset of the zone, in seconds east of UTC.
     pub fn place(&mut self, offset: i64) {
-        self.utc = self.wall.saturating_add_signed(-offset * SECOND);
+        self.utc = self.wall.saturating_add_signed(-offset * SECOND as i64);
         self.zone = None;
     }
 }
@@ -162,7 +164,7 @@ pub fn date_of(days: i64) -> (i64, i64, i64) {
 
 /// Formats a time as `2026-11-23T08:00:00Z`.
 pub fn iso(utc: Micros) -> String {
-    let seconds = (utc / SECOND as u64) as i64;
+    let seconds = (utc / SECOND) as i64;
     let (year, month, day) = date_of(seconds.div_euclid(86_400));
     let of_day = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);

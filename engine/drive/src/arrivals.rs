@@ -5,11 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::plan::Plan;
-use ground::clock::Nanos;
+use ground::clock::{Nanos, SECOND};
 use ground::random::Random;
 use ground::shard::TaskShare;
-
-const SECOND: f64 = 1e9;
 
 /// The schedule by which an application's tasks arrive; rates are in tasks per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,7 +153,8 @@ impl Arrivals {
 
     /// Returns the time at which the next task arrives, or `None` if all tasks have arrived.
     pub fn next(&self) -> Option<Nanos> {
-        (self.number < self.task_share.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
+        (self.number < self.task_share.tasks)
+            .then(|| self.start.saturating_add((self.next_s * SECOND as f64 + 0.5) as Nanos))
     }
 
     /// Returns the number and the arrival time of the next task if it has arrived by `now`, and removes this task from
