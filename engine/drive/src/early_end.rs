@@ -15,7 +15,7 @@ use ground::clock::Nanos;
 use wire::network::Network;
 
 /// The longest time that a run which ends early waits for its statements to end.
-const PATIENCE: Duration = Duration::from_secs(3);
+const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The time after which statements that still run are cancelled again. The server ignores a cancel request that arrives
 /// between two statements of a session or before the statement has begun.
@@ -23,7 +23,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Asks the server to cancel all running statements of `clients`, and waits until they have ended, but at most for
-    /// [`PATIENCE`]. Statements that may still run then are reported.
+    /// [`END_PATIENCE`]. Statements that may still run then are reported.
     pub fn cancel_statements(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
@@ -33,7 +33,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 let _ = connection.end_pipeline();
             }
         }
-        let end = self.shell.network().now() + PATIENCE;
+        let end = self.shell.network().now() + END_PATIENCE;
         let mut problem = None;
         loop {
             let busy = clients.iter().filter_map(|client| client.connection.as_ref()?.busy_backend());
@@ -47,7 +47,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 let text = format!(
                     "{count} statements may still be running on the server: they did not end within {} s after they were \
                      cancelled{reason}; see pg_stat_activity before you measure again",
-                    PATIENCE.as_secs()
+                    END_PATIENCE.as_secs()
                 );
                 return self.counters.report(Report::Note(text));
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
+use crate::report::{INTERRUPT_CHECK, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
 use crate::runtime::Runtime;
 use ground::clock::Nanos;
 
@@ -60,7 +60,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
             if self.alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed)) && self.shared.alarm_at().is_none() {
                 self.shared.end_load(self.now() + ALARM_LEAD);
             }
-            match self.runtime.receive(&self.reports, PATIENCE) {
+            match self.runtime.receive(&self.reports, INTERRUPT_CHECK) {
                 Ok(report) => return Some(report),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => self.note_wait(),
@@ -92,13 +92,13 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         !self.is_stuck()
     }
 
-    /// Records that the main thread has waited for [`PATIENCE`] without receiving a report. Once the run has to end,
+    /// Records that the main thread has waited for [`INTERRUPT_CHECK`] without receiving a report. Once the run has to end,
     /// these waits are added up to decide whether a thread hangs. The time on the clock would be misleading: the whole
     /// program may have been stopped for a while, or its threads may have waited because nobody read its output.
     fn note_wait(&self) {
         if self.shared.is_ended() {
             self.ended.set(Some(self.ended.get().unwrap_or_else(|| self.now())));
-            self.waited.set(self.waited.get() + PATIENCE);
+            self.waited.set(self.waited.get() + INTERRUPT_CHECK);
         }
     }
 

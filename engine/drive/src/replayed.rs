@@ -28,7 +28,7 @@ use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 /// repeated because the server processes of sessions that have disconnected may be about to end.
 const RETRY: Nanos = 20_000_000;
 /// The longest time for which a client repeats its attempts to connect if the server has too many connections.
-const PATIENCE: Nanos = 10_000_000_000;
+const CONNECT_PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// The greatest number of different unexpected errors that a thread reports.
@@ -161,7 +161,7 @@ impl<S: Shell> Mode<S> for Replayed {
     /// tries again for a while. Otherwise the session counts as refused, and the client goes on with its next session.
     fn refused(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: OpenError, now: Nanos) {
         let since = *client.own.asks_since.get_or_insert(now);
-        if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {
+        if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < CONNECT_PATIENCE && !thread.is_over(now) {
             return thread.wait_until(client, now + RETRY);
         }
         client.own.asks_since = None;

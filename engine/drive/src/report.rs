@@ -15,7 +15,7 @@ use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
 /// The longest time until an interrupt is noticed.
-pub const PATIENCE: Duration = Duration::from_millis(50);
+pub const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
 
 /// The time after the end of the run at which the main thread stops waiting for a thread that has not noticed the end.
 /// Such a thread computes without end, or waits for a shell command.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::inbox::Inbox;
 use crate::outcome::{Began, Observer, RunError};
 use crate::plan::Plan;
-use crate::report::{PATIENCE, Report};
+use crate::report::{INTERRUPT_CHECK, Report};
 use crate::runtime::Runtime;
 use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt, StartError};
@@ -125,7 +125,7 @@ fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'
         if left <= LEAD {
             return true;
         }
-        inbox.runtime.pause(Duration::from_nanos(left - LEAD).min(PATIENCE));
+        inbox.runtime.pause(Duration::from_nanos(left - LEAD).min(INTERRUPT_CHECK));
     }
     false
 }
@@ -134,7 +134,7 @@ fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'
 fn read_start<'run, R: Runtime<'run>>(inbox: &Inbox<'_, R>) -> Result<Option<Moment>, StartError> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
-        let part = inbox.runtime.read_line(PATIENCE)?;
+        let part = inbox.runtime.read_line(INTERRUPT_CHECK)?;
         // If an interrupt arrived together with the line, the interrupt wins.
         if inbox.is_interrupted() {
             return Ok(None);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::client::{Client, ClientState};
 use crate::mode::{ActionsOf, ClientOf, Mode};
-use crate::report::{PATIENCE, Report};
+use crate::report::{INTERRUPT_CHECK, Report};
 use crate::schedule::Schedule;
 use crate::shell::{Shell, TransportOf};
 use crate::statistics::Own;
@@ -201,7 +201,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
         self.thread.end_periods(now);
         M::looked_up(&mut self.thread, &mut self.clients, now);
-        self.thread.shell.look_up_at(now + PATIENCE.as_nanos() as Nanos)
+        self.thread.shell.look_up_at(now + INTERRUPT_CHECK.as_nanos() as Nanos)
     }
 
     /// Begins to make connections that are queued. Also gives up connections whose time limit is over, since no event

@@ -72,7 +72,7 @@ pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Resul
 }
 
 /// The longest time that sending the cancel requests may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server processes of all connections over which this program loads tables. They are recorded so that an interrupt
 /// can cancel their statements.
@@ -89,6 +89,6 @@ impl Backends {
     /// connections for the requests, because a session cannot cancel its own statement.
     pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
-        cancel(&backends, Instant::now() + PATIENCE)
+        cancel(&backends, Instant::now() + CANCEL_PATIENCE)
     }
 }

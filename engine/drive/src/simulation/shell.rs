@@ -18,7 +18,7 @@ use super::extras::{Extras, Input, clocks};
 use super::planted::Planted;
 use super::world::{ThreadState, world};
 use crate::mode::{ActionsOf, Mode};
-use crate::report::{PATIENCE, PanicReporter, Report, Shared};
+use crate::report::{INTERRUPT_CHECK, PanicReporter, Report, Shared};
 use crate::runtime::Runtime;
 use crate::schedule::Schedule;
 use crate::shell::Shell;
@@ -311,7 +311,7 @@ impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
             world.threads.push(ThreadState::new(now));
             world.threads.len() - 1
         });
-        let noticed_at = self.interrupt_at.map(|at| at + nanos(PATIENCE));
+        let noticed_at = self.interrupt_at.map(|at| at + nanos(INTERRUPT_CHECK));
         Ok(SimulatedShell { network: SimulatedNetwork { thread }, ends: noticed_at.zip(self.shared) })
     }
 

@@ -23,7 +23,7 @@ use wire::{QueryKind, Rows};
 const PURPOSE: Purpose = "queries";
 
 /// The longest time until the engine notices an interrupt while it waits for a line on standard input.
-const PATIENCE: Duration = Duration::from_millis(50);
+const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
 
 /// The exit status if the connection is lost.
 const LOST: u8 = 2;
@@ -309,7 +309,7 @@ fn lost(error: &ConnectionError) -> QueryFailure {
 /// Waits for a line on standard input. Returns false if standard input has ended, or if the run was interrupted.
 fn wait_for_line(target: &Target) -> bool {
     while target.is_interrupted() != Some(true) {
-        match stdin::read(PATIENCE) {
+        match stdin::read(INTERRUPT_CHECK) {
             Ok(Some(byte)) if byte == b"\n" => return true,
             Ok(Some(byte)) if byte.is_empty() => return false,
             Ok(_) => {}
