@@ -1,9 +1,12 @@
 //! The cancel requests of a replay. A statement that was cancelled while it was recorded is cancelled in the replay
 //! after the same running time, if it still runs then.
+//!
+//! A cancel request names a session and not a statement, so a request that arrives late would cancel the session's next
+//! statement. A client therefore sends no statement while a request for its session is under way.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ground::clock::Nanos;
 
@@ -14,9 +17,30 @@ use wire::Backend;
 /// arrives before the statement has begun.
 const REPEAT_AFTER: Nanos = 1_000_000_000;
 
-/// The cancel requests that a thread has still to send, ordered by time.
+/// The cancel requests of a thread.
 #[derive(Default)]
-pub struct Cancels(BinaryHeap<Reverse<(Nanos, RunningStatement)>>);
+pub struct Cancels {
+    /// The requests that have still to be sent, ordered by time.
+    planned: BinaryHeap<Reverse<(Nanos, RunningStatement)>>,
+    /// The requests that were sent together: the clients of their sessions, and the mark of these requests.
+    sent: Vec<(Vec<usize>, UnderWay)>,
+}
+
+/// The mark of cancel requests that are under way. Whoever sends the requests holds the other end of the mark, and drops
+/// it when the server has read the requests or cannot be reached.
+pub struct UnderWay(Weak<()>);
+
+impl UnderWay {
+    /// Makes a mark, and the other end for the sender of the requests.
+    pub fn new() -> (Self, Arc<()>) {
+        let held = Arc::new(());
+        (Self(Arc::downgrade(&held)), held)
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
 
 /// One statement of a client, for which a cancel request is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +54,12 @@ pub struct RunningStatement {
 impl Cancels {
     /// Plans to cancel a statement at `at` if it still runs then.
     pub fn add(&mut self, at: Nanos, statement: RunningStatement) {
-        self.0.push(Reverse((at, statement)));
+        self.planned.push(Reverse((at, statement)));
     }
 
     /// Returns the time of the next planned cancel request, if there is one.
     pub fn next(&self) -> Option<Nanos> {
-        self.0.peek().map(|Reverse((at, _))| *at)
+        self.planned.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Sends the cancel requests that are due at `now`. `running` returns the server process that runs a statement, or
@@ -46,16 +70,24 @@ impl Cancels {
         shell: &S,
         running: impl Fn(RunningStatement) -> Option<&'b Arc<Backend>>,
     ) {
-        let mut backends = Vec::new();
-        while let Some(Reverse((at, statement))) = self.0.peek().copied().filter(|Reverse((at, _))| *at <= now) {
-            self.0.pop();
+        let (mut clients, mut backends) = (Vec::new(), Vec::new());
+        while let Some(Reverse((at, statement))) = self.planned.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.planned.pop();
             if let Some(backend) = running(statement) {
+                clients.push(statement.client);
                 backends.push(Arc::clone(backend));
                 self.add(at.max(now) + REPEAT_AFTER, statement);
             }
         }
         if !backends.is_empty() {
-            shell.cancel_aside(backends);
+            self.sent.push((clients, shell.cancel_aside(backends)));
         }
+    }
+
+    /// Returns true if a cancel request for the client's session is under way. The server may then still cancel
+    /// whatever the session executes.
+    pub fn are_under_way(&mut self, client: usize) -> bool {
+        self.sent.retain(|(_, request)| !request.is_over());
+        self.sent.iter().any(|(clients, _)| clients.contains(&client))
     }
 }

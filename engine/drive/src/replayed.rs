@@ -31,6 +31,9 @@ const RETRY: Nanos = 20_000_000;
 const CONNECT_PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
+/// The time after which a client looks again whether the cancel request for its session is still under way.
+const CANCEL_CHECK: Nanos = 500_000;
+
 /// The greatest number of different unexpected errors that a thread reports.
 const MOST_NOTES: usize = 100;
 
@@ -62,6 +65,8 @@ pub struct ReplayClient {
     /// The time at which the server first refused the session's connection because it had too many connections. `None`
     /// if the server has not refused the connection for this reason.
     asks_since: Option<Nanos>,
+    /// True if the session's next statement is due, and waits until the cancel request for the session has arrived.
+    awaits_cancel: bool,
     /// True if the session was ended early because the time of the load is over.
     is_stopped: bool,
 }
@@ -111,10 +116,14 @@ impl<S: Shell> Mode<S> for Replayed {
             client.stop();
             return thread.drive(client, now);
         }
-        let transaction = &mut client.transaction;
-        transaction.scheduled = transaction.scheduled.min(now);
-        transaction.began = now;
-        thread.counters.note_oversleep(now - transaction.scheduled);
+        client.transaction.scheduled = client.transaction.scheduled.min(now);
+        if !std::mem::take(&mut client.own.awaits_cancel) {
+            thread.counters.note_oversleep(now - client.transaction.scheduled);
+        }
+        if thread.await_cancel(client, now) {
+            return;
+        }
+        client.transaction.began = now;
         thread.mode.begin_statement(client, now);
         thread.drive(client, now);
     }
@@ -324,8 +333,21 @@ impl<S: Shell> ReplayThread<'_, S> {
             return None;
         }
         client.transaction.scheduled = at.min(now);
+        if self.await_cancel(client, now) {
+            return None;
+        }
         self.mode.begin_statement(client, now);
         Some(now)
+    }
+
+    /// Makes a client wait if a cancel request for its session is under way, since the request would cancel its next
+    /// statement. Returns true if the client waits.
+    fn await_cancel(&mut self, client: &mut SessionClient<S>, now: Nanos) -> bool {
+        client.own.awaits_cancel = self.mode.cancels.are_under_way(client.index);
+        if client.own.awaits_cancel {
+            self.wait_until(client, now + CANCEL_CHECK);
+        }
+        client.own.awaits_cancel
     }
 
     /// Ends a statement that the server has answered, and frees its buffers, since the session may now wait for a long

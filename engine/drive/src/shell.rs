@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use crate::cancels::UnderWay;
 use ground::clock::{Clock, Nanos};
 use ground::poll::{Poll, Ready};
 use ground::readiness::Readiness;
@@ -47,8 +48,8 @@ pub trait Shell: Send {
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
     /// Asks the servers to cancel the current statements of the sessions in `backends`, without waiting for the result.
-    /// Errors are not reported.
-    fn cancel_aside(&self, backends: Vec<Arc<Backend>>);
+    /// The returned mark tells until when the requests are under way. Errors are not reported.
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) -> UnderWay;
 
     /// Asks the servers to cancel the current statements of the sessions in `backends` ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
@@ -113,11 +114,16 @@ impl Shell for System {
         ready.tokens(count)
     }
 
-    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) {
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) -> UnderWay {
         let until = Instant::now() + CANCEL_PATIENCE;
+        let (under_way, held) = UnderWay::new();
         // The cancel requests need connections of their own. They are sent from another thread, so that this thread's
         // other clients do not have to wait.
-        let _ = Builder::new().spawn(move || wire::cancel::cancel(&backends, until));
+        let _ = Builder::new().spawn(move || {
+            let _held = held;
+            wire::cancel::cancel(&backends, until)
+        });
+        under_way
     }
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError> {

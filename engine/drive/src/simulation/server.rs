@@ -2,8 +2,9 @@
 //! fails in all the ways in which servers fail.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::world::{Chunk, LineEnd, World};
+use super::world::{CancelRequest, Chunk, LineEnd, World};
 use ground::clock::Nanos;
 
 /// The errors with which statements fail. The flag is true if the error also ends the session.
@@ -212,6 +213,14 @@ impl World {
             let defect = format!("the engine sent a statement on connection {id}, but the program uses {used:?}");
             self.truth.defects.push(defect);
         }
+        let process = session.process;
+        let is_cancelled =
+            self.threads[thread].cancels.iter().any(|request| request.process == process && request.is_sent);
+        if b"QPBE".contains(&kind) && is_cancelled {
+            let defect = format!("the engine sent a statement on connection {id} while a cancel request was under way");
+            self.truth.defects.push(defect);
+        }
+        let session = &mut self.threads[thread].lines[id].session;
         match kind {
             0 => {
                 session.start(refusal);
@@ -377,9 +386,16 @@ impl World {
         self.break_off(process);
     }
 
-    /// Handles a cancel request for the session of a server process, whose client goes on. If the server is still
-    /// replying, the session breaks after the bytes that the server has already sent.
-    pub fn break_off(&mut self, process: u32) {
+    /// Handles a cancel request for the session of a server process, whose client goes on. The request is under way for
+    /// a while. If the server is still replying, the session breaks after the bytes that the server has already sent.
+    pub fn cancel_aside(&mut self, thread: usize, process: u32, held: Arc<()>) {
+        let is_sent = self.threads[thread].lines[process as usize % 1_000_000].is_sent;
+        self.break_off(process);
+        let arrives = self.threads[thread].now + self.time(0, 5_000_000);
+        self.threads[thread].cancels.push(CancelRequest { process, arrives, is_sent, _held: held });
+    }
+
+    fn break_off(&mut self, process: u32) {
         let (thread, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
         if self.happens(self.faults.silence) {
             return;

@@ -17,6 +17,7 @@ use ground::poll::Token;
 use super::extras::{Extras, Input, clocks};
 use super::planted::Planted;
 use super::world::{ThreadState, world};
+use crate::cancels::UnderWay;
 use crate::mode::{ActionsOf, Mode};
 use crate::report::{INTERRUPT_CHECK, PanicReporter, Report, Shared};
 use crate::runtime::Runtime;
@@ -162,10 +163,12 @@ impl Shell for SimulatedShell<'_> {
         ready.iter().take(count).copied()
     }
 
-    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) {
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) -> UnderWay {
+        let (under_way, held) = UnderWay::new();
         for process in backends.iter().filter_map(|backend| backend.process()) {
-            world(|world| world.break_off(process));
+            world(|world| world.cancel_aside(self.thread(), process, Arc::clone(&held)));
         }
+        under_way
     }
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, _until: Instant) -> Result<(), OpenError> {

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use super::faults::Faults;
 use super::server::SimulatedSession;
@@ -51,6 +52,19 @@ pub struct ThreadState {
     pub readings: u64,
     /// True if the thread's sessions are being cancelled, so that none of its transactions ends any more.
     pub is_cancelled: bool,
+    /// The cancel requests of the thread that are under way.
+    pub cancels: Vec<CancelRequest>,
+}
+
+/// A cancel request that is under way.
+pub struct CancelRequest {
+    /// The server process whose session is cancelled.
+    pub process: u32,
+    pub arrives: Nanos,
+    /// True if the client had sent its whole statement. Otherwise the rest of the statement follows.
+    pub is_sent: bool,
+    /// The other end of the mark by which the thread knows that the request is under way.
+    pub _held: Arc<()>,
 }
 
 /// A simulated connection between a client and its server.
@@ -68,6 +82,8 @@ pub struct Line {
     end: Option<(Nanos, LineEnd)>,
     /// The time until which the socket accepts no more bytes from the client.
     blocked_until: Nanos,
+    /// True if the last write of the client was complete.
+    pub is_sent: bool,
     is_open: bool,
     pub session: SimulatedSession,
 }
@@ -137,8 +153,10 @@ impl World {
     pub fn read_clock(&mut self, thread: usize) -> Nanos {
         let cost = self.faults.clock_ns;
         self.pass(thread, cost);
-        self.threads[thread].readings += 1;
-        let now = self.threads[thread].now;
+        let state = &mut self.threads[thread];
+        state.readings += 1;
+        let now = state.now;
+        state.cancels.retain(|request| request.arrives > now);
         self.truth.note_time(thread, now);
         now
     }
@@ -236,6 +254,7 @@ impl World {
             inbound: VecDeque::new(),
             end: None,
             blocked_until: 0,
+            is_sent: true,
             is_open: true,
             session: SimulatedSession::new((thread * 1_000_000 + id) as u32),
         });
@@ -338,6 +357,7 @@ impl World {
             return Err(ErrorKind::WouldBlock.into());
         }
         let taken = if is_part { part } else { bytes.len() };
+        line.is_sent = taken == bytes.len();
         if taken < bytes.len() {
             line.blocked_until = state.now + pause;
             state.edges.push(Reverse((line.blocked_until, id)));
