@@ -114,6 +114,15 @@ def test_a_query_finds_nothing_that_another_has_left_in_its_session(target: Targ
     assert len({query["rows_hash"] for query in queries if query["query"] == "session"}) == 1
 
 
+def test_a_seed_of_one_query_is_none_of_another(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "seed.sql").write_text("select setseed(0.5)")
+    (tmp_path / "drawn.sql").write_text("select random()")
+    status, events, errors = run(target, *(f"-f{path}" for path in tmp_path.iterdir()), "--runs=9", "--random-seed=1")
+    assert (status, errors) == (0, "")
+    drawn = [query["rows_hash"] for query in of_kind(events, "query") if query["query"] == "drawn"]
+    assert len(set(drawn)) == len(drawn) >= 9
+
+
 def test_the_role_of_the_session_is_that_of_its_user_after_each_query(target: Target, tmp_path: Path) -> None:
     (tmp_path / "role.sql").write_text("select 1 where current_user = 'pg_monitor'")
     with target.connect_as_user() as connection:

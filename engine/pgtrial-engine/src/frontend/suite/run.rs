@@ -8,6 +8,7 @@ use super::output::Output;
 use crate::frontend::common::connection::{Purpose, session, target};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::self_check;
+use capture::sql::tokens::Tokens;
 use drive::CpuTime;
 use events::{ClientError, ClientUsage, Done, Drain, Measurement, PauseRecord, QueryRecord, Summary};
 use ground::clock::{Clock, Phase};
@@ -281,7 +282,7 @@ fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
             }
         },
     };
-    let is_usable = !was_cancelled && put_back(session, reply.status).is_ok();
+    let is_usable = !was_cancelled && !changes_session_for_good(text) && put_back(session, reply.status).is_ok();
     Ended { took, outcome, over_limit: was_cancelled, is_usable }
 }
 
@@ -296,6 +297,13 @@ fn put_back(session: &mut Session, status: u8) -> Result<(), ConnectionError> {
     // DISCARD ALL makes the session's user the current role, even if the session began with another role (a `role`
     // setting of the user or the database). RESET ROLE restores the role with which the session began.
     session.query("RESET ROLE").map(drop)
+}
+
+/// True if a query calls a function whose effect on the session `DISCARD ALL` does not undo: the seed of `random()`, or
+/// the connections of dblink. The next query then needs a new session.
+fn changes_session_for_good(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    Tokens::of(&text).any(|token| ["setseed", "dblink_connect"].iter().any(|word| token.is_word(word)))
 }
 
 fn refused(error: ServerError) -> QueryFailure {
