@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from pgtrial.cli import main
 from pgtrial.loads.command_lines import engine_options
+from pgtrial.loads.fleet.agent import identity
 from pgtrial.loads.fleet.cluster import joined
 from pgtrial.loads.fleet.joining import check_listens, connect
+from pgtrial.loads.fleet.members import Member
+from pgtrial.loads.fleet.run import engines_of
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
@@ -205,3 +208,27 @@ def test_each_engine_has_threads_for_its_own_clients():
     assert threads(Each(engines=2, cpus=3)) == "3"
     assert threads(Each(2, 3), load.model_copy(update={"threads": 200})) == "64"
     assert point.kind.most_engines(point.clients) == 128
+
+
+def member(identity: str, cpus: int) -> Member:
+    return Member(0, "10.0.0.1", "host", "Linux", identity, "", cpus, call=lambda *_: Future())
+
+
+@pytest.mark.parametrize(
+    ("machines", "cpus"),
+    [
+        (["a"], 8),
+        (["a", "b"], 8),
+        (["a", "a"], 4),
+        (["a", "a", "b", "a"], 2),
+        (["a"] * 20, 1),
+    ],
+)
+def test_engines_on_one_machine_share_its_cpus(machines, cpus):
+    assert engines_of([member(name, 8) for name in machines]) == Each(len(machines), cpus)
+
+
+def test_engines_on_the_machine_of_the_lab_share_half_of_its_cpus():
+    here = member(identity(), 1000)
+    half = Each().cpus
+    assert [engines_of([here] * number).cpus for number in (1, 2)] == [half, max(1, half // 2)]

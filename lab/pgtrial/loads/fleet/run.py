@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ class FleetRun(EngineRun):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
         super().__init__(merge, {}, events_file=order.events_file, inbox=order.inbox, fed=True)
         self._folder = order.folder
-        command = order.command(_each(members))
+        command = order.command(engines_of(members))
         self._alternates = AT_A_WORD in command
         self._packed = pack(command, order.variables, self._folder, order.cpus)
         numbered = enumerate(zip(members, round_trips_us(members, order.target), strict=True))
@@ -226,15 +227,21 @@ class FleetRun(EngineRun):
                 carrier.join(max(0.0, deadline - time.monotonic()))
 
 
-def _each(members: Sequence[Member]) -> Each:
-    """Returns the number of engines of a load, and the CPUs that each of them may use.
+def engines_of(members: Sequence[Member]) -> Each:
+    """Returns the number of engines of a load, and the number of CPUs that each of them may use.
 
-    If an engine runs on this machine, perhaps together with the server, each engine may use half as many CPUs as this
-    machine has.
+    Engines on the same machine share its CPUs. If that is this machine, perhaps together with the server, they share
+    half of its CPUs. All engines have the same number of threads, so the machine with the fewest CPUs per engine
+    decides.
     """
-    if any(member.identity == identity() for member in members):
-        return Each(len(members))
-    return Each(len(members), min(member.cpus for member in members))
+    engines = Counter(member.identity for member in members)
+    here = identity()
+
+    def cpus(member: Member) -> int:
+        usable = Each().cpus if member.identity == here else member.cpus
+        return max(1, usable // engines[member.identity])
+
+    return Each(len(members), min(map(cpus, members)))
 
 
 def _is(line: str, event: str) -> bool:

@@ -113,7 +113,8 @@ class LoadKeys(Record):
         None,
         ge=1,
         description="The number of threads of each load engine. Default: one for every 16 clients, and at most "
-        "half as many as there are CPUs (as many as there are CPUs on a machine without a server).",
+        "half as many as there are CPUs (as many as there are CPUs on a machine without a server). Engines on one "
+        "machine share its CPUs.",
     )
     protocol: Protocol = Field(
         "prepared",
