@@ -145,12 +145,17 @@ fn names(text: &str) -> Names<'_> {
     Names { user: value("user="), database: value("database="), application: value("application_name=") }
 }
 
-/// Returns the SQLSTATE of an error by which a statement was cancelled (see [`crate::format::StatementFailure`]), for
-/// logs that have the text of the error without its SQLSTATE. Returns `None` for other errors.
+/// Returns the SQLSTATE of an error with which a statement ends that was cancelled (see
+/// [`crate::format::StatementFailure`]). Returns `None` for other errors. Source: `ProcessInterrupts` in
+/// `src/backend/tcop/postgres.c`.
 pub fn cancellation(message: &str) -> Option<SqlState> {
-    const MESSAGES: [(&str, &SqlState); 4] = [
+    const MESSAGES: [(&str, &SqlState); 8] = [
         ("canceling statement due to user request", b"57014"),
         ("canceling statement due to statement timeout", b"57014"),
+        ("canceling statement due to lock timeout", b"55P03"),
+        ("canceling statement due to conflict with recovery", b"40001"),
+        ("terminating connection due to conflict with recovery", b"40001"),
+        ("terminating connection due to transaction timeout", b"25P04"),
         ("terminating connection due to administrator command", b"57P01"),
         ("connection to client lost", b"08006"),
     ];

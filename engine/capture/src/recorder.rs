@@ -245,8 +245,11 @@ impl Recorder {
 
     /// Processes an error of a client's session.
     fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
-        let sqlstate = record.sqlstate.or_else(|| message::cancellation(&record.message));
-        let failure = sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
+        let cancellation = message::cancellation(&record.message);
+        let failure = record
+            .sqlstate
+            .or(cancellation)
+            .map_or(StatementFailure::Unstated, |code| StatementFailure::of(code, cancellation.is_some()));
         let hash = hash_of(&record.statement);
         // Without log_min_error_statement, an error message does not contain the statement that failed. An ERROR then
         // belongs to the pending statement, but a FATAL error does not surely, since it may occur while the session is
@@ -307,7 +310,9 @@ impl Recorder {
         if is_copy_with_client(sent.text) {
             return self.leave_out(Reason::CopyData, source, record.line);
         }
-        if sent.failure.is_some_and(|failure| failure.is_cancelled()) {
+        // A lock timeout ends the statement in the replay too if the session has set it, and another session's lock ends.
+        let may_run_on = |failure: StatementFailure| failure.is_cancelled() && failure.code() != Some(LOCK_TIMEOUT);
+        if sent.failure.is_some_and(may_run_on) {
             return self.leave_out(Reason::CancelledUnknown, source, record.line);
         }
         let backslashes = open.backslashes;
@@ -381,21 +386,33 @@ fn is_client(record: &Record) -> bool {
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
 }
 
-/// True if a statement failed because the server could not parse it or did not know a name in it. What looks like a
-/// name in its text may then be a value, so an anonymized capture must not keep any of the text.
+/// True if a statement failed before the server had read the whole of it. What looks like a name in its text may then be
+/// a value, such as `"Anna"` or `anna.example`, so an anonymized capture must not keep any of the text.
 fn could_not_be_read(record: &Record) -> bool {
-    match &record.sqlstate {
-        Some(code) => matches!(code, SYNTAX_ERROR | UNDEFINED_COLUMN),
+    let message = &record.message;
+    // The server reports a position within the text for the errors that it finds while it reads the text.
+    let position = message.rsplit_once(" at character ").map(|(_, position)| position);
+    if record.has_position || position.is_some_and(|position| position.bytes().all(|c| c.is_ascii_digit())) {
+        return true;
+    }
+    match record.sqlstate.as_ref() {
+        Some(IN_FAILED_TRANSACTION) => true,
+        Some(code) => code.starts_with(SYNTAX_AND_NAMES) && code != INSUFFICIENT_PRIVILEGE,
         None => {
-            let message = &record.message;
             let is_unknown_column = message.starts_with("column ") && message.contains(" does not exist");
-            message.contains(" at or near \"") || message.contains(" at end of input") || is_unknown_column
+            let is_ignored = message.starts_with("current transaction is aborted");
+            let is_unparsed = message.contains(" at or near \"") || message.contains(" at end of input");
+            is_unparsed || is_unknown_column || is_ignored
         }
     }
 }
 
-const SYNTAX_ERROR: &[u8; 5] = b"42601";
-const UNDEFINED_COLUMN: &[u8; 5] = b"42703";
+const LOCK_TIMEOUT: &[u8; 5] = b"55P03";
+const IN_FAILED_TRANSACTION: &[u8; 5] = b"25P02";
+/// The class of the errors in the syntax of a statement and in its names.
+const SYNTAX_AND_NAMES: &[u8] = b"42";
+/// An error of that class which the server reports only when it executes the statement.
+const INSUFFICIENT_PRIVILEGE: &[u8; 5] = b"42501";
 
 /// Fails if the names that were read from the prefix differ from the names in the message about an authorized
 /// connection, because the prefix is then wrong.

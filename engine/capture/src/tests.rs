@@ -8,7 +8,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::error::CaptureError;
-use crate::format::{About, Capture, Error, RecordedSession, StatementFailure};
+use crate::format::{About, Capture, Error, RecordedSession};
 use crate::make::{CaptureOrder, make};
 use crate::time::Micros;
 
@@ -18,6 +18,8 @@ type Line = String;
 struct Made {
     about: About,
     sessions: Vec<Vec<Line>>,
+    /// The number of statements that were cancelled.
+    cancelled: usize,
 }
 
 fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
@@ -28,17 +30,17 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
         CaptureOrder { logs: vec![log_file.to_str().unwrap().to_owned()], anonymize, ..CaptureOrder::default() };
     let about = make(&order, &output, &mut |_| {})?;
     let capture = Capture::open(&output).unwrap();
+    let mut cancelled = 0;
     let lines = |session: Result<RecordedSession, Error>| {
         let (mut reader, mut lines) = (capture.read(&session.unwrap()), Vec::new());
         while reader.advance().unwrap() {
             let (statement, mut text) = (reader.statement(), Vec::new());
             let template = &capture.templates()[statement.template as usize];
             template.write_text(reader.parameters(), &mut text);
-            let failure = match statement.failure {
-                None => String::new(),
-                Some(StatementFailure::Unstated) => " failed".to_owned(),
-                Some(StatementFailure::Code(code)) => format!(" {}", String::from_utf8_lossy(&code)),
-            };
+            cancelled += usize::from(statement.was_cancelled());
+            let failure = statement.failure.map_or(String::new(), |failure| {
+                format!(" {}", failure.code().map_or("failed".into(), |code| String::from_utf8_lossy(code)))
+            });
             let duration = statement.duration.map_or("-".to_owned(), |duration: Micros| duration.to_string());
             let text = String::from_utf8(text).unwrap();
             lines.push(format!("{} {text} {duration}{failure}", statement.start / 1000));
@@ -46,7 +48,7 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
         lines
     };
     let sessions = capture.sessions().unwrap().map(lines).collect();
-    Ok(Made { about, sessions })
+    Ok(Made { about, sessions, cancelled })
 }
 
 /// Makes a log. Each line is given as its milliseconds, its process number and its text.
@@ -290,6 +292,13 @@ fn values_are_replaced_where_quotes_do_not_pair() {
             ],
             1,
         ),
+        (
+            &[
+                (0, 7, "ERROR:  missing FROM-clause entry for table \"anna\" at character 32"),
+                (0, 7, "STATEMENT:  SELECT * FROM p WHERE mail = Anna.Brien"),
+            ],
+            1,
+        ),
         (&[(0, 7, "LOG:  duration: 0.1 ms  statement: SELECT 1 AS \"Secret")], 1),
         (
             &[
@@ -373,15 +382,6 @@ fn logs_with_the_same_records_are_refused() {
                \"duration: 0.100 ms  statement: select 1\",,,,,,,,,\"\",\"client backend\",,0\n";
     let of_formats = refusal(log(&[line(1)]), csv.as_bytes().to_vec()).unwrap();
     assert!(of_formats.contains("first.log\" and \"") && of_formats.contains("second.log\" overlap"), "{of_formats}");
-    // A server continues in the next log, whose first messages may be a little older than the last messages of the log
-    // before.
-    assert_eq!(refusal(log(&long[..40]), log(&long[40..])), None);
-    assert_eq!(refusal(log(&[line(1), line(900)]), log(&[(899, 8, "LOG:  statement: select 2"), line(901)])), None);
-}
-
-#[test]
-fn an_interrupted_capture_leaves_no_values_behind() {
-    let directory = tempfile::tempdir().unwrap();
     // The logs begin at different records, and have whole seconds or not.
     let texts: Vec<_> = (0..4).map(|number| format!("LOG:  statement: select {number}")).collect();
     let lines: Vec<_> = texts.iter().zip([100, 200, 900, 1100]).map(|(text, at)| (at, 7, text.as_str())).collect();
@@ -404,12 +404,12 @@ fn an_interrupted_capture_leaves_no_values_behind() {
     let repeated: Vec<_> = (0..9).map(|_| (100, 7, "LOG:  statement: select 1")).collect();
     assert_eq!(refusal(seconds(log(&repeated[..5])), seconds(log(&repeated[5..]))), None);
     assert_eq!(refusal(log(&repeated[..5]), log(&repeated[5..])), None);
-    let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
-    fs::write(&log_file, log(&[(0, 1, "LOG:  statement: select 'Secret'")])).unwrap();
-    let order = CaptureOrder {
-        logs: vec![log_file.to_str().unwrap().to_owned()],
-        anonymize: true,
-        interrupt: std::sync::Arc::new(true.into()),
+    // A server continues in the next log, whose first messages may be a little older than the last messages of the log
+    // before.
+    assert_eq!(refusal(log(&long[..40]), log(&long[40..])), None);
+    assert_eq!(refusal(log(&[line(1), line(900)]), log(&[(899, 8, "LOG:  statement: select 2"), line(901)])), None);
+}
+
 #[test]
 fn a_log_that_is_read_twice_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -428,6 +428,15 @@ fn a_log_that_is_read_twice_is_refused() {
     }
 }
 
+#[test]
+fn an_interrupted_capture_leaves_no_values_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
+    fs::write(&log_file, log(&[(0, 1, "LOG:  statement: select 'Secret'")])).unwrap();
+    let order = CaptureOrder {
+        logs: vec![log_file.to_str().unwrap().to_owned()],
+        anonymize: true,
+        interrupt: std::sync::Arc::new(true.into()),
         ..CaptureOrder::default()
     };
     let error = make(&order, &output, &mut |_| {}).unwrap_err();

@@ -55,10 +55,6 @@ impl Expected {
         if self.cancelled_after.is_some() && sqlstate == QUERY_CANCELED {
             return true;
         }
-        match self.failure {
-            Some(StatementFailure::Code(code)) => code.as_slice() == sqlstate.as_bytes(),
-            Some(StatementFailure::Unstated) => true,
-            None => false,
-        }
+        self.failure.is_some_and(|failure| failure.code().is_none_or(|code| code.as_slice() == sqlstate.as_bytes()))
     }
 }

@@ -27,7 +27,9 @@ pub enum Piece<'a> {
     Letters(&'a str),
     /// A run of hexadecimal digits.
     Hex(&'a str),
-    /// A run of the digits 0 and 1 in a bit string.
+    /// A run of octal digits.
+    Octal(&'a str),
+    /// A run of the digits 0 and 1 in a bit string or a binary number.
     Bits(&'a str),
     /// A date such as `2026-11-23`, as the number of days since 1970-01-01.
     Date(i64),
@@ -121,7 +123,14 @@ fn of_number(text: &str, take: &mut Take<'_>) {
             take(Piece::Kept(base));
             take(Piece::Hex(&text[2..]));
         }
-        Some("0b" | "0B" | "0o" | "0O") => take(Piece::Kept(text)),
+        Some(base @ ("0o" | "0O")) => {
+            take(Piece::Kept(base));
+            take(Piece::Octal(&text[2..]));
+        }
+        Some(base @ ("0b" | "0B")) => {
+            take(Piece::Kept(base));
+            take(Piece::Bits(&text[2..]));
+        }
         _ => of_value(text, take),
     }
 }
@@ -310,8 +319,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// Splits a text with `of` and joins its pieces again. Pieces that tokens would replace are in brackets and begin
-    /// with a letter for their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `b` for bits, `d` for
-    /// a date.
+    /// with a letter for their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `o` for octal digits,
+    /// `b` for bits, `d` for a date.
     fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
         let mut all = String::new();
         of(text, &mut |piece| match piece {
@@ -319,6 +328,7 @@ mod tests {
             Piece::Digits(text) => all += &format!("[#{text}]"),
             Piece::Letters(text) => all += &format!("[a{text}]"),
             Piece::Hex(text) => all += &format!("[x{text}]"),
+            Piece::Octal(text) => all += &format!("[o{text}]"),
             Piece::Bits(text) => all += &format!("[b{text}]"),
             Piece::Date(days) => all += &format!("[d{days}]"),
         });
@@ -364,6 +374,7 @@ mod tests {
             ("X'1f'", "X'[x1f]'"),
             ("B'01'", "B'[b01]'"),
             ("0x1F", "0x[x1F]"),
+            ("0o17, 0b101", "0o[o17], 0b[b101]"),
             ("1, -2 , 'a'", "[#1], -[#2] , '[aa]'"),
             ("'1970-01-02'", "'[d1]'"),
             (" trace id ", " [atrace] [aid] "),
@@ -378,9 +389,12 @@ mod tests {
             for of in [of_value, of_literal] {
                 let mut all = String::new();
                 of(&text, &mut |piece| match piece {
-                    Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) | Piece::Bits(text) => {
-                        all += text;
-                    }
+                    Piece::Kept(text)
+                    | Piece::Digits(text)
+                    | Piece::Letters(text)
+                    | Piece::Hex(text)
+                    | Piece::Octal(text)
+                    | Piece::Bits(text) => all += text,
                     Piece::Date(_) => all += "2026-01-01",
                 });
                 prop_assert_eq!(&all, &text);

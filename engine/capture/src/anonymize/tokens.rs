@@ -36,6 +36,7 @@ enum Kind {
     Letters,
     Hex,
     CapitalHex,
+    Octal,
     Bits,
 }
 
@@ -58,6 +59,7 @@ impl Group {
             Piece::Letters(text) => (Kind::Letters, text),
             Piece::Hex(text) if text.bytes().any(|c| c.is_ascii_uppercase()) => (Kind::CapitalHex, text),
             Piece::Hex(text) => (Kind::Hex, text),
+            Piece::Octal(text) => (Kind::Octal, text),
             Piece::Bits(text) => (Kind::Bits, text),
             Piece::Kept(_) | Piece::Date(_) => return None,
         };
@@ -69,6 +71,7 @@ impl Group {
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
+            Kind::Octal => ('0'..='7').collect(),
             Kind::Bits => vec!['0', '1'],
             Kind::Hex => ('0'..='9').chain('a'..='f').collect(),
             Kind::CapitalHex => ('0'..='9').chain('A'..='F').collect(),
@@ -120,10 +123,13 @@ impl Vocabulary {
             (None, Piece::Date(days)) => token.push_str(&date(days, self.shift)),
             (
                 None,
-                Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) | Piece::Bits(text),
-            ) => {
-                token.push_str(text);
-            }
+                Piece::Kept(text)
+                | Piece::Digits(text)
+                | Piece::Letters(text)
+                | Piece::Hex(text)
+                | Piece::Octal(text)
+                | Piece::Bits(text),
+            ) => token.push_str(text),
         });
         token
     }

@@ -25,6 +25,10 @@ pub struct RecordedStatement {
 pub enum StatementFailure {
     /// The server reported this SQLSTATE.
     Code(SqlState),
+    /// The server reported this SQLSTATE, and the statement did not end by itself: a cancel request or a time limit
+    /// ended it, or its session was terminated, or its client was lost. A replay has to cancel it too, or it would run
+    /// on.
+    Cancelled(SqlState),
     /// The statement failed, but the log does not have the SQLSTATE.
     Unstated,
 }
@@ -37,15 +41,30 @@ const CODE: u8 = 2;
 const FAILED: u8 = 4;
 const ROWS: u8 = 8;
 const PARAMETERS: u8 = 16;
+const WAS_CANCELLED: u8 = 32;
 
-/// The SQLSTATEs of statements that did not end by themselves: a cancel request or a timeout ended them, or their
-/// session was terminated, or their client was lost.
+/// The SQLSTATEs that only statements have that were cancelled. Other SQLSTATEs, such as 55P03 of a lock timeout, have
+/// several causes.
 const CANCELLED: [&SqlState; 3] = [b"57014", b"57P01", b"08006"];
 
 impl StatementFailure {
-    /// True if the statement was cancelled (see `CANCELLED`). A replay has to cancel it too, or it would run on.
+    /// Returns the failure of a statement for which the server reported an SQLSTATE. `was_cancelled` is true if its
+    /// message says that the statement did not end by itself.
+    pub fn of(code: SqlState, was_cancelled: bool) -> Self {
+        if was_cancelled || CANCELLED.contains(&&code) { Self::Cancelled(code) } else { Self::Code(code) }
+    }
+
+    /// Returns the SQLSTATE; `None` if the log does not have it.
+    pub fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Code(code) | Self::Cancelled(code) => Some(code),
+            Self::Unstated => None,
+        }
+    }
+
+    /// True if the statement did not end by itself.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Code(code) if CANCELLED.contains(&code))
+        matches!(self, Self::Cancelled(_))
     }
 }
 
@@ -59,23 +78,21 @@ impl RecordedStatement {
     /// none.
     pub(super) fn encode<T: AsRef<[u8]>>(&self, before: Micros, parameters: &[Option<T>], out: &mut Vec<u8>) {
         let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
-        let code = match self.failure {
-            Some(StatementFailure::Code(code)) => Some(code),
-            _ => None,
-        };
+        let code = self.failure.as_ref().and_then(StatementFailure::code);
         out.push(
             flag(self.duration.is_some(), DURATION)
                 | flag(code.is_some(), CODE)
                 | flag(self.failure.is_some(), FAILED)
                 | flag(self.rows.is_some(), ROWS)
-                | flag(!parameters.is_empty(), PARAMETERS),
+                | flag(!parameters.is_empty(), PARAMETERS)
+                | flag(self.was_cancelled(), WAS_CANCELLED),
         );
         put(out, self.template.into());
         put_signed(out, self.start.wrapping_sub(before) as i64);
         if let Some(duration) = self.duration {
             put(out, duration);
         }
-        out.extend_from_slice(code.as_ref().map_or(&[], |code| &code[..]));
+        out.extend_from_slice(code.map_or(&[], |code| &code[..]));
         if let Some(rows) = self.rows {
             put(out, rows);
         }
@@ -101,7 +118,10 @@ impl RecordedStatement {
         let start = before.wrapping_add(take_signed(rest)? as u64);
         let duration = if flags & DURATION != 0 { Some(take(rest)?) } else { None };
         let failure = match (flags & FAILED != 0, flags & CODE != 0) {
-            (true, true) => Some(StatementFailure::Code(take_slice(rest, 5)?.try_into().ok()?)),
+            (true, true) => {
+                let code = take_slice(rest, 5)?.try_into().ok()?;
+                Some(StatementFailure::of(code, flags & WAS_CANCELLED != 0))
+            }
             (true, false) => Some(StatementFailure::Unstated),
             (false, _) => None,
         };

@@ -36,6 +36,7 @@ fn sent() -> impl Strategy<Value = Sent> {
         3 => Just(None),
         1 => Just(Some(StatementFailure::Unstated)),
         1 => Just(Some(StatementFailure::Code(*b"23505"))),
+        1 => Just(Some(StatementFailure::Cancelled(*b"55P03"))),
     ];
     let parameters = prop::collection::vec(prop::option::of(".{0,40}"), 0..4);
     let numbers = (0..5_usize, 0..9_000_000_000_u64, prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));

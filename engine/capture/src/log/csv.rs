@@ -159,6 +159,7 @@ fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
         Record::set(text, texts[column]);
     }
     record.has_no_user = record.user.is_empty();
+    record.has_position = !texts[column::POSITION].is_empty();
     Some(())
 }
 

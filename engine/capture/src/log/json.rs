@@ -22,7 +22,7 @@ struct Message {
     #[serde(alias = "database_name")]
     dbname: String,
     #[serde(alias = "process_id")]
-    pid: Option<Pid>,
+    pid: Option<AnyNumber>,
     session_id: String,
     #[serde(alias = "session_start_time")]
     session_start: String,
@@ -36,18 +36,20 @@ struct Message {
     context: String,
     #[serde(alias = "query")]
     statement: String,
+    #[serde(alias = "query_pos")]
+    cursor_position: Option<AnyNumber>,
     application_name: String,
     backend_type: String,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Pid {
+enum AnyNumber {
     Number(u32),
     Text(String),
 }
 
-impl Pid {
+impl AnyNumber {
     fn number(&self) -> Option<u32> {
         match self {
             Self::Number(number) => Some(*number),
@@ -143,6 +145,7 @@ fn fill(record: &mut Record, message: Message) -> Option<()> {
     record.application = message.application_name;
     record.backend_type = message.backend_type;
     record.has_no_user = record.user.is_empty();
+    record.has_position = message.cursor_position.is_some_and(|position| position.number().is_some());
     Some(())
 }
 

@@ -37,6 +37,8 @@ pub struct Record {
     pub context: String,
     /// The text of the statement that failed.
     pub statement: String,
+    /// True if the log has the position of the error in that text as a value of its own.
+    pub has_position: bool,
 }
 
 impl Record {
@@ -57,7 +59,7 @@ impl Record {
             text.shrink_to(KEPT);
         }
         (self.session_start, self.language, self.sqlstate, self.transaction) = (None, None, None, None);
-        self.has_no_user = false;
+        (self.has_no_user, self.has_position) = (false, false);
     }
 
     /// Sets `text` to `value`, and reuses its memory.

@@ -22,6 +22,8 @@ pub mod column {
     pub const DETAIL: usize = 14;
     pub const CONTEXT: usize = 18;
     pub const STATEMENT: usize = 19;
+    /// The position of the error in the text of the statement.
+    pub const POSITION: usize = 20;
     pub const APPLICATION: usize = 22;
     /// The type of the process. Rows have this column since PostgreSQL 13.
     pub const BACKEND_TYPE: usize = 23;

@@ -1,7 +1,8 @@
 //! Splits the text of a statement into a template and its literals. [`crate::format::Template::write_text`] puts the
 //! literals back.
 //!
-//! Literals are strings, numbers, and the text of comments. The following stay in the template, because they belong to
+//! Literals are strings, numbers, the text of comments, and words as values of settings that applications have defined
+//! (`SET app.tenant = acme`). The following stay in the template, because they belong to
 //! the form of the statement and not to its values:
 //!
 //! - a span of time behind the word `interval`
@@ -45,6 +46,9 @@ impl Split {
                 TokenKind::Comment => comment_text(&token),
                 TokenKind::Text if !(scope.is_interval() && is_span(token.text)) => Some(token.at..token.end()),
                 TokenKind::Number if !scope.keeps_numbers() => Some(token.at..token.end()),
+                TokenKind::Word if scope.setting == Setting::Value && !token.is_word("default") => {
+                    Some(token.at..token.end())
+                }
                 _ => None,
             };
             self.literals.extend(literal);
@@ -81,9 +85,15 @@ impl Split {
     }
 }
 
+/// The greatest number of digits that a number of units of time has. A longer number is the value of something else.
+const LONGEST_COUNT: usize = 9;
+
 /// True if a quoted text is a span of time: its words are units of time, or it is an ISO 8601 interval such as
 /// `P1DT2H`.
 fn is_span(quoted: &str) -> bool {
+    if quoted.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > LONGEST_COUNT) {
+        return false;
+    }
     let mut words = quoted.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     words.all(|word| word.len() <= 2 || UNITS.iter().any(|unit| word.eq_ignore_ascii_case(unit)))
 }
@@ -151,6 +161,37 @@ struct Scope<'a> {
     by: Option<u32>,
     /// The depth of the parentheses of a type, such as `numeric(10, 2)`; `None` outside of such parentheses.
     in_type: Option<u32>,
+    setting: Setting,
+}
+
+/// The part of a statement `SET app.tenant = acme` that the next token belongs to. The name of a setting that an
+/// application has defined contains a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Setting {
+    /// The next token begins a statement.
+    #[default]
+    Start,
+    /// The name of the setting, or SESSION or LOCAL before it.
+    Name {
+        has_point: bool,
+    },
+    Value,
+    /// The statement sets no such setting.
+    Other,
+}
+
+impl Setting {
+    fn behind(self, token: &SqlToken<'_>) -> Self {
+        match self {
+            _ if token.is_symbol(";") => Self::Start,
+            Self::Start if token.is_word("set") => Self::Name { has_point: false },
+            Self::Name { .. } if token.is_symbol(".") => Self::Name { has_point: true },
+            Self::Name { has_point: true } if token.is_symbol("=") || token.is_word("to") => Self::Value,
+            Self::Name { .. } if matches!(token.kind, TokenKind::Word | TokenKind::QuotedName) => self,
+            Self::Value => Self::Value,
+            Self::Start | Self::Name { .. } | Self::Other => Self::Other,
+        }
+    }
 }
 
 /// Types that may have numbers in parentheses, and that are recognized without a cast before them.
@@ -170,6 +211,11 @@ const TYPES: [&str; 14] = [
     "varchar",
     "varying",
 ];
+
+/// True if `BY` behind this token begins a list that may have the numbers of columns. Elsewhere `by` may be a name.
+fn begins_by(token: &SqlToken<'_>) -> bool {
+    ["group", "order", "partition"].iter().any(|word| token.is_word(word))
+}
 
 /// The keywords that end a list behind `BY`, such as LIMIT in `ORDER BY 1, 2 LIMIT 3`.
 const ENDS_OF_BY: [&str; 13] = [
@@ -203,11 +249,12 @@ impl<'a> Scope<'a> {
                 self.depth = self.depth.saturating_sub(1);
             }
             ";" => self.by = None,
-            _ if token.is_word("by") => self.by = Some(self.depth),
+            _ if token.is_word("by") && self.last_is(begins_by) => self.by = Some(self.depth),
             _ if self.by == Some(self.depth) && ENDS_OF_BY.iter().any(|word| token.is_word(word)) => self.by = None,
             _ => {}
         }
         self.last = [Some(*token), self.last[0], self.last[1]];
+        self.setting = self.setting.behind(token);
     }
 
     fn last_is(&self, is_it: impl FnOnce(&SqlToken<'a>) -> bool) -> bool {
@@ -261,6 +308,10 @@ mod tests {
             ("update t set a=a+1 where \"1\"=E'\\''", "update t set a=a+$1 where \"1\"=$2", &["1", "E'\\''"]),
             ("do $$begin null; end$$", "do $1", &["$$begin null; end$$"]),
             ("select '2026-01-01'::date, date '2026-01-01'", "select $1::date, date $2", &["'2026-01-01'"; 2]),
+            ("set local app.tenant to acme; set role acme", "set local app.tenant to $1; set role acme", &["acme"]),
+            ("SET app.tenant = DEFAULT", "SET app.tenant = DEFAULT", &[]),
+            ("update t set a.b = c", "update t set a.b = c", &[]),
+            ("select interval '4111222233334444'", "select interval $1", &["'4111222233334444'"]),
             ("", "", &[]),
         ] {
             assert_eq!(split(text), (template.to_owned(), literals.to_vec()));
@@ -279,6 +330,7 @@ mod tests {
         ] {
             assert_eq!(split(text), (text.to_owned(), vec![]));
         }
+        assert_eq!(split("select by, 7 from t"), ("select by, $1 from t".to_owned(), vec!["7"]));
         let text = "select a from t order by f(a, 1), 2 limit 5";
         assert_eq!(split(text), ("select a from t order by f(a, $1), 2 limit $2".to_owned(), vec!["1", "5"]));
     }

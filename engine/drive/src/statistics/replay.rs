@@ -257,10 +257,7 @@ impl ReplayAccount {
 /// Returns the name under which a recorded failure is counted: its SQLSTATE or, if the recording does not contain it,
 /// `unstated`.
 fn name(failure: &StatementFailure) -> Cow<'_, str> {
-    match failure {
-        StatementFailure::Code(code) => String::from_utf8_lossy(code),
-        StatementFailure::Unstated => UNSTATED.into(),
-    }
+    failure.code().map_or(UNSTATED.into(), |code| String::from_utf8_lossy(code))
 }
 
 fn count(failures: &mut Failures, kind: &str) {
