@@ -67,13 +67,16 @@ impl Overlap {
     pub fn take(&mut self, record: &Record, name: &str) -> Option<String> {
         let time = record.time.utc;
         let before = self.before.replace(time);
-        let goes_back = before.is_some_and(|before| time + TOLERANCE < before);
+        let goes_back = before.is_some_and(|before| time < before);
         // Most captures are made from one log, for which hardly any digest is needed.
         if before.is_some() && !goes_back && self.beginning.is_none() && !self.is_followed {
             return None;
         }
         let seen = (time, digest_of(record));
-        if goes_back && self.firsts.contains(&seen) {
+        // The processes of a server may write their messages a little out of order, but with fractions of a second no
+        // two messages are equal.
+        let is_another = time % SECOND == 0 && before.is_some_and(|before| time + TOLERANCE >= before);
+        if goes_back && !is_another && self.firsts.contains(&seen) {
             return Some(name.to_owned());
         }
         if before.is_none() {

@@ -416,7 +416,8 @@ fn a_log_that_is_read_twice_is_refused() {
     let path = directory.path().join("server.log").to_str().unwrap().to_owned();
     let line = |second: u32| (1000 * second, 7, "LOG:  statement: select 1");
     let whole = log(&[line(1), line(1), line(9)]);
-    for (text, logs) in [(whole.clone(), 2), ([&whole[..], &whole].concat(), 1)] {
+    let short = log(&[(100, 7, "LOG:  statement: select 1"), (200, 7, "LOG:  statement: select 2")]);
+    for (text, logs) in [(whole.clone(), 2), ([&whole[..], &whole].concat(), 1), ([&short[..], &short].concat(), 1)] {
         fs::write(&path, text).unwrap();
         let order = CaptureOrder { logs: vec![path.clone(); logs], ..CaptureOrder::default() };
         let output = tempfile::tempdir().unwrap();
