@@ -6,11 +6,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use ground::clock::Nanos;
 
 use crate::shell::Shell;
+use crate::under_way::UnderWay;
 use wire::Backend;
 
 /// The time after which a statement that still runs is cancelled again. The server ignores a cancel request that
@@ -24,22 +25,6 @@ pub struct Cancels {
     planned: BinaryHeap<Reverse<(Nanos, RunningStatement)>>,
     /// The requests that were sent together: the clients of their sessions, and the mark of these requests.
     sent: Vec<(Vec<usize>, UnderWay)>,
-}
-
-/// The mark of cancel requests that are under way. Whoever sends the requests holds the other end of the mark, and drops
-/// it when the server has read the requests or cannot be reached.
-pub struct UnderWay(Weak<()>);
-
-impl UnderWay {
-    /// Makes a mark, and the other end for the sender of the requests.
-    pub fn new() -> (Self, Arc<()>) {
-        let held = Arc::new(());
-        (Self(Arc::downgrade(&held)), held)
-    }
-
-    fn is_over(&self) -> bool {
-        self.0.strong_count() == 0
-    }
 }
 
 /// One statement of a client, for which a cancel request is planned.

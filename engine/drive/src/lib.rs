@@ -40,6 +40,7 @@ mod thread;
 mod ticks;
 mod timers;
 mod transact;
+mod under_way;
 mod worker;
 
 pub use arrivals::Arrival;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use crate::cancels::UnderWay;
+use crate::under_way::UnderWay;
 use ground::clock::{Clock, Nanos};
 use ground::poll::{Poll, Ready};
 use ground::readiness::Readiness;
