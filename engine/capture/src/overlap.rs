@@ -75,7 +75,7 @@ impl Overlap {
         let seen = (time, digest_of(record));
         // The processes of a server may write their messages a little out of order, but with fractions of a second no
         // two messages are equal.
-        let is_another = time % SECOND == 0 && before.is_some_and(|before| time + TOLERANCE >= before);
+        let is_another = time.is_multiple_of(SECOND) && before.is_some_and(|before| time + TOLERANCE >= before);
         if goes_back && !is_another && self.firsts.contains(&seen) {
             return Some(name.to_owned());
         }
@@ -149,7 +149,7 @@ impl Beginning {
 
 /// Returns true if all times are whole seconds.
 fn is_coarse(records: &[Seen]) -> bool {
-    records.iter().all(|(time, _)| time % SECOND == 0)
+    records.iter().all(|(time, _)| time.is_multiple_of(SECOND))
 }
 
 /// Returns a digest of the values of a record that logs of every format have.
