@@ -274,7 +274,8 @@ def _sentence_in(keys: Mapping[str, Any], location: Location, message: str | Non
         case ("arms", str(arm), str(key)) if message is None and isinstance(keys["arms"][arm][key], Mapping):
             what, _, cure = sentence.partition("; ")
             if not cure.startswith("did you mean"):
-                return f'{what}; a name with a period is written in quotes: [arms."{arm}.{key}"]'
+                name = f'"{arm}.{key}"'
+                return f"{what}; a name with a period is written in quotes: {marks.arm(name)}"
     return sentence
 
 

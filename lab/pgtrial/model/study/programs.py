@@ -65,7 +65,8 @@ class ClientKeys(Record):
         None,
         description="The command of a [client program](client-programs.md) that makes the load, such as `node "
         'bench.js`. If one arm has a command, all arms need one. With `workload = "job:"`: the program that is '
-        "[the job](jobs.md#a-program) of this arm; arms without a command run that of `[load.job]`.",
+        "[the job](jobs.md#a-program) of this arm; arms without a command run the command that the load gives to all "
+        "arms.",
     )
     command_directory: Annotated[
         str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))
