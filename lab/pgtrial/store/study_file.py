@@ -273,7 +273,7 @@ def _sentence_in(keys: Mapping[str, Any], location: Location, message: str | Non
     match location:
         case ("arms", str(arm), str(key)) if message is None and isinstance(keys["arms"][arm][key], Mapping):
             what, _, cure = sentence.partition("; ")
-            if not cure.startswith("did you mean"):
+            if cure.startswith("a PostgreSQL setting"):
                 name = f'"{arm}.{key}"'
                 return f"{what}; a name with a period is written in quotes: {marks.arm(name)}"
     return sentence
