@@ -51,6 +51,11 @@ _WORK = 400e6
 transactions can be chosen so. Under valgrind, they take a few seconds."""
 
 _MOST_TRANSACTIONS = 2_000
+_FEWEST_TRANSACTIONS = 5
+"""The smallest number of transactions of the shorter run, unless a transaction is long. PostgreSQL plans each of the
+first five executions of a prepared statement, and these shall be in both runs."""
+_LONG = 100e6
+"""The number of instructions from which on a transaction is long, so that its planning does not matter."""
 _MOST_INSTRUCTIONS = 1e9
 """The largest number of instructions of one transaction. Longer transactions would take minutes each under valgrind."""
 
@@ -93,8 +98,9 @@ def count_instructions(
         counted = [
             _CountedArm(study, design, arm, point, workspace, values.get(name, {})) for name, arm in arms.items()
         ]
-        listener(Preparing(f"{counted[0].arm.name}: choosing how many transactions of {point.load} are counted"))
-        transactions = counted[0].transactions()
+        listener(Preparing(f"choosing how many transactions of {point.load} are counted"))
+        # an arm with another plan may execute a thousand times as many instructions as the others
+        transactions = min(one.transactions() for one in counted)
         for one in counted:
             listener(Preparing(f"{one.arm.name}: counting the instructions of {point.load}"))
             counts.append(one.count(transactions))
@@ -128,16 +134,22 @@ class _CountedArm:
                 f"{each / 1e9:,.1f} billion instructions, which take too long to count; choose a smaller scale, or "
                 "remove the key"
             )
-        return _round_number(_WORK / each / (1 + _LONGER))
+        number = _round_number(_WORK / each / (1 + _LONGER))
+        return number if each > _LONG else max(number, _FEWEST_TRANSACTIONS)
 
     def count(self, transactions: int) -> InstructionCount:
         """Returns the instructions for each transaction. Raises StudyError and ArmError."""
         differences = []
         for _ in range(_COUNTS):
             with self._server() as server:
-                shorter, longer = (
-                    server.run(self._options(number), number) for number in (transactions, _LONGER * transactions)
+                # the first session on a server fills caches that later sessions find
+                _, shorter, longer = (
+                    server.run(self._options(number), number) for number in (1, transactions, _LONGER * transactions)
                 )
+                if longer.total <= shorter.total:
+                    raise TrialError(
+                        f"{_LONGER * transactions} transactions executed no more instructions than {transactions}"
+                    )
             differences.append(longer - shorter)
         counted = (_LONGER - 1) * transactions
         return InstructionCount(
