@@ -216,7 +216,8 @@ def test_set_up_sql_is_run_on_the_arms_own_copy_of_every_trial(tmp_path):
     elsewhere = {"server.dsn", "server.host", "load.script", "load.values"}
     elsewhere |= {"client.command", "client.directory", "client.files"}
     of_builds = {
-        f"server.{name}" for name in ("build_options", "compiler", "lto", "pgo", "layouts", "extension_sources")
+        f"server.{name}"
+        for name in ("build_options", "patches", "compiler", "lto", "pgo", "layouts", "extension_sources")
     }
     shown = {fact for key in KEYS.values() if not callable(key.shows) for fact in key.shows}
     assert shown - collected == elsewhere | of_builds, "each fact by which a key shows has a collector"
