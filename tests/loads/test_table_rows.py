@@ -116,7 +116,7 @@ def test_large_objects_are_compared_by_their_content_and_not_by_their_oids(datab
         INSERT INTO plain SELECT i, lo_from_bytea(0, ('{}' || i)::bytea), 'int4'::regtype
             FROM generate_series(1, 3) i;"""
     first, same, other = (database(major, sql.format(text)) for text in ("a", "a", "b"))
-    oids = "SELECT array_agg(content) FROM plain"
+    oids = "SELECT array_agg(content::oid) FROM plain"
     with first.connect_as_user() as one, same.connect_as_user() as two:
         assert one.execute(oids).fetchone() != two.execute(oids).fetchone()
     assert rows_by_name(first) == rows_by_name(same)
