@@ -18,6 +18,7 @@ import psycopg
 from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.settle import run_setup_sql, warm_relations
+from pgtrial.conduct.start_load import folder_of
 from pgtrial.evidence.instructions.callgrind import Cost, Function, Profile, by_function
 from pgtrial.evidence.instructions.counting import (
     SETTINGS,
@@ -167,15 +168,13 @@ class _CountedArm:
         folder = self.workspace.private_directory(self.workspace.directory("callgrind"))
         data = data_of(self.design.spec, self.point, self.arm.name)
         instrument = Instrument(command(folder), SETTINGS, USUAL_SETTINGS)
-        point = self.point.for_arm(self.arm.name)
-        script = self.study.script(point)
-        load_folder = script if script is None or script.is_dir() else script.parent
         with temporary_folder() as logs, self._complaining():
             log = logs / "log"
             with self.arm.rehearsal(data, log, instrument) as target, paused(target, self.arm.account):
                 run_setup_sql(target, self.arm.name, self.arm.setup)
                 warm_relations(target, self.arm.setup, data)
-                yield CountedServer(target, log, folder, self.arm.account, front_end(point), load_folder)
+                front, load_folder = front_end(self._own_point), folder_of(self._script)
+                yield CountedServer(target, log, folder, self.arm.account, front, load_folder)
 
     @contextmanager
     def _complaining(self) -> Iterator[None]:
@@ -187,10 +186,18 @@ class _CountedArm:
                 f"{marks.key('load', 'instructions')} to run the study without them"
             ) from None
 
+    @property
+    def _own_point(self) -> LoadPoint:
+        """The load point as this arm runs it."""
+        return self.point.for_arm(self.arm.name)
+
+    @property
+    def _script(self) -> Path | None:
+        return self.study.script(self._own_point)
+
     def _options(self, transactions: int) -> list[str]:
-        point = self.point.for_arm(self.arm.name)
-        script, seed = self.study.script(point), self.study.plan.seed
-        return counted_options(Asked(self.design.load, point, seed, script, values=self.values), transactions)
+        asked = Asked(self.design.load, self._own_point, self.study.plan.seed, self._script, values=self.values)
+        return counted_options(asked, transactions)
 
 
 def _round_number(number: float) -> int:

@@ -16,10 +16,10 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 
 
-def _folder_of(trial: RunningTrial) -> Path | None:
-    """Returns the folder with the files of the workload if the study has its own; None for a built-in workload."""
-    has_folder = trial.pack is not None or trial.point.kind.folder is not None or bool(trial.point.mix)
-    return trial.script if trial.script is None or has_folder else trial.script.parent
+def folder_of(script: Path | None) -> Path | None:
+    """Returns the folder with the files of a workload; None for a built-in workload. `script` is the script file of the
+    workload, or its folder if the workload consists of several files."""
+    return script if script is None or script.is_dir() else script.parent
 
 
 def start_engine(trial: RunningTrial, target: Target) -> AbstractContextManager[LoadRun]:
@@ -38,7 +38,7 @@ def start_engine(trial: RunningTrial, target: Target) -> AbstractContextManager[
         target,
         trial.directory / "engine.jsonl",
         trial.point.kind.most_engines(trial.point.clients),
-        _folder_of(trial),
+        folder_of(trial.script),
         trial.load.cpus,
         trial.inbox,
     )

@@ -3,11 +3,10 @@ and in which functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgtrial.model.records.instructions import SAME, FunctionDifference, InstructionComparison
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.units import percent, plural
+from pgtrial.verdict.rules.case import listed
 
 _MOST_NAMED = 3
 _LARGE_SHARE = 0.1
@@ -77,11 +76,7 @@ def _named(one: InstructionComparison) -> str:
     if not large:
         return f"spread over {plural(len(grown), 'function')}, {function_text(grown[0])} differs most"
     most = abs(sum(function.difference for function in large)) >= abs(whole) / 2
-    return f"{'most' if most else 'part'} of it in {_listed([function_text(function) for function in large])}"
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    return f"{'most' if most else 'part'} of it in {listed(function_text(function) for function in large)}"
 
 
 def function_text(function: FunctionDifference) -> str:

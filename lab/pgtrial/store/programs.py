@@ -140,7 +140,7 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
     """Raises StudyError if a file that an arm's command names has changed since the study was planned."""
     if server.command is None or server.command_files is None:
         return
-    if server.command_directory is None:
+    if server.command_directory is None:  # the program of a job
         now = _files_of_job(server.command)
     else:
         now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
