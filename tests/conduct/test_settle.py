@@ -95,6 +95,11 @@ def test_sql_of_an_arm_may_have_statements_that_no_transaction_may_hold(clusters
         run_setup_sql(clusters(18).target, "a", wrong)
 
 
+def test_such_a_statement_needs_no_space_after_its_first_word(clusters) -> None:
+    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": ["SELECT 1; VACUUM(ANALYZE) pg_class"]}, "b": {}}})
+    run_setup_sql(clusters(18).target, "a", spec.resolved("a"))
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -15,6 +15,7 @@ from psycopg import sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.names import is_reached
 from pgtrial.loads.sql_files import Statement, is_sent_alone, objection, reads_rows, statements
+from pgtrial.loads.sql_scanner import first_words
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model import marks
@@ -84,7 +85,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
                 if (against := objection(part.text)) is not None:
                     raise StudyError(f"{failed}: {against}")
             has_superusers = target.owner is not None and any(_BY_SUPERUSER.match(part.text) for part in parts)
-            are_alone = has_superusers or any(is_sent_alone(part.text.lower().split(maxsplit=4)[:4]) for part in parts)
+            are_alone = has_superusers or any(is_sent_alone(first_words(part.text)) for part in parts)
             try:
                 for sent in parts if are_alone else [Statement(statement, 1)]:
                     by = superuser if has_superusers and _BY_SUPERUSER.match(sent.text) else session

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.made_objects import MarkingSession
+from pgtrial.loads.parsed_statements import TRANSACTION
 from pgtrial.loads.server_message import message_of
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
@@ -34,7 +35,6 @@ _ALONE_PAIRS = {("alter", "type"), ("alter", "system"), ("create", "database"), 
 _OF_READING = frozenset(("client_encoding", "names", "standard_conforming_strings", "backslash_quote"))
 """The settings by which PostgreSQL reads the text of statements. It reads a whole message before it runs the first
 statement of it."""
-_BOUNDARIES = frozenset(("begin", "start", "commit", "end", "rollback", "abort"))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def is_sent_alone(words: Sequence[str]) -> bool:
         return False
     sets_reading = words[0] in ("set", "reset") and not _OF_READING.isdisjoint(words)
     is_of_pairs = tuple(words[:2]) in _ALONE_PAIRS
-    return words[0] in _ALONE | _BOUNDARIES or "concurrently" in words or is_of_pairs or sets_reading
+    return words[0] in _ALONE | TRANSACTION or "concurrently" in words or is_of_pairs or sets_reading
 
 
 def objection(statement: str) -> str | None:

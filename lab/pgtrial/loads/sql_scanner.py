@@ -81,8 +81,8 @@ class Scanner:
         self._bodies = 0
         """The number of words BEGIN and CASE in the body of a function for which no END has come yet. A semicolon ends
         the statement only when this number is 0."""
-        self._words: list[str] = []
-        """The first words of the current statement, in lower case."""
+        self.words: list[str] = []
+        """The first words of the current statement, at most four, in lower case."""
 
     @property
     def between(self) -> bool:
@@ -128,9 +128,9 @@ class Scanner:
             case "literal" | "name":
                 return Token("literal" if group == "literal" else "name", start, end, match[group])
             case "end" if not self._parentheses and not self._bodies:
-                if self._words[:2] == _SETS_ESCAPES:
-                    self._escapes = not _OFF.isdisjoint(self._words)
-                self.ended = self._words
+                if self.words[:2] == _SETS_ESCAPES:
+                    self._escapes = not _OFF.isdisjoint(self.words)
+                self.ended = self.words
                 self._begin()
                 return Token("end", start, end)
             case "word":
@@ -142,8 +142,8 @@ class Scanner:
         return Token("other", start, end)
 
     def _word(self, word: str) -> None:
-        self._words = [*self._words, word][:4]
-        if self._parentheses or not _creates_routine(self._words):
+        self.words = [*self.words, word][:4]
+        if self._parentheses or not _creates_routine(self.words):
             return
         if word == "begin" or (word == "case" and self._bodies):
             self._bodies += 1
@@ -166,6 +166,15 @@ class Scanner:
                 self._inside = None
                 return mark.end()
         return len(text)
+
+
+def first_words(statement: str) -> list[str]:
+    """Returns the first words of a statement, at most four, in lower case. The statement must not have its semicolon at
+    the end."""
+    scanner = Scanner()
+    for _ in scanner.tokens(statement):
+        pass
+    return scanner.words
 
 
 def _creates_routine(words: list[str]) -> bool:
