@@ -74,12 +74,12 @@ _KINDS: dict[str, Kind] = {
     "POLICY": "policy",
 }
 """The kind of object that a word after CREATE or DROP means. Words for relations are in `_RELATION`."""
-_OF_TABLES = ("trigger", "rule", "policy")
+_ON_TABLES = ("trigger", "rule", "policy")
 """The kinds of objects that belong to a table, and whose names are unique within this table only."""
 _OTHER = "|".join(
     word.replace(" ", r"\s+") + (r"(?!\s+MAPPING\b)" if word == "USER" else "")
     for word, kind in _KINDS.items()
-    if kind not in _OF_TABLES
+    if kind not in _ON_TABLES
 )
 
 _INDEX = re.compile(
@@ -93,8 +93,8 @@ _CREATE = re.compile(
     re.I,
 )
 _CREATE_ON_TABLE = re.compile(
-    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:CONSTRAINT\s+)?(?:(TRIGGER|POLICY)\s+({NAME})\s.*?\bON"
-    rf"|(RULE)\s+({NAME})\s+AS\s+ON\s+\w+\s+TO)\s+({QUALIFIED})",
+    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:CONSTRAINT\s+)?(TRIGGER|RULE|POLICY)\s+({NAME})\s+"
+    rf"(?:AS\s+ON\s+\w+\s+TO|.*?\bON)\s+({QUALIFIED})",
     re.I | re.S,
 )
 _INTO = re.compile(rf"SELECT\b.*?\bINTO\s+(?:UNLOGGED\s+)?(?:TABLE\s+)?(?!TEMP)({QUALIFIED})", re.I | re.S)
@@ -113,47 +113,59 @@ _DROP = re.compile(
 )
 _DROP_ON_TABLE = re.compile(rf"DROP\s+(TRIGGER|RULE|POLICY)\s+{_IF_EXISTS}({NAME})\s+ON\s+({QUALIFIED})", re.I)
 
-_IS_NAMED = "{} = (parse_ident(%(name)s))[array_upper(parse_ident(%(name)s), 1)]"
-"""The SQL condition that a column with the name of an object, without its schema, has the name that was asked for."""
-_IN_SCHEMA = """EXISTS (SELECT FROM pg_namespace n WHERE n.oid = {} AND CASE
-    WHEN array_upper(parse_ident(%(name)s), 1) = 1 THEN n.nspname = ANY (current_schemas(false))
-    ELSE n.nspname = ANY (parse_ident(%(name)s)) END)"""
-"""The SQL condition that an object is in the schema that its name begins with or, if its name has no schema, in one of
-the schemas of the search path. pg_catalog counts only if the name or the search path contains it."""
-_OF_TABLE = "{}relid = to_regclass(%(table)s) AND "
+
+def _by_name(catalog: str, column: str) -> str:
+    """Returns the SQL that finds the objects in a catalog that have the name that was asked for, without its schema, in
+    this column."""
+    return f"{catalog} WHERE {column} = (parse_ident(%(name)s))[array_upper(parse_ident(%(name)s), 1)]"
 
 
 def _in_schemas(catalog: str, prefix: str) -> str:
-    return f"{catalog} WHERE {_IS_NAMED.format(f'{prefix}name')} AND {_IN_SCHEMA.format(f'{prefix}namespace')}"
+    """Returns the SQL that finds the objects of the name in the schema that the name begins with or, if it has no
+    schema, in the schemas of the search path. pg_catalog counts only if the name or the search path contains it.
+    `prefix` is the beginning of the names of the catalog's columns."""
+    return f"""{_by_name(catalog, f"{prefix}name")} AND EXISTS (
+        SELECT FROM pg_namespace n WHERE n.oid = {prefix}namespace AND CASE
+        WHEN array_upper(parse_ident(%(name)s), 1) = 1 THEN n.nspname = ANY (current_schemas(false))
+        ELSE n.nspname = ANY (parse_ident(%(name)s)) END)"""
+
+
+def _on_table(catalog: str, table: str, column: str) -> str:
+    """Returns the SQL that finds the objects of the name that belong to the table that was asked for, whose OID is in
+    the column `table`."""
+    return f"{_by_name(catalog, column)} AND {table} = to_regclass(%(table)s)"
 
 
 _FIND: dict[Kind, str] = {
     "relation": "pg_class WHERE oid = to_regclass(%(name)s)",
     "schema": "pg_namespace WHERE oid = to_regnamespace(%(name)s)",
     "type": "pg_type WHERE oid = to_regtype(%(name)s)",
-    "extension": f"pg_extension WHERE {_IS_NAMED.format('extname')}",
+    "extension": _by_name("pg_extension", "extname"),
     # to_regproc finds nothing if several functions have the name
     "routine": _in_schemas("pg_proc", "pro"),
-    "column": f"pg_attribute WHERE {_OF_TABLE.format('att')}{_IS_NAMED.format('attname')} AND NOT attisdropped",
-    "constraint": f"pg_constraint WHERE {_OF_TABLE.format('con')}{_IS_NAMED.format('conname')}",
-    "trigger": f"pg_trigger WHERE {_OF_TABLE.format('tg')}{_IS_NAMED.format('tgname')}",
-    "rule": f"pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND {_IS_NAMED.format('rulename')}",
-    "policy": f"pg_policy WHERE {_OF_TABLE.format('pol')}{_IS_NAMED.format('polname')}",
+    "column": _on_table("pg_attribute", "attrelid", "attname") + " AND NOT attisdropped",
+    "constraint": _on_table("pg_constraint", "conrelid", "conname"),
+    "trigger": _on_table("pg_trigger", "tgrelid", "tgname"),
+    "rule": _on_table("pg_rewrite", "ev_class", "rulename"),
+    "policy": _on_table("pg_policy", "polrelid", "polname"),
     "statistics": _in_schemas("pg_statistic_ext", "stx"),
     "collation": _in_schemas("pg_collation", "coll"),
     "text search configuration": _in_schemas("pg_ts_config", "cfg"),
     "text search dictionary": _in_schemas("pg_ts_dict", "dict"),
-    "language": f"pg_language WHERE {_IS_NAMED.format('lanname')}",
-    "event trigger": f"pg_event_trigger WHERE {_IS_NAMED.format('evtname')}",
-    "publication": f"pg_publication WHERE {_IS_NAMED.format('pubname')}",
+    "language": _by_name("pg_language", "lanname"),
+    "event trigger": _by_name("pg_event_trigger", "evtname"),
+    "publication": _by_name("pg_publication", "pubname"),
     # few roles may read xmin of the catalogs of subscriptions and roles; without it an undo asks a person
-    "subscription": f"""(SELECT '' AS xmin, subname FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
-        WHERE d.datname = current_database()) AS here WHERE {_IS_NAMED.format("subname")}""",
-    "server": f"pg_foreign_server WHERE {_IS_NAMED.format('srvname')}",
-    "foreign data wrapper": f"pg_foreign_data_wrapper WHERE {_IS_NAMED.format('fdwname')}",
-    "role": f"(SELECT '' AS xmin, rolname FROM pg_roles) AS roles WHERE {_IS_NAMED.format('rolname')}",
-    "database": f"pg_database WHERE {_IS_NAMED.format('datname')}",
-    "tablespace": f"pg_tablespace WHERE {_IS_NAMED.format('spcname')}",
+    "subscription": _by_name(
+        "(SELECT '' AS xmin, subname FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid "
+        "WHERE d.datname = current_database()) AS here",
+        "subname",
+    ),
+    "server": _by_name("pg_foreign_server", "srvname"),
+    "foreign data wrapper": _by_name("pg_foreign_data_wrapper", "fdwname"),
+    "role": _by_name("(SELECT '' AS xmin, rolname FROM pg_roles) AS roles", "rolname"),
+    "database": _by_name("pg_database", "datname"),
+    "tablespace": _by_name("pg_tablespace", "spcname"),
 }
 """For each kind of object, the part of a query after FROM, with the catalog and the condition by which the objects of
 this name are found."""
@@ -189,7 +201,7 @@ def made(statement: str) -> list[Named]:
     if created := _CREATE.match(statement):
         return [Named(_kind(created[1]), created[2])]
     if of_table := _CREATE_ON_TABLE.match(statement):
-        return [Named(_kind(of_table[1] or of_table[3]), of_table[2] or of_table[4], of_table[5])]
+        return [Named(_kind(of_table[1]), of_table[2], of_table[3])]
     if into := _INTO.match(statement):
         return [Named("relation", into[1])]
     if renamed := _RENAME.match(statement):
