@@ -19,13 +19,14 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Annotated, BinaryIO, NoReturn
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from pgtrial.files.reading import open_file, read_bytes
 from pgtrial.model.errors import StoreError
+from pgtrial.model.paths import stays_below
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
@@ -98,7 +99,7 @@ def _safe(name: str) -> str:
     """Returns the name if it is a relative path below the study on every operating system. Raises ValueError if not."""
     windows = PureWindowsPath(name)
     plain = name.isprintable() and "\\" not in name and not windows.drive
-    if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
+    if not plain or not stays_below(name):
         raise ValueError(f"{quoted(name)} is not a path that a file in a bundle can have")
     _header(name, 0)
     return name

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from pgtrial.model.metrics import METRICS, MetricName
+from pgtrial.model.paths import stays_below
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.kind import PointKind
@@ -42,7 +43,7 @@ DrawnLayout = Annotated[
 def _within(name: str) -> str:
     """Returns the name of a script if it is a path within the folder of the study's scripts. Raises ValueError if not:
     the plan may be that of somebody else, and a rerun copies the scripts to the same paths of the new study."""
-    if {"", ".", ".."} & {*name.split("/")}:
+    if not stays_below(name):
         raise ValueError(f"{quoted(name)} is not the name of a script of the study")
     return name
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgtrial.model.paths import stays_below
 from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.study.frozen import without_secrets
@@ -104,7 +105,7 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
 def _is_of_study(path: str) -> bool:
     """True if a path names a script in the folder scripts/ of a frozen study. The text of such a script is listed with
     the load. Any other path is a file of this machine."""
-    return path.startswith("scripts/") and ".." not in path.split("/")
+    return path.startswith("scripts/") and stays_below(path)
 
 
 _RUNS_PROGRAMS = re.compile(r"^\s*\\(set)?shell\b|\bcopy\b.*\bprogram\b", re.IGNORECASE | re.MULTILINE | re.DOTALL)
