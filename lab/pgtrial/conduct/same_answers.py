@@ -188,7 +188,7 @@ class SameAnswers:
         )
         with_values = f" with {in_words(draw.values)}" if draw.values else ""
         failure = ScriptFailure(refused.words, refused.sqlstate, refused.number)
-        text = f"{location}: PostgreSQL says: {refused.words.removesuffix('.')}{with_values}"
+        text = f"{location}: PostgreSQL says: {refused.words}{with_values}"
         return RehearsalFailure(text, cure_of(self.spec, failure, owner))
 
     def compared(self) -> dict[str, ArmAnswers]:

@@ -117,8 +117,10 @@ def _cells(result: PGresult, row: int) -> Iterator[bytes]:
 def _step(number: float, steps: int) -> bytes:
     """Returns the sign of a floating-point number and the number of the step in which it lies; numbers without a
     logarithm are their own texts."""
-    if number == 0 or not math.isfinite(number):
-        return b"%r" % abs(number) if number == 0 else b"%r" % number
+    if number == 0:
+        return b"0"  # also for minus zero
+    if not math.isfinite(number):
+        return b"%r" % number
     sign = b"-" if number < 0 else b"+"
     return sign + b"%d" % math.floor(math.log2(abs(number)) * steps + _OFFSET)
 
