@@ -280,12 +280,30 @@ def test_names_that_are_there_before_are_refused_before_the_first_trial(server):
     assert made(server) == 1
 
 
-def test_what_undo_would_drop_and_is_there_before_is_refused_too(server):
+@pytest.mark.parametrize(
+    ("theirs", "job", "undo", "catalog"),
+    [
+        (
+            "CREATE TABLE made AS SELECT 1 AS mine",
+            "DO $$ BEGIN CREATE TABLE made (); END $$",
+            "DROP TABLE IF EXISTS made",
+            "pg_class WHERE relname = 'made'",
+        ),
+        (
+            "CREATE STATISTICS made ON i, k FROM orders",
+            "CREATE STATISTICS IF NOT EXISTS made ON i, k FROM orders;",
+            "DROP STATISTICS IF EXISTS made",
+            "pg_statistic_ext",
+        ),
+    ],
+    ids=["a table", "statistics"],
+)
+def test_what_undo_would_drop_and_is_there_before_is_refused_too(server, theirs, job, undo, catalog):
     with server.target.connect_as_user() as session:
-        session.execute("CREATE TABLE made AS SELECT 1 AS mine")
-    with pytest.raises(StudyError, match="already has made, which the job would make or its undo would drop"):
-        run(server, "DO $$ BEGIN CREATE TABLE made (); END $$", "DROP TABLE IF EXISTS made")
-    assert made(server) == 1
+        session.execute(theirs)
+        with pytest.raises(StudyError, match="already has made, which the job would make or its undo would drop"):
+            run(server, job, undo)
+        assert session.execute(f"SELECT count(*) FROM {catalog}").fetchone() == (1,)
 
 
 _THEIRS = {
@@ -335,15 +353,6 @@ def test_objects_of_all_kinds_that_are_there_before_are_refused(server):
             session.execute(theirs)
         with pytest.raises(StudyError, match="which the job would make or its undo would drop"):
             refuse_taken(server.target, what, names)
-
-
-def test_statistics_that_a_job_would_find_and_its_undo_would_drop_stay(server):
-    with server.target.connect_as_user() as session:
-        session.execute("CREATE STATISTICS mine ON i, k FROM orders")
-    with pytest.raises(StudyError, match="already has mine, which the job would make or its undo would drop"):
-        run(server, "CREATE STATISTICS IF NOT EXISTS mine ON i, k FROM orders;", "DROP STATISTICS IF EXISTS mine")
-    with server.target.connect_as_user() as session:
-        assert session.execute("SELECT count(*) FROM pg_statistic_ext").fetchone() == (1,)
 
 
 def test_what_somebody_makes_while_the_job_runs_is_not_dropped(server):

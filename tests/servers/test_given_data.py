@@ -23,12 +23,20 @@ from pgtrial.servers.given_data import data_journal, made_for
 from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
 from tests.processes import until
-from tests.servers.given import arm_of, checked, dsn_of, remove, silent, spec_of
+from tests.servers.given import arm_of, checked, dsn_of, execute, remove, silent, spec_of
 
 pytestmark = pytest.mark.server
 
 
 PATIENCE_S = 120.0
+
+
+def _loaded(given, workspace):
+    """Makes pgbench's tables of scale 1 on the server, and returns the arm that has made them."""
+    require_engine()
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    arm.prepare(PgbenchTables(1), silent)
+    return arm
 
 
 def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
@@ -52,9 +60,7 @@ def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
 
 
 def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, tmp_path):
-    require_engine()
-    arm = checked(spec_of(dsn_of(given)), workspace)
-    arm.prepare(PgbenchTables(1), silent)
+    _loaded(given, workspace)
     with given.target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE pgbench_accounts IS NULL")
         connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
@@ -106,8 +112,7 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
 
 
 def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(given, workspace, tmp_path):
-    require_engine()
-    checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
+    _loaded(given, workspace)
     with given.target.connect_as_user() as connection:
         connection.execute("DROP TABLE pgbench_history")
         connection.execute("CREATE TABLE pgbench_history AS SELECT 1 AS tid, 'precious' AS filler")
@@ -119,21 +124,19 @@ def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(g
 
 
 def test_a_table_of_somebody_else_that_inherits_from_the_history_keeps_its_rows(given, workspace, tmp_path):
-    require_engine()
-    arm = checked(spec_of(dsn_of(given)), workspace)
-    arm.prepare(PgbenchTables(1), silent)
-    with given.target.connect_as_user() as connection:
-        connection.execute("CREATE TABLE archive () INHERITS (pgbench_history)")
-        connection.execute("INSERT INTO archive (tid) VALUES (777)")
-        connection.execute("INSERT INTO pgbench_history (tid) VALUES (1)")
+    arm = _loaded(given, workspace)
+    execute(
+        given,
+        "CREATE TABLE archive () INHERITS (pgbench_history)",
+        "INSERT INTO archive (tid) VALUES (777)",
+        "INSERT INTO pgbench_history (tid) VALUES (1)",
+    )
     with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SELECT tid FROM pgbench_history").fetchall() == [(777,)]
 
 
 def test_reset_vacuums_no_other_table_of_a_similar_name(given, workspace, tmp_path):
-    require_engine()
-    arm = checked(spec_of(dsn_of(given)), workspace)
-    arm.prepare(PgbenchTables(1), silent)
+    arm = _loaded(given, workspace)
     with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_results (x int)")
     with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
