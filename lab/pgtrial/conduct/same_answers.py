@@ -37,8 +37,9 @@ _FEW, _MANY = 20, 100
 """The number of draws of values that are compared: `_FEW` if these take longer than `_MOMENT_S`, otherwise `_MANY`."""
 _MOMENT_S = 3.0
 _REPEATED = 5
-"""The number of draws that are executed twice, while these take less than `_MOMENT_S`; the first is always. The rows
-of an arm that differ then depend on chance or on the time, and not on the arm."""
+"""The number of draws that are executed twice. The first draw always is, the others only until the comparison has
+taken `_MOMENT_S`. If two executions of a draw on the same arm return different rows, these depend on chance or on the
+time."""
 _LIMIT_S = 30.0
 """The time that all draws of one arm may take together, in seconds. After this time, only the draws that were executed
 until then are compared."""

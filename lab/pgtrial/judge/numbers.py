@@ -47,7 +47,8 @@ _OF_TIMES = re.compile(
     r"(milli|micro|nano)seconds?|errors?|failures?|cost"
 )
 _OF_RATES = re.compile(r"per|tps|qps|ops|rps|rate|throughput|transactions|queries|requests|nopm|tpmc?")
-"""Words of column names: of numbers of which less is usually better, and of numbers of which more is."""
+"""The patterns of the words in the name of a column by which smaller numbers (`_OF_TIMES`) or larger numbers
+(`_OF_RATES`) are usually better."""
 
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,[\d.,]*")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

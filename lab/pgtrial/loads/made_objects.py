@@ -84,12 +84,12 @@ _XMINS_OF_RELATION = tuple(
     )
 )
 """SQL for the numbers of the transactions that wrote two rows of the catalogs which PostgreSQL writes when it creates a
-relation: the row of its type, and that of its system column `ctid` (a view has none; its first column takes that
-place). A relation is new only if both rows are.
+relation: the row of its type, and the row of its system column `ctid` (for a view, which has no system columns, the row
+of its first column). A relation is new only if both rows are new.
 
-Later changes write such rows again, but not both: RENAME, SET SCHEMA and OWNER write that of the type, and renaming the
-first column of a view that of the column. Many changes write the row of pg_class itself, such as a foreign key that
-refers to the table, or ALTER SEQUENCE ... RESTART."""
+A later change writes one of these rows again, but not both: RENAME, SET SCHEMA and OWNER write the row of the type, and
+renaming the first column of a view writes the row of this column. Many changes write the row of pg_class itself, such
+as a foreign key that refers to the table, or ALTER SEQUENCE ... RESTART."""
 _MAY_MARK = "MAY"
 """The placeholder, in the SQL here, for a condition that is true if the session's role has the right to comment on the
 object."""

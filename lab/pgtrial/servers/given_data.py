@@ -89,6 +89,7 @@ class DataRecord(UndoRecord):
 
     @contextmanager
     def _as_not_undone(self) -> Iterator[None]:
+        """Raises NotUndone, with what the user can do, in place of an error of the server or of the way to it."""
         try:
             yield
         except (StudyError, ArmError, psycopg.Error) as error:

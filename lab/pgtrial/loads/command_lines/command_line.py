@@ -80,8 +80,8 @@ class UnlistedLine(CountableLine):
     running the load for a moment and recording what it sends."""
 
     short_run: ClassVar[int] = 100
-    """The number of transactions of that moment. With 100, a transaction type that makes up 4% of the order-entry load
-    occurs with a probability of 98%."""
+    """The number of transactions in this short run. With 100, a transaction type that makes up 4% of the order-entry
+    load occurs with a probability of 98%."""
 
     def short_options(self, asked: Asked) -> list[str]:
         """Returns the options of a short run with one client, in which the engine shows the statements that it
