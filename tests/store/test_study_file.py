@@ -1,5 +1,7 @@
 """A wrong study file is told from a right one, in one sentence that says where and what to do."""
 
+from pathlib import Path
+
 import pytest
 
 from pgtrial.model.errors import StudyError
@@ -137,13 +139,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_study_is_refused_in_one_sentence_that_names_file_and_key(tmp_path, text, expected):
-    file = tmp_path / "question.toml"
+def refusal(file: Path, text: str) -> str:
+    """Returns the message with which a study file that has this text is refused."""
     file.write_text(text)
     with pytest.raises(StudyError) as refused:
         read_study(file)
-    message = str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_study_is_refused_in_one_sentence_that_names_file_and_key(tmp_path, text, expected):
+    file = tmp_path / "question.toml"
+    message = refusal(file, text)
     assert "\n" not in message
     assert ("question.toml" in message) or "connection string" in message
     for words in expected:
@@ -151,11 +158,7 @@ def test_a_wrong_study_is_refused_in_one_sentence_that_names_file_and_key(tmp_pa
 
 
 def test_a_password_in_a_bad_connection_string_is_not_repeated(tmp_path):
-    file = tmp_path / "s.toml"
-    file.write_text("[arms.a]\ndsn = 'host=db password=hunter2 oops'\n[arms.b]\n")
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
-    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in refusal(tmp_path / "s.toml", "[arms.a]\ndsn = 'host=db password=hunter2 oops'\n[arms.b]\n")
 
 
 def test_a_missing_file_and_a_missing_bundled_study_are_named(tmp_path):
@@ -229,10 +232,7 @@ margin = 5
 
 def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_line(tmp_path):
     file = tmp_path / "s.toml"
-    file.write_text(ALL_AT_ONCE)
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
-    message = str(refused.value)
+    message = refusal(file, ALL_AT_ONCE)
     assert message.startswith(f"{file}: 6 mistakes: (1) line 2: unknown key 'foo' in [load]")
     for words in (
         "(2) line 3: [load] clients must be a whole number, such as 8 (3)",
@@ -255,10 +255,8 @@ def test_refused_combinations_of_several_arms_are_told_at_once(tmp_path):
 
 def test_a_section_called_wrongly_is_one_mistake_and_not_also_the_missing_one(tmp_path):
     file = tmp_path / "s.toml"
-    file.write_text("[load]\nworkload = 'select-only'\n[arm.a]\n[arm.b]\n")
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
-    assert str(refused.value) == f"{file}: line 3: unknown section or key 'arm'; did you mean 'arms'?"
+    message = refusal(file, "[load]\nworkload = 'select-only'\n[arm.a]\n[arm.b]\n")
+    assert message == f"{file}: line 3: unknown section or key 'arm'; did you mean 'arms'?"
 
 
 NOT_TOML = {
@@ -306,19 +304,16 @@ UNCLOSED = {
 @pytest.mark.parametrize(("line", "told"), UNCLOSED.items(), ids=UNCLOSED.keys())
 def test_a_text_without_its_closing_quote_is_named_with_its_line(tmp_path, line, told):
     file = tmp_path / "s.toml"
-    file.write_text(f"[study]\nquestion = \"Is it 'on'?\" # it's\n[load]\n{line}\n{ARMS.replace(chr(39), chr(34))}")
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
-    assert str(refused.value) == f"{file} is not valid TOML: line 4: {told}"
+    arms = ARMS.replace(chr(39), chr(34))
+    message = refusal(file, f"[study]\nquestion = \"Is it 'on'?\" # it's\n[load]\n{line}\n{arms}")
+    assert message == f"{file} is not valid TOML: line 4: {told}"
 
 
 def test_a_name_with_a_period_is_not_taken_for_a_setting(tmp_path):
     file = tmp_path / "s.toml"
-    file.write_text("[arms.16.4]\npostgres = '16'\n[arms.17]\n")
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
+    message = refusal(file, "[arms.16.4]\npostgres = '16'\n[arms.17]\n")
     told = "unknown key '4' in [arms.16]; a name with a period is written in quotes: [arms.\"16.4\"]"
-    assert str(refused.value) == f"{file}: line 1: {told}"
+    assert message == f"{file}: line 1: {told}"
 
 
 def test_too_many_brackets_are_one_sentence(tmp_path):
@@ -330,11 +325,9 @@ def test_too_many_brackets_are_one_sentence(tmp_path):
 
 def test_a_table_that_stands_twice_is_named_as_it_is_written(tmp_path):
     file = tmp_path / "s.toml"
-    file.write_text("[arms.a]\n[arms.index]\nthp = 'never'\n[arms.index]\nthp = 'always'\n")
-    with pytest.raises(StudyError) as refused:
-        read_study(file)
+    message = refusal(file, "[arms.a]\n[arms.index]\nthp = 'never'\n[arms.index]\nthp = 'always'\n")
     told = "[arms.index] occurs twice (lines 2 and 4); write each table once, with all of its keys"
-    assert str(refused.value) == f"{file} is not valid TOML: {told}"
+    assert message == f"{file} is not valid TOML: {told}"
 
 
 def test_a_key_within_a_long_text_is_not_taken_for_the_line_of_a_key(tmp_path):

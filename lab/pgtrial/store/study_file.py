@@ -135,7 +135,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     try:
         spec = StudySpec.model_validate(keys)
     except ValidationError as error:
-        raise StudyError(all_errors(error, partial(_sentence_in, keys), source, text, keys)) from None
+        raise StudyError(all_errors(error, partial(_sentence, keys), source, text, keys)) from None
     _check_arms(spec, source, text)
     # this call raises an error for an invalid connection string, which would otherwise be noticed only at the first
     # trial
@@ -263,36 +263,24 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
 
 
 def _fleet_sentence(location: Location, message: str | None) -> str:
-    return _sentence(("fleet", *location), message)
+    return _sentence({}, ("fleet", *location), message)
 
 
-def _sentence_in(keys: Mapping[str, Any], location: Location, message: str | None) -> str:
-    """Returns the sentence about an error in the keys of a study. TOML takes `[arms.16.4]` for the table `4` in the arm
-    `16`."""
-    sentence = _sentence(location, message)
-    match location:
-        case ("arms", str(arm), str(key)) if message is None and isinstance(keys["arms"][arm][key], Mapping):
-            what, _, cure = sentence.partition("; ")
-            if cure.startswith("a PostgreSQL setting"):
-                name = f'"{arm}.{key}"'
-                return f"{what}; a name with a period is written in quotes: {marks.arm(name)}"
-    return sentence
-
-
-def _sentence(location: Location, message: str | None) -> str:
+def _sentence(keys: Mapping[str, Any], location: Location, message: str | None) -> str:
+    """Returns the sentence about an error in the keys of a study file. `message` is None for an unknown key."""
     path, key = location[:-1], str(location[-1])
     if location == ("gate",) and message is None:
         return "[gate] makes a list of studies of a file, and only `pgtrial gate` runs it; name one of its studies"
     if message is None:
         where = f" in {_table(path)}" if path else ""
         noun = "key" if path else "section or key"
-        return f"unknown {noun} {quoted(key)}{where}; {_known_keys(path, key)}"
+        return f"unknown {noun} {quoted(key)}{where}; {_known_keys(keys, path, key)}"
     if location == ("arms",):
         return _TWO_ARMS
     return f"{_where(location)}{'' if message.startswith(MUST) else ':'} {message}"
 
 
-def _known_keys(path: Sequence[int | str], key: str) -> str:
+def _known_keys(keys: Mapping[str, Any], path: Sequence[int | str], key: str) -> str:
     if not path:
         return nearest(key, [*StudySpec.model_fields, SECTION], "known are")
     if (name := name_of_today(path, key)) is not None:
@@ -304,12 +292,24 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
     if tuple(path[:-1]) == ("load", "job", "reads"):
         nested = JobRead
     section = nested or _SECTIONS[str(path[0])]
-    known = list(section.model_fields)
-    if section is SetUp and key in LoadSection.model_fields:
+    if section is SetUp:
+        return _known_of_setups(keys, path, key)
+    return nearest(key, list(section.model_fields), "known are")
+
+
+def _known_of_setups(keys: Mapping[str, Any], path: Sequence[int | str], key: str) -> str:
+    """Returns what to do about an unknown key of an arm or of [server]."""
+    known = list(SetUp.model_fields)
+    if key in LoadSection.model_fields:
         return f"it belongs in {marks.section('load')}, since it is the same for all arms"
-    if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
-        return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
-    return nearest(key, known, "known are")
+    if difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return nearest(key, known, "known are")
+    match path:
+        case ("arms", str(arm)) if isinstance(keys["arms"][arm][key], Mapping):
+            # TOML takes [arms.16.4] for the table 4 in the arm 16
+            name = f'"{arm}.{key}"'
+            return f"a name with a period is written in quotes: {marks.arm(name)}"
+    return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
 
 
 def _where(location: Sequence[int | str]) -> str:
