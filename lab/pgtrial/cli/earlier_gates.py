@@ -21,7 +21,7 @@ from pgtrial.report.gate.tries import Tries
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import STUDIES, StudyDirectory
 from pgtrial.store.files import record_at
-from pgtrial.store.gate_bundle import open_gate
+from pgtrial.store.gate_bundle import is_gate, open_gate
 from pgtrial.store.gate_directory import OUTCOME, GateDirectory
 from pgtrial.verdict.grid import Grid
 
@@ -47,11 +47,12 @@ def bundled_studies(path: Path | None) -> Iterator[Bundled]:
         content = Bundled()
         if path is not None and path.is_file() and path.stat().st_size:
             with suppress(StoreError):
-                study = stack.enter_context(open_study(path))
-                content = Bundled([study] if (study.path / OUTCOME).is_file() else [])
-            with suppress(StoreError):
-                gate = stack.enter_context(open_gate(path))
-                content = Bundled(gate.studies(), gate)
+                if is_gate(path):
+                    gate = stack.enter_context(open_gate(path))
+                    content = Bundled(gate.studies(), gate)
+                else:
+                    study = stack.enter_context(open_study(path))
+                    content = Bundled([study] if (study.path / OUTCOME).is_file() else [])
         yield content
 
 

@@ -14,7 +14,7 @@ from pgtrial.files.writing import open_own
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.bundle import open_study
 from pgtrial.store.files import check_safe_to_write, new_file, write_atomically
-from pgtrial.store.gate_bundle import open_gate
+from pgtrial.store.gate_bundle import is_gate
 from pgtrial.store.gate_directory import OUTCOME
 from pgtrial.store.replaceable import check_replaceable, not_replaced
 
@@ -88,9 +88,9 @@ def _check_bundle(path: Path) -> None:
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return
     if path.is_file():
+        if is_gate(path):
+            return
         with suppress(StoreError), open_study(path, head=True) as study:
             if (study.path / OUTCOME).is_file():
                 return
-        with suppress(StoreError), open_gate(path, head=True):
-            return
     raise not_replaced(path, "--bundle")

@@ -145,7 +145,8 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
 
 def write_parts(directory: Path, names: Sequence[str], target: BinaryIO, cut: Mapping[str, bytes]) -> Manifest:
     """Writes files of a directory into a bundle, in this order, and returns its manifest. `cut` has the content that
-    some files have in the bundle, in place of their own. Raises the same errors as `write_bundle`."""
+    some files have in the bundle; the directory may lack them or have another content. Raises the same errors as
+    `write_bundle`."""
     parts = [_part(directory / name, name, cut.get(name)) for name in names]
     manifest = Manifest(parts=parts)
     text = manifest.model_dump_json(indent=1).encode()

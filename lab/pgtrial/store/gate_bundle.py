@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from pgtrial.model.errors import StoreError
 from pgtrial.model.study.cut_values import cut
 from pgtrial.store.bundle import SUFFIX, unpack, unpack_study, unpacked, write_bundle, write_parts
 from pgtrial.store.directory import STUDIES
@@ -32,31 +33,39 @@ def write_gate_bundle(gate: GateDirectory, target: BinaryIO) -> None:
     them.
     """
     with temporary_folder() as folder:
-        studies, names = [], [STUDIES]
+        studies, bundles = [], []
         for study in gate.record.studies:
             begun = gate.begun(study)
             known = begun is not None and not cut(begun.spec)[1]
             studies.append(study if known else study.model_copy(update={"asked": None}))
             if begun is not None:
-                names.append(f"{study.directory}{SUFFIX}")
-                with (folder / names[-1]).open("xb") as file:
+                bundles.append(f"{study.directory}{SUFFIX}")
+                with (folder / bundles[-1]).open("xb") as file:
                     write_bundle(begun, file, everything=False)
         record = gate.record.model_copy(update={"studies": studies})
-        (folder / STUDIES).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        texts = {STUDIES: f"{record.model_dump_json(indent=1)}\n".encode()}
         if (outcome := gate.outcome()) is not None:
-            names.insert(1, OUTCOME)
-            (folder / OUTCOME).write_text(outcome.model_dump_json() + "\n", encoding="utf-8")
-        write_parts(folder, names, target, {})
+            texts[OUTCOME] = f"{outcome.model_dump_json()}\n".encode()
+        write_parts(folder, [*texts, *bundles], target, texts)
+
+
+def is_gate(path: Path) -> bool:
+    """True if a bundle begins like that of a gate of several studies. What follows is neither read nor checked."""
+    with suppress(StoreError), unpacked(path) as folder:
+        unpack(path, folder, _PARTS, 1)
+        GateDirectory.open(folder)
+        return True
+    return False
 
 
 @contextmanager
-def open_gate(path: Path, *, head: bool = False) -> Iterator[GateDirectory]:
-    """Yields the gate in a bundle, unpacked into a private directory that is removed at the end; with `head` without
-    its studies. Raises StoreError if the file is not the bundle of a gate of several studies, or is damaged."""
+def open_gate(path: Path) -> Iterator[GateDirectory]:
+    """Yields the gate in a bundle, unpacked into a private directory that is removed at the end. Raises StoreError if
+    the file is not the bundle of a gate of several studies, or is damaged."""
     with unpacked(path) as folder:
-        unpack(path, folder, _PARTS, 1 if head else None)
+        unpack(path, folder, _PARTS)
         gate = GateDirectory.open(folder)
-        for study in [] if head else gate.record.studies:
+        for study in gate.record.studies:
             if (bundle := folder / f"{study.directory}{SUFFIX}").is_file():
                 gate.path_of(study).mkdir()
                 unpack_study(bundle, gate.path_of(study))
