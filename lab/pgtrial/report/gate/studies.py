@@ -11,7 +11,7 @@ from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import WORDS, Outcome
-from pgtrial.report.gate.summary import beginning, claim_on_head, file_name, plain, results, table
+from pgtrial.report.gate.summary import MOST_ROWS, beginning, claim_on_head, file_name, plain, results, table
 from pgtrial.report.gate.tries import Tries
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import verdict_text
@@ -20,9 +20,6 @@ from pgtrial.report.words import established, estimate_text
 _ORDER = (1, ERROR_STATUS, 2, 0)
 """The exit statuses of studies, the gravest first. The status of a gate is the gravest one of its studies."""
 
-_MOST_ROWS = 40
-"""The summary shows at most this number of load points of all studies together, because a comment can have 65,536
-characters."""
 _LONGEST = 45_000
 """The number of characters from which on the summary shows no further study. Escaping them for a comment on a pull
 request from a fork makes them more."""
@@ -108,7 +105,7 @@ def _lines(studies: Sequence[GatedResult], of_gate: Outcome, bundle: str | None,
     )
     written, shown = 0, 0
     for study in sorted(studies, key=lambda study: _ORDER.index(study.of_gate.status)):
-        section = list(_section(study, max(1, _MOST_ROWS // len(studies))))
+        section = list(_section(study, max(1, MOST_ROWS // len(studies))))
         written += sum(len(line) + 1 for line in section)
         if written > _LONGEST:
             break

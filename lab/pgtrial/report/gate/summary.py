@@ -17,7 +17,7 @@ from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
-from pgtrial.report.gate.runner import changes_of_runner
+from pgtrial.report.gate.runner import change_of_runner
 from pgtrial.report.gate.tries import Tries
 from pgtrial.report.instructions import instruction_sentences, instructions_of
 from pgtrial.report.markdown import escaped, table_lines
@@ -33,8 +33,9 @@ from pgtrial.verdict.metrics.costs import clearly
 from pgtrial.verdict.pace import measured_spread
 from pgtrial.verdict.units import looks_of
 
-_MOST_ROWS = 40
-"""The table shows at most this number of load points, because a comment can have 65,536 characters."""
+MOST_ROWS = 40
+"""A summary shows at most this number of load points, of all studies together, because a comment can have 65,536
+characters."""
 _MOST_COSTS = 8
 _MOST_FUNCTIONS = 10
 _MOST_NOTES = 6
@@ -66,7 +67,7 @@ def beginning(of_gate: Outcome, tries: Tries | None) -> Iterator[str]:
         yield f"{plain(tries.sentence)}\n"
 
 
-def results(data: StudyData, *, heading: str = "####", most_rows: int = _MOST_ROWS) -> Iterator[str]:
+def results(data: StudyData, *, heading: str = "####", most_rows: int = MOST_ROWS) -> Iterator[str]:
     """Yields the lines about the results of one study: a table of at most `most_rows` load points, what explains the
     difference, and which differences this CI runner can find. `heading` is the mark of a heading in Markdown."""
     result = data.result
@@ -257,7 +258,8 @@ def _reach(data: StudyData) -> Iterator[str]:
             else "so few blocks decide nothing"
         )
         yield f"The log-ratio of a block varies by {percent(spread)} over {plural(blocks, 'block')}: {finds}."
-    yield from changes_of_runner(data)
+    if (change := change_of_runner(data)) is not None:
+        yield change
     if data.certificate is not None:
         yield f"Self-test {dated(data.certificate)}."
     elif not again:
