@@ -25,8 +25,8 @@ def write_verdict(study: StudyDirectory) -> None:
 
 
 Ratio = float | None | StudyError
-"""The speed of HEAD in comparison with BASE in a study that is not run; None: a signal stops it; an error: it has that
-error.
+"""The speed of HEAD in comparison with BASE in a study that is not run. None stands for a study that a signal stops,
+and an error for a study that ends with this error.
 """
 
 

@@ -101,8 +101,7 @@ def bisect_command(
     """
     spec = read(study, profile, seed, two_of_the_first)
     if budget is not None:
-        verdict = spec.verdict.model_copy(update={"budget": parsed("--budget", parse_duration, budget), "blocks": None})
-        spec = spec.model_copy(update={"verdict": verdict})
+        spec = spec.with_verdict(budget=parsed("--budget", parse_duration, budget), blocks=None)
     question = ask(spec, good, bad, first_parent=first_parent, report=print_message)
     shell = _Shell(question, results or directory_of(question, RESULTS))
     known = shell.begin()

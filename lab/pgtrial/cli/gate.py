@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.text import Text
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import Conclusion, start
@@ -21,16 +20,21 @@ from pgtrial.cli.earlier_gates import bundled_studies, earlier_gates
 from pgtrial.cli.gate_files import Files
 from pgtrial.cli.gate_of_studies import run_gate_of_studies
 from pgtrial.cli.gated_study import (
+    STOPPED,
     EndedStudy,
     budget_of,
+    details,
+    end_too_short,
     ended_study,
     in_json,
     in_options,
+    in_text,
     junit_of,
-    one_sided,
     rules_for,
     study_of,
     too_short,
+    write_error,
+    write_outcome,
     write_without_study,
 )
 from pgtrial.cli.invocation import same_command
@@ -38,19 +42,17 @@ from pgtrial.cli.output import json_line, print_message
 from pgtrial.cli.study_options import Profile, Seed, with_instructions
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
-from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError
-from pgtrial.model.records.gate import GateRecord
+from pgtrial.model.errors import BudgetError, PgtrialError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.report.gate.junit import Case
-from pgtrial.report.gate.outcome import FailOn, Outcome, Rules
+from pgtrial.report.gate.outcome import FailOn, Rules
 from pgtrial.report.gate.summary import summary
 from pgtrial.report.gate.tries import Tries
 from pgtrial.store.base_and_head import compared
 from pgtrial.store.bundle import write_bundle
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.gate_directory import OUTCOME
 from pgtrial.store.gate_file import check_same_arms, studies_of_gate
 
 
@@ -179,24 +181,24 @@ def gate_command(
             change = with_arms([base, head], again=base_twice)
             listed = studies_of_gate(study) or {study: study}
             check_same_arms(study, listed, [base, head])
-            one_budget = budget if len(listed) == 1 else None
+            budget_s = budget_of(budget)
+            of_each_s = budget_s if len(listed) == 1 else None
             specs = {
-                name: study_of(path, change, one_budget, profile=profile, seed=None if seed is None else seed + number)
+                name: study_of(path, change, of_each_s, profile=profile, seed=None if seed is None else seed + number)
                 for number, (name, path) in enumerate(listed.items())
             }
             if fail_on == "worse" and not base_twice:
-                specs = {name: one_sided(spec) for name, spec in specs.items()}
+                specs = {name: spec.with_verdict(one_sided=True) for name, spec in specs.items()}
             if instructions:
                 specs = {name: with_instructions(spec) for name, spec in specs.items()}
-            given_s = None if budget is None else budget_of(budget)
         except PgtrialError as error:
-            write_without_study(files, Outcome(ERROR_STATUS, str(error).removesuffix(".")))
+            write_error(files, error)
             raise
         rules = Rules(fail_on, accept_undecided)
         if len(specs) == 1:
             (spec,) = specs.values()
             return run_gate(spec, rules, files, results, anew=new, as_json=json, bundled=bundled.studies)
-        return run_gate_of_studies(specs, given_s, rules, files, results, anew=new, as_json=json, bundled=bundled)
+        return run_gate_of_studies(specs, budget_s, rules, files, results, anew=new, as_json=json, bundled=bundled)
 
 
 def run_gate(
@@ -214,19 +216,16 @@ def run_gate(
     If an earlier gate has a verdict on the same study, the gate repeats that verdict and measures nothing, unless
     `anew` is true. `bundled` has the studies in the bundle of an earlier gate.
     """
-    files, rules = files or Files(), rules_for(spec, rules)
+    files, rules, arms = files or Files(), rules_for(spec, rules), list(spec.arms)
     try:
         earlier = earlier_gates(spec, rules, results, bundled, anew=anew)
         standing = earlier.here or (None if anew else earlier.standing)
         gate = _Gate(rules, files, earlier.tries(standing), as_json=as_json)
         return gate.repeat(standing) if standing is not None else gate.run(spec, results, anew=anew)
     except BudgetError as error:
-        of_gate = Outcome(2, too_short(error, spec))
-        write_without_study(files, of_gate, list(spec.arms))
-        print_message(of_gate.sentence)
-        return of_gate.status
+        return end_too_short(files, too_short(error, spec), arms)
     except PgtrialError as error:
-        write_without_study(files, Outcome(ERROR_STATUS, str(error).removesuffix(".")), list(spec.arms))
+        write_error(files, error, arms)
         raise
 
 
@@ -250,8 +249,7 @@ class _Gate:
         )
         if self.ended is None:
             # a signal has ended the study
-            stopped = Outcome(ERROR_STATUS, "the gate was stopped; run the same command again to continue it")
-            write_without_study(self.files, stopped, list(spec.arms))
+            write_without_study(self.files, STOPPED, list(spec.arms))
             return status
         return self._status()
 
@@ -265,19 +263,17 @@ class _Gate:
         result = build_report(study)
         self.ended = ended = ended_study(study, self.rules)
         self._write(study, ended)
-        of_tries = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
-        says = Text(f"gate: {ended.of_gate.sentence}", "bold")
-        return Conclusion(result, Group(ended.in_short(study.path, study.path), says, *of_tries))
+        short = ended.in_short(study.path, study.path)
+        return Conclusion(result, Group(short, *in_text(ended.of_gate, self.tries)))
 
     def _write(self, study: StudyDirectory, ended: EndedStudy) -> None:
         """Writes all files of the gate. Raises StoreError."""
         data, of_gate, tries = ended.data, ended.of_gate, self.tries
-        record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(tries.earlier))
-        study.write_file(OUTCOME, record.model_dump_json() + "\n")
+        write_outcome(study.path, of_gate, tries.earlier)
         if (bundle := self.files.bundle) is not None:
             self.files.write_bundle(lambda file: write_bundle(study, file, everything=False))
             warn_of_cut_values(study.spec)
-        case = Case(of_gate, monotonic() - self.began, ended.details(tries.sentence))
+        case = Case(of_gate, monotonic() - self.began, details(data, of_gate, tries))
         self.files.write(
             summary(data, of_gate, None if bundle is None else bundle.name, tries),
             junit_of(data.plan.arms, of_gate, [case], created=data.plan.created, tries=tries),

@@ -21,24 +21,28 @@ from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.earlier_gates import Bundled, gates_beside, tries_before, tries_of_studies
 from pgtrial.cli.gate_files import Files
 from pgtrial.cli.gated_study import (
-    EndedStudy,
+    STOPPED,
+    details,
+    end_too_short,
     ended_study,
     in_json,
     in_options,
+    in_text,
     junit_of,
     rules_for,
-    write_without_study,
+    write_error,
+    write_outcome,
 )
 from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, print_message
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
-from pgtrial.conduct.shared_budget import shares, time_for, with_budget
+from pgtrial.conduct.shared_budget import shares, time_for
 from pgtrial.conduct.stopping import time_spent
 from pgtrial.conduct.study_directory import RESULTS, fresh_path
 from pgtrial.model import marks
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
-from pgtrial.model.records.gate import GatedStudy, GateOfStudies, GateRecord
+from pgtrial.model.records.gate import GatedStudy, GateOfStudies
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 from pgtrial.report.build import build_report
@@ -49,7 +53,7 @@ from pgtrial.report.gate.tries import Tries
 from pgtrial.store.directory import STUDIES, StudyDirectory
 from pgtrial.store.files import check_safe_to_write
 from pgtrial.store.gate_bundle import write_gate_bundle
-from pgtrial.store.gate_directory import OUTCOME, GateDirectory, digest_of, directory_for
+from pgtrial.store.gate_directory import GateDirectory, digest_of, directory_for
 from pgtrial.store.running import locked
 
 
@@ -75,19 +79,16 @@ def run_gate_of_studies(
     arms = list(next(iter(specs.values())).arms)
     try:
         gated = [
-            _Gated(name, with_budget(spec, total_s), rules_for(spec, rules))
+            _Gated(name, spec.with_verdict(budget=total_s), rules_for(spec, rules))
             for name, spec in _sharing_the_error(specs).items()
         ]
         gate, tries = _find(gated, total_s, results, bundled, anew=anew)
         run = _Run(gate, gated, arms, files, tries, as_json=as_json)
         return run.repeat() if tries.stands is not None else run.run()
     except BudgetError as error:
-        of_gate = Outcome(2, in_options(f"{error}"))
-        write_without_study(files, of_gate, arms)
-        print_message(of_gate.sentence)
-        return of_gate.status
+        return end_too_short(files, in_options(f"{error}"), arms)
     except PgtrialError as error:
-        write_without_study(files, Outcome(ERROR_STATUS, str(error).removesuffix(".")), arms)
+        write_error(files, error, arms)
         raise
 
 
@@ -108,7 +109,7 @@ def _sharing_the_error(specs: Mapping[str, StudySpec]) -> dict[str, StudySpec]:
     questions = [spec.study.question for spec in specs.values()]
     changed = {}
     for name, spec in specs.items():
-        section, verdict = spec.study, spec.verdict
+        section = spec.study
         if (seed := section.seed) is not None and (other := seeds.setdefault(seed, name)) != name:
             raise StudyError(
                 f"{other} and {name} have the same seed ({marks.key('study', 'seed')} = {seed}), and the random orders "
@@ -116,8 +117,8 @@ def _sharing_the_error(specs: Mapping[str, StudySpec]) -> dict[str, StudySpec]:
             )
         if questions.count(section.question) > 1:
             section = section.model_copy(update={"question": f"{name}: {section.question}"})
-        verdict = verdict.model_copy(update={"studies": max(len(specs), verdict.studies or 1)})
-        changed[name] = spec.model_copy(update={"study": section, "verdict": verdict})
+        sharing = spec.with_verdict(studies=max(len(specs), spec.verdict.studies or 1))
+        changed[name] = sharing.model_copy(update={"study": section})
     return changed
 
 
@@ -148,18 +149,23 @@ def _find(
         print_message(f"going on with the gate in {going_on.path}")
         return going_on, tries_before(known, None)
     check_safe_to_write(results or RESULTS)
-    record = GateOfStudies(
+    record = _planned(gated, asked, budget_s)
+    return GateDirectory.create(results or fresh_path("gate"), record), tries_before(known, None)
+
+
+def _planned(gated: Sequence[_Gated], asked: Sequence[str], budget_s: float) -> GateOfStudies:
+    """Returns the plan of a gate that begins now. `asked` has the digests of its studies. Raises BudgetError if the
+    budget is too short."""
+    of_each = zip(gated, shares({study.name: study.spec for study in gated}, budget_s), asked, strict=True)
+    return GateOfStudies(
         created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         pgtrial=pgtrial.__version__,
         budget_s=budget_s,
         studies=[
             GatedStudy(name=study.name, directory=directory_for(number, study.name), share_s=share_s, asked=digest)
-            for number, (study, share_s, digest) in enumerate(
-                zip(gated, shares({study.name: study.spec for study in gated}, budget_s), asked, strict=True), start=1
-            )
+            for number, (study, share_s, digest) in enumerate(of_each, start=1)
         ],
     )
-    return GateDirectory.create(results or fresh_path("gate"), record), tries_before(known, None)
 
 
 def _stands(gate: GateDirectory, gated: Sequence[_Gated], *, ended_here: bool) -> bool:
@@ -226,7 +232,7 @@ class _Run:
         print_message(f"{of_all}: {study.name}, {format_duration(round(budget_s))} for its blocks")
         try:
             return start(
-                with_budget(ours.spec, budget_s),
+                ours.spec.with_verdict(budget=budget_s),
                 self.gate.path_of(study),
                 conclude=partial(self._conclude, study, ours.rules),
                 console=self._console,
@@ -249,8 +255,7 @@ class _Run:
     def _conclude(self, study: GatedStudy, rules: Rules, directory: StudyDirectory) -> Conclusion:
         result = build_report(directory)
         ended = ended_study(directory, rules)
-        record = GateRecord(status=ended.of_gate.status, outcome=ended.of_gate.sentence)
-        directory.write_file(OUTCOME, record.model_dump_json() + "\n")
+        write_outcome(directory.path, ended.of_gate)
         self.results[study.name] = GatedResult(study.name, ended.of_gate, ended.data)
         says = Text(f"{study.name}: {ended.of_gate.sentence}", "bold")
         return Conclusion(result, Group(ended.in_short(directory.path, self.gate.path), says))
@@ -261,16 +266,14 @@ class _Run:
         of_gate = outcome_of_studies(results)
         if all(result.data is not None for result in results):
             # without this file the same command runs again those studies that had an error
-            record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(self.tries.earlier))
-            self.gate.write_outcome(record)
-        if self.files.bundle is not None and self.gate.studies():
+            write_outcome(self.gate.path, of_gate, self.tries.earlier)
+        if self.files.bundle is not None and (begun := self.gate.studies()):
             self.files.write_bundle(partial(write_gate_bundle, self.gate))
-            for study in self.gate.studies():
+            for study in begun:
                 warn_of_cut_values(study.spec)
         self._write(results, of_gate)
         lines = [Text(f"{result.name}: {result.of_gate.sentence}") for result in results]
-        of_tries = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
-        self._console.print(Group(*lines, Text(f"gate: {of_gate.sentence}", "bold"), *of_tries))
+        self._console.print(Group(*lines, *in_text(of_gate, self.tries)))
         if self.as_json:
             json_line({"gate": in_json(of_gate, self.tries), "studies": dict(map(_in_json, results))}, indent=1)
         return of_gate.status
@@ -279,8 +282,7 @@ class _Run:
         """Writes the files of a gate that a signal has stopped. Raises StoreError."""
         missing = Outcome(ERROR_STATUS, "the gate was stopped before this study ended")
         names = [study.name for study in self.gate.record.studies]
-        of_gate = Outcome(ERROR_STATUS, "the gate was stopped; run the same command again to continue it")
-        self._write([self.results.get(name, GatedResult(name, missing)) for name in names], of_gate)
+        self._write([self.results.get(name, GatedResult(name, missing)) for name in names], STOPPED)
 
     def _write(self, results: Sequence[GatedResult], of_gate: Outcome) -> None:
         """Writes the summary and the JUnit file. Raises StoreError."""
@@ -308,5 +310,4 @@ def _case(result: GatedResult) -> Case:
     """Returns the test case of a study in the JUnit file."""
     if (data := result.data) is None:
         return Case(result.of_gate, 0.0, study=result.name)
-    details = EndedStudy(data, result.of_gate).details()
-    return Case(result.of_gate, time_spent(data.plan, data.trials), details, result.name)
+    return Case(result.of_gate, time_spent(data.plan, data.trials), details(data, result.of_gate), result.name)

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.gate_files import Files
 from pgtrial.cli.invocation import same_command
-from pgtrial.cli.output import warn
+from pgtrial.cli.output import print_message, warn
 from pgtrial.cli.study_options import parsed, read
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
-from pgtrial.conduct.shared_budget import with_budget
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model import marks
-from pgtrial.model.errors import BudgetError, StudyError
+from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StudyError
+from pgtrial.model.records.gate import EarlierGate, GateRecord
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
@@ -37,6 +38,8 @@ from pgtrial.report.instructions import instruction_sentences
 from pgtrial.servers.configured_values import why_equal
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import write_in_folder
+from pgtrial.store.gate_directory import OUTCOME
 from pgtrial.store.study_file import Change
 
 in_options = by_options(
@@ -45,32 +48,31 @@ in_options = by_options(
 )
 """Rewords a message so that it names the options of `pgtrial gate` in place of keys of the study file."""
 
+STOPPED = Outcome(ERROR_STATUS, "the gate was stopped; run the same command again to continue it")
+"""The outcome of a gate that a signal has ended."""
+
 
 def study_of(
-    study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
+    study: str, change: Change, budget_s: float | None, *, profile: str | None = None, seed: int | None = None
 ) -> StudySpec:
-    """Returns the study with the arms and the budget of the gate. Only the budget decides the number of blocks; if the
-    study file sets a number of blocks, it is ignored with a warning."""
+    """Returns the study with the arms and the budget of the gate, in seconds; without one it has that of the study
+    file. Only the budget decides the number of blocks; if the study file sets a number of blocks, it is ignored with a
+    warning."""
     spec = read(study, profile, seed, change)
     if spec.verdict.blocks is not None:
         named = marks.in_toml(marks.key("verdict", "blocks"))
         warn(f"a gate runs as many blocks as its budget holds, so {named} of the study is not used")
-    budget_s = spec.verdict.budget if budget is None else budget_of(budget)
-    verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})
-    return spec.model_copy(update={"verdict": verdict})
+    return spec.with_verdict(budget=spec.verdict.budget if budget_s is None else budget_s, blocks=None, final=True)
 
 
-def budget_of(text: str) -> float:
-    """Returns the value of `--budget` in seconds. Raises StudyError."""
+def budget_of(text: str | None) -> float | None:
+    """Returns the value of `--budget` in seconds; None if the option is not given. Raises StudyError."""
+    if text is None:
+        return None
     budget_s = parsed("--budget", parse_duration, text)
     if budget_s <= 0:
         raise StudyError(f"--budget {text} must be longer than 0; write for example --budget 10min")
     return budget_s
-
-
-def one_sided(spec: StudySpec) -> StudySpec:
-    """Returns the study changed so that it only tests whether HEAD is worse than BASE."""
-    return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"one_sided": True})})
 
 
 def rules_for(spec: StudySpec, rules: Rules) -> Rules:
@@ -85,7 +87,7 @@ def too_short(error: BudgetError, spec: StudySpec) -> str:
     budget would find."""
     known = None
     with suppress(BudgetError):
-        enough = with_budget(spec, error.needed_s)
+        enough = spec.with_verdict(budget=error.needed_s)
         plan = plan_now(enough)
         known = outlook(Design.planned(enough, plan), plan)
     within = f"with {format_duration(error.needed_s)} a gate"
@@ -105,11 +107,6 @@ class EndedStudy:
     data: StudyData
     of_gate: Outcome
 
-    def details(self, *more: str | None) -> str:
-        """Returns the outcome and the results as plain text. The sentences of `more` come between them."""
-        counted = instruction_sentences(self.data.result, self.data.plan.arms[1])
-        return "\n".join([self.of_gate.sentence, *filter(None, more), *self.data.result.sentences, *counted])
-
     def in_short(self, path: Path, gate: Path) -> RenderableType:
         """Returns the short result as the terminal shows it. `path` is the directory of the study, and `gate` that of
         the gate, which the same command continues."""
@@ -123,6 +120,20 @@ def ended_study(study: StudyDirectory, rules: Rules) -> EndedStudy:
     """Returns the result of a study of a gate from its stored trials. Raises StoreError."""
     data = replace(read_measured(study), certificate=study_certificate(study))
     return EndedStudy(data, outcome(data.result, data.plan, rules))
+
+
+def write_outcome(directory: Path, of_gate: Outcome, earlier: Sequence[EarlierGate] = ()) -> None:
+    """Writes gate.json into the directory of a gate, or of one of its studies. Raises StoreError."""
+    record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(earlier))
+    write_in_folder(directory / OUTCOME, record.model_dump_json() + "\n")
+
+
+def details(data: StudyData, of_gate: Outcome, tries: Tries | None = None) -> str:
+    """Returns the outcome and the results of a study as plain text. The sentence about earlier tries comes between
+    them."""
+    of_tries = [] if tries is None or tries.sentence is None else [tries.sentence]
+    counted = instruction_sentences(data.result, data.plan.arms[1])
+    return "\n".join([of_gate.sentence, *of_tries, *data.result.sentences, *counted])
 
 
 def junit_of(
@@ -145,6 +156,27 @@ def write_without_study(files: Files, of_gate: Outcome, arms: Sequence[str] = ("
     first two `arms` are BASE and HEAD."""
     base, head = arms[:2]
     files.write(summary_without_study(base, head, of_gate), junit_of(arms, of_gate, [Case(of_gate, 0.0)]))
+
+
+def write_error(files: Files, error: PgtrialError, arms: Sequence[str] = ("base", "head")) -> None:
+    """Writes the files of a gate that has measured nothing because of an error. The first two `arms` are BASE and
+    HEAD."""
+    write_without_study(files, Outcome(ERROR_STATUS, str(error).removesuffix(".")), arms)
+
+
+def end_too_short(files: Files, reason: str, arms: Sequence[str]) -> int:
+    """Writes the files of a gate whose budget is too short for a verdict, prints the reason, and returns the exit
+    status. The first two `arms` are BASE and HEAD."""
+    of_gate = Outcome(2, reason)
+    write_without_study(files, of_gate, arms)
+    print_message(of_gate.sentence)
+    return of_gate.status
+
+
+def in_text(of_gate: Outcome, tries: Tries) -> list[Text]:
+    """Returns the lines with which the terminal shows the outcome of a gate."""
+    of_tries = [] if tries.sentence is None else [Text(tries.sentence)]
+    return [Text(f"gate: {of_gate.sentence}", "bold"), *of_tries]
 
 
 def in_json(of_gate: Outcome, tries: Tries) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from pgtrial.cli.gate import run_gate
-from pgtrial.cli.gated_study import study_of
+from pgtrial.cli.gated_study import budget_of, study_of
 from pgtrial.cli.output import json_line, line, print_message
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
@@ -181,7 +181,7 @@ def _confirm(
     why = "is what somebody wrote into the history"
     what = f"the set-up of {setups[0][0]} and {setups[1][0]}"
     check_trust(what, _effects(setups, repository), trust=trust, allow=allow, why=why)
-    return run_gate(study_of(study, with_setups(setups), budget), Rules())
+    return run_gate(study_of(study, with_setups(setups), budget_of(budget)), Rules())
 
 
 def _effects(setups: Sequence[tuple[str, Mapping[str, Any]]], repository: Path) -> list[Effect]:

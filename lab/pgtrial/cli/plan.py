@@ -127,7 +127,7 @@ def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
         return plan_now(spec)
     except BudgetError as error:
         if rehearse:
-            longer = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": 2 * error.needed_s})})
+            longer = spec.with_verdict(budget=2 * error.needed_s)
             _rehearse(longer, plan_now(longer))
         raise
 

@@ -15,7 +15,7 @@ from pgtrial.conduct.stopping import time_spent
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError
-from pgtrial.model.records.gate import GatedStudy, GateOfStudies
+from pgtrial.model.records.gate import GatedStudy
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.store.gate_directory import GateDirectory
@@ -25,11 +25,6 @@ _TINY_S = 1.0
 _STEP_S = 60.0
 """The step in seconds by which a budget is lengthened if a plan within the time that it asked for is refused too. A
 longer budget has a longer preliminary block."""
-
-
-def with_budget(spec: StudySpec, budget_s: float) -> StudySpec:
-    """Returns the study with another budget, in seconds."""
-    return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": budget_s})})
 
 
 def shares(specs: Mapping[str, StudySpec], budget_s: float) -> list[float]:
@@ -57,26 +52,23 @@ def shares(specs: Mapping[str, StudySpec], budget_s: float) -> list[float]:
 def time_for(gate: GateDirectory, study: GatedStudy) -> float:
     """Returns the budget in seconds of a study that has not begun: its share, and its part of the time that earlier
     studies have not used. A study that has begun and has not ended keeps its whole budget."""
-    record = gate.record
-    waiting = [other for other in record.studies if gate.begun(other) is None]
-    saved_s = record.budget_s - _used(gate, record) - sum(other.share_s for other in waiting)
-    return study.share_s + max(0.0, saved_s) / len(waiting)
-
-
-def _used(gate: GateDirectory, record: GateOfStudies) -> float:
-    used_s = 0.0
-    for study in record.studies:
-        if (begun := gate.begun(study)) is not None:
+    saved_s, waiting = gate.record.budget_s, 0
+    for other in gate.record.studies:
+        begun = gate.begun(other)
+        if begun is None:
+            waiting += 1
+            saved_s -= other.share_s
+        else:
             spent_s = time_spent(begun.plan, begun.trials())
-            used_s += spent_s if gate.ended(study) else max(spent_s, begun.spec.verdict.budget)
-    return used_s
+            saved_s -= spent_s if gate.ended(other) else max(spent_s, begun.spec.verdict.budget)
+    return study.share_s + max(0.0, saved_s) / waiting
 
 
 def _needed(spec: StudySpec, budget_s: float) -> float | None:
     """Returns the shortest budget in seconds that suffices for a verdict of the study, if `budget_s` does not suffice;
     otherwise None."""
     try:
-        plan_now(with_budget(spec, budget_s))
+        plan_now(spec.with_verdict(budget=budget_s))
     except BudgetError as error:
         return error.needed_s
     return None

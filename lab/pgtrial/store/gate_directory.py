@@ -69,10 +69,6 @@ class GateDirectory:
         damaged."""
         return record_at(self.path / OUTCOME, GateRecord, f"remove {self.path / OUTCOME}")
 
-    def write_outcome(self, outcome: GateRecord) -> None:
-        """Stores the result of the gate."""
-        write_in_folder(self.path / OUTCOME, outcome.model_dump_json() + "\n")
-
 
 def digest_of(spec: StudySpec) -> str:
     """Returns the SHA-256 of a study file with all defaults, and of the study's scripts."""

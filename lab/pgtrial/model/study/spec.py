@@ -4,7 +4,7 @@ sections."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
@@ -158,6 +158,10 @@ class StudySpec(Record):
         copy._scripts = scripts
         copy._origins = _Origins(origins or {})
         return copy
+
+    def with_verdict(self, **changed: Any) -> StudySpec:
+        """Returns the same study with other values of these keys of `[verdict]`. The values are not checked."""
+        return self.model_copy(update={"verdict": self.verdict.model_copy(update=changed)})
 
     def origin(self, script: str) -> str:
         """Returns the file in which the user wrote a script, or the script's name if the file is not known."""
