@@ -96,8 +96,11 @@ def test_sql_of_an_arm_may_have_statements_that_no_transaction_may_hold(clusters
 
 
 def test_such_a_statement_needs_no_space_after_its_first_word(clusters) -> None:
-    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": ["SELECT 1; VACUUM(ANALYZE) pg_class"]}, "b": {}}})
+    text = "DROP TABLE IF EXISTS cleaned; CREATE TABLE cleaned AS SELECT 1 AS i; VACUUM(ANALYZE) cleaned"
+    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": [text]}, "b": {}}})
     run_setup_sql(clusters(18).target, "a", spec.resolved("a"))
+    with clusters(18).target.connect() as session:
+        assert value(session, "SELECT reltuples FROM pg_class WHERE oid = 'public.cleaned'::regclass") == 1
 
 
 @pytest.mark.parametrize(
