@@ -31,7 +31,8 @@ from pgtrial.statistics import capacity
 from pgtrial.statistics.precision import best_length
 
 MEASURED_SHARE = 0.75
-"""The share of a block's wall time that the measured parts should have, if the budget permits."""
+"""The share of a block's wall time that the measured parts should have, if the budget permits. The measured part is the
+whole number of steps whose share is closest to it."""
 LEAST_BUDGET_S = 120.0
 """The smallest budget, in seconds, for which pgtrial chooses lengths."""
 _SPARE_BLOCKS = 2
@@ -40,7 +41,8 @@ because the first look decides only if all blocks agree."""
 _SPENT_SHARE = 0.95
 """The share of the budget into which the smallest number of blocks has to fit. The rest is a reserve, since the
 preliminary block may have been faster than later blocks."""
-_WARMUP_STEP_S, _LEAST_DURATION_S = 0.5, 2.0
+_LEAST_WARMUP_S, _WARMUP_STEP_S = 0.5, 0.25
+_LEAST_DURATION_S = 2.0
 _LONGEST_LOAD_SHARE = 0.25
 """The largest share of a trial's load that the warm-up may take if the budget is too short for the share
 MEASURED_SHARE."""
@@ -48,7 +50,7 @@ _NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
 _LONGEST_STEP_S = 86_400
 
-_PRELIMINARY_SHARE = 0.04
+_PRELIMINARY_SHARE = 0.03
 """The share of the budget that the loads of the preliminary block may take."""
 _PRELIMINARY_S = (3.0, 30.0)
 """The shortest and the longest load of a trial in the preliminary block, in seconds."""
@@ -60,12 +62,11 @@ shortest load in `_PRELIMINARY_S`, since the speed is then known only for each s
 @dataclass(frozen=True)
 class _Steps:
     """The steps in which lengths can be chosen, in seconds. A length is a whole number of steps, so that alternating
-    trials end together with a slice.
-
-    The shortest warm-up is one step.
-    """
+    trials end together with a slice."""
 
     warmup_s: float
+    least_warmup_s: float
+    """The shortest possible warm-up, which is a whole number of steps."""
     duration_s: float
     least_duration_s: float
     """The shortest possible measured part, which is a whole number of steps."""
@@ -139,7 +140,7 @@ def longest_duration(design: Design) -> float:
     given_s = design.load.given_s[1]
     if given_s is not None:
         return given_s
-    return max(_LEAST_DURATION_S, design.verdict.budget / _fewest(design) / design.trials_of_block - _WARMUP_STEP_S)
+    return max(_LEAST_DURATION_S, design.verdict.budget / _fewest(design) / design.trials_of_block - _LEAST_WARMUP_S)
 
 
 def least_time(design: Design) -> float:
@@ -295,7 +296,8 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
-        duration_s = max(steps.least_duration_s, _up(max(fair_s, least_duration(design)), steps.duration_s))
+        needed_s = _up(least_duration(design), steps.duration_s)
+        duration_s = max(steps.least_duration_s, needed_s, _nearest(fair_s, steps.duration_s))
         if known.noise is not None and duration_s + warmup_s < most_load_s:
             possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1, round(steps.duration_s))
             best_s = best_length(known.noise, possible, trials, overhead_s + trials * warmup_s)
@@ -303,7 +305,7 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
     if duration_s + warmup_s > most_load_s:
         if given_warmup is None:
             spare_s = most_load_s - given_duration if given_duration else _LONGEST_LOAD_SHARE * most_load_s
-            warmup_s = max(steps.warmup_s, min(warmup_s, _down(spare_s, steps.warmup_s)))
+            warmup_s = max(steps.least_warmup_s, min(warmup_s, _down(spare_s, steps.warmup_s)))
         if given_duration is None:
             duration_s = _down(most_load_s - warmup_s, steps.duration_s)
         if duration_s < (given_duration or steps.least_duration_s) or duration_s + warmup_s > most_load_s:
@@ -321,11 +323,11 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
 def _wanted_warmup(known: _Known) -> float:
     """Returns the length of warm-up, in seconds, after which the speed no longer rises, and after which the checkpoint
     in the middle of the warm-up has ended."""
-    block, step_s = known.block, known.steps.warmup_s
+    block, steps = known.block, known.steps
     if block is None:
-        return step_s
+        return steps.least_warmup_s
     rises = [block.load_s if shape.rises_s is None else shape.rises_s for shape in block.shapes]
-    return _up(max([step_s, 2 * block.checkpoint_s / known.together, *rises]), step_s)
+    return _up(max([steps.least_warmup_s, 2 * block.checkpoint_s / known.together, *rises]), steps.warmup_s)
 
 
 def _slices(design: Design, interleaving: Interleaving | None) -> list[float]:
@@ -352,8 +354,10 @@ def _steps(design: Design, slices: Sequence[float]) -> _Steps:
             "250ms"
         )
     step_s = float(seconds)
+    whole_seconds = any(map(is_sysbench, design.load.workload))
     return _Steps(
-        step_s if any(map(is_sysbench, design.load.workload)) else _WARMUP_STEP_S,
+        step_s if whole_seconds else _WARMUP_STEP_S,
+        step_s if whole_seconds else _LEAST_WARMUP_S,
         step_s,
         _up(max([_LEAST_DURATION_S, *(_FEWEST_SLICES * slice_s for slice_s in slices)]), step_s),
     )
@@ -361,6 +365,10 @@ def _steps(design: Design, slices: Sequence[float]) -> _Steps:
 
 def _up(length_s: float, step_s: float) -> float:
     return step_s * math.ceil(length_s / step_s - 1e-9)
+
+
+def _nearest(length_s: float, step_s: float) -> float:
+    return step_s * math.floor(length_s / step_s + 0.5)
 
 
 def _down(length_s: float, step_s: float) -> float:
@@ -376,7 +384,7 @@ def _needed(design: Design, known: _Known) -> tuple[float, float]:
     """Returns the time of the shortest possible block, and the time that a verdict takes with such blocks, in
     seconds."""
     given_warmup, given_duration = design.load.given_s
-    warmup_s = known.steps.warmup_s if given_warmup is None else given_warmup
+    warmup_s = known.steps.least_warmup_s if given_warmup is None else given_warmup
     load_s = warmup_s + (given_duration or known.steps.least_duration_s)
     block_s = known.overhead_s + known.trials * load_s
     return block_s, max(LEAST_BUDGET_S, known.preliminary_s + _fewest(design) * block_s / _SPENT_SHARE)

@@ -135,8 +135,8 @@ class LoadKeys(Record):
     duration: MeasuredPart = Field(
         AUTO,
         description="The length of the measured part of each trial, in whole seconds. `auto`: a length with which "
-        "the budget has enough blocks for a verdict and, if possible, three quarters of a block's time are measured "
-        "([how](method.md#lengths-by-themselves)).",
+        "the budget has enough blocks for a verdict and, if possible, about three quarters of a block's time are "
+        "measured ([how](method.md#lengths-by-themselves)).",
     )
     observe: bool = Field(
         True,
