@@ -86,3 +86,20 @@ def test_what_is_not_known_is_said_and_no_warning(shown):
         ],
         "",
     )
+
+
+def test_other_plans_are_named_by_their_first_nodes_before_a_study_measures_anything():
+    plan = studies.make_plan(("on", "off"), blocks=2)
+    texts = [f"SELECT {letter} FROM t" for letter in "abcdefgh"]
+    by_arm = {
+        arm: {text: LoadStatement(text=text, plan=lines) for text in texts}
+        for arm, lines in {"on": SCAN, "off": BY_INDEX}.items()
+    }
+    by_arm["off"][texts[0]] = LoadStatement(text=texts[0], plan=[*SCAN, "  Disabled: true"])
+    (compared,) = RehearsedPlans(by_arm).compare(plan)
+    named = list(compared.other_plans("on"))
+    assert (
+        named[0] == f"off has another plan than on for {texts[1]}: Index Scan using t_a on t in place of Seq Scan on t"
+    )
+    assert named[-1] == "off has another plan than on for 1 more statement"
+    assert len(named) == 7

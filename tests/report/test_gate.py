@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.records.plan import Spending
+from pgtrial.model.records.results import PlanDifference
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
@@ -81,6 +83,25 @@ def test_the_status_of_a_gate(case):
 def test_the_status_is_that_of_the_verdict(case):
     data = CASES[case][0]
     assert status(data) == data.result.exit_status
+
+
+def test_the_summary_lists_the_statements_whose_plans_differ():
+    data = CASES["slower"][0]
+    found = [
+        PlanDifference(
+            statement=f"SELECT {number} FROM t",
+            arm="head",
+            baseline="base",
+            at_baseline="Index Scan using t_b on t",
+            at_arm="Seq Scan on t",
+        )
+        for number in range(8)
+    ]
+    changed = replace(data, result=data.result.model_copy(update={"plans": found}))
+    text = summary(changed, Outcome(1, "head is slower"), None)
+    assert "#### Statements with another plan" in text
+    assert "- SELECT 5 FROM t: Seq Scan on t in place of Index Scan using t\\_b on t\n- and 2 more statements" in text
+    assert "another plan" not in summary(data, Outcome(1, "head is slower"), None)
 
 
 def test_arms_that_are_equal_in_effect_do_not_pass():

@@ -33,6 +33,20 @@ def test_plans_differ_from_their_first_node_that_is_not_the_same(base, other, ex
     assert pair.first_difference() == expected
 
 
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (["Sort", "  Sort Key: t.a", "  ->  Seq Scan on t", "        Filter: (b = '1'::integer)"], True),
+        (["Sort", "  Sort Key: a", "  ->  Seq Scan on t", "        Disabled: true", "        Filter: (b = 1)"], True),
+        (["Sort", "  Sort Key: a", "  ->  Seq Scan on t"], False),
+        (["Sort", "  Sort Key: a", "  ->  Parallel Seq Scan on t", "        Filter: (b = 1)"], False),
+    ],
+    ids=["another text", "a further line", "no filter", "another node"],
+)
+def test_the_shape_of_a_plan_is_its_nodes_and_the_kinds_of_their_conditions(other, is_same):
+    assert PlanPair(statement(SCAN), statement(other)).has_same_shape == is_same
+
+
 def test_the_result_of_an_initplan_has_another_name_in_other_versions_and_is_the_same_plan():
     before = ["Seq Scan on t", "  Filter: (b = $0)", "  InitPlan 1 (returns $0)", "    ->  Result"]
     today = ["Seq Scan on t", "  Filter: (b = (InitPlan 1).col1)", "  InitPlan 1", "    ->  Result"]

@@ -3,7 +3,9 @@ settings, indexes and other properties in which the arms differ."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pgtrial.conduct.load_statements import are_listed
 from pgtrial.evidence.observe.statements import Statements
@@ -12,8 +14,12 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.study.design import Design
+from pgtrial.model.units import STATEMENT_LENGTH, plural, shortened
 from pgtrial.verdict.plans import PlanPair, plan_pairs
 from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
+
+_MOST_NAMED = 6
+"""The largest number of statements whose other plans are named before a study measures anything."""
 
 
 def has_listed(design: Design) -> bool:
@@ -82,6 +88,17 @@ class ComparedPlans:
     def differing(self) -> dict[str, PlanPair]:
         """The pairs of plans that differ."""
         return {text: pair for text, pair in self.plans.items() if not pair.is_same}
+
+    def other_plans(self, baseline: str) -> Iterator[str]:
+        """Yields a sentence for each statement whose plan has another shape on the arm than on the baseline, with the
+        first nodes that differ. Of many statements only the first ones are named."""
+        other = {text: pair for text, pair in self.differing.items() if not pair.has_same_shape}
+        for text, pair in islice(other.items(), _MOST_NAMED):
+            at_baseline, at_arm = pair.first_difference()
+            statement = shortened(text, STATEMENT_LENGTH)
+            yield f"{self.arm} has another plan than {baseline} for {statement}: {at_arm} in place of {at_baseline}"
+        if (more := len(other) - _MOST_NAMED) > 0:
+            yield f"{self.arm} has another plan than {baseline} for {plural(more, 'more statement')}"
 
     def never_used(self, baseline: str) -> str | None:
         """Returns a sentence on the differences between the arms that certainly do not affect the load, such as an

@@ -25,6 +25,7 @@ from pgtrial.conduct.planner_statistics import give_statistics
 from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
+from pgtrial.conduct.ready_arms import check_arms, load_arms, prepare_arms, with_builds
 from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_trials import run_trials
@@ -52,7 +53,6 @@ from pgtrial.model.units import plural
 from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.builds.of_study import built, has_sources
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.servers.dumped import take_dump
 from pgtrial.servers.given_data import made_for
@@ -109,7 +109,7 @@ def run_study(
         workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
-        design = _built(design, workspace, listener)
+        design = with_builds(design, workspace, listener)
         _take_data(design, listener)
         maker = stack.enter_context(load_maker(design.spec, lambda text: listener(Preparing(text))))
         if design.interleaving is not None:
@@ -124,7 +124,7 @@ def run_study(
         if not design.sessions and (shared := locks.in_common()) is not None:
             design = _take_for_one(study, design, *shared, listener)
         at_once = len(arms) if design.interleaving is not None and not design.sessions else 1
-        _prepare(replace(needs, at_once=at_once), design.load.cpus, arms, maker, listener)
+        prepare_arms(replace(needs, at_once=at_once), design.load.cpus, arms, maker, listener)
         forget_dump(design.spec)
         facts = ArmFacts(study, design, listener)
         values = _rehearsed(study, design, arms, workspace, listener, facts=facts)
@@ -172,16 +172,16 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     check_unchanged(spec)
     with ExitStack() as stack:
         workspace = stack.enter_context(Workspace())
-        design = _built(Design.planned(spec, plan), workspace, listener)
+        design = with_builds(Design.planned(spec, plan), workspace, listener)
         needs = Needs.of(design)
         check_abilities(design, needs.data)
         maker = stack.enter_context(load_maker(design.spec, lambda text: listener(Preparing(text))))
         arms = make_arms(design, workspace, maker)
         for arm in arms.values():
             stack.callback(arm.close)
-        _check(needs, arms, maker, listener, set())
+        check_arms(needs, arms, maker, listener, set())
         made = {name: arm for name, arm in arms.items() if not isinstance(arm.setup, Given)}
-        _load(needs, made, listener, set())
+        load_arms(needs, made, listener, set())
         for found in findings_on_rows(plan, rows_of_arms(design, arms, plan.seed, listener)):
             if found.severity == "withhold":
                 listener(Preparing(as_warning(found), stays=True))
@@ -265,17 +265,6 @@ def _by_turns(study: StudyDirectory, design: Design, arms: list[str], server: Ta
     return replace(design, interleaving=None)
 
 
-def _built(design: Design, workspace: Workspace, listener: Listener) -> Design:
-    """Builds the sources that the study names, checks the settings with the built servers, and returns the design with
-    the builds."""
-    if not has_sources(design.spec):
-        return design
-    spec = built(design.spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
-    with_builds = replace(design, spec=spec)
-    check_configured(with_builds)
-    return with_builds
-
-
 def _take_data(design: Design, listener: Listener) -> None:
     """Dumps the database if the study names one as its data, and checks that the servers support the data, and that
     this machine can count their instructions if the study asks for it. Raises StudyError and ArmError."""
@@ -283,29 +272,6 @@ def _take_data(design: Design, listener: Listener) -> None:
     if (dumped := take_dump(design)) is not None:
         listener(Preparing(dumped, stays=True))
     check_abilities(design, Needs.of(design).data)
-
-
-def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
-    if cpus is not None:
-        maker.check_cpus(cpus)
-    sentences: set[str] = set()
-    _check(needs, arms, maker, listener, sentences)
-    _load(needs, arms, listener, sentences)
-
-
-def _check(needs: Needs, arms: dict[str, Arm], maker: LoadMaker, listener: Listener, sentences: set[str]) -> None:
-    for arm in arms.values():
-        listener(Preparing(f"{arm.name}: checking the set-up"))
-        arm.check(needs)
-        _report_notes(arm, listener, sentences)
-        maker.check_reaches(arm.name, arm.targets)
-
-
-def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set[str]) -> None:
-    for arm in arms.values():
-        for data in needs.of_arm(arm.name):
-            arm.prepare(data, lambda text: listener(Preparing(text)))
-            _report_notes(arm, listener, sentences)
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
@@ -351,22 +317,15 @@ def _rehearsed(
     if passes_s and not study.trials():
         study.extend(with_rehearsed_time(study.plan, design, passes_s))
     for one in plans.compare(study.plan) if plans is not None else ():
-        if (sentence := one.never_used(study.plan.baseline)) is not None:
+        for sentence in one.other_plans(study.plan.baseline):
             listener(Preparing(sentence, stays=True))
+        if (unused := one.never_used(study.plan.baseline)) is not None:
+            listener(Preparing(unused, stays=True))
     return values
 
 
 def _report(listener: Listener, text: str) -> None:
     listener(Preparing(text, stays=text.startswith(("the query", "the client program"))))
-
-
-def _report_notes(arm: Arm, listener: Listener, sentences: set[str]) -> None:
-    """Reports the notes of an arm. `sentences` has the notes that were already reported for arms on the same server;
-    they are not repeated."""
-    while arm.notes:
-        if (note := arm.notes.pop(0)) not in sentences:
-            listener(Preparing(note, stays=True))
-            sentences.add(note)
 
 
 def _run_trials(

@@ -46,6 +46,12 @@ class PlanPair:
         plans = [[_in_one_form(line) for line in plan] for plan in self.plans]
         return not self.kinds_differ and plans[0] == plans[1]
 
+    @property
+    def has_same_shape(self) -> bool:
+        """True if both plans have the same nodes with the same kinds of conditions. The texts of conditions are not
+        compared, since versions of PostgreSQL write the same condition in different ways."""
+        return not self.kinds_differ and shape_of(self.base.plan) == shape_of(self.other.plan)
+
     def first_difference(self) -> tuple[str, str]:
         """Returns the first pair of nodes that differ. If all nodes are the same, returns the first pair of lines that
         differ."""
@@ -63,6 +69,25 @@ def _in_one_form(line: str) -> str:
     """Returns a line of EXPLAIN in which the results of InitPlans are replaced by `$`, since versions of PostgreSQL
     name them differently."""
     return _OF_BEFORE.sub("$", _RESULT.sub("$", _RETURNS.sub(r"\1", line)))
+
+
+_CONDITIONS = re.compile(
+    r"\s*((?:Index|Recheck|Hash|Merge|TID|Tid|Run) Cond(?:ition)?|(?:Join |One-Time )?Filter|Order By|Presorted Key): "
+)
+"""Matches the lines of EXPLAIN that show by which kind of condition a node finds or sorts its rows. `Index Cond` in
+place of `Filter`, for example, is another plan."""
+
+
+def shape_of(plan: Sequence[str]) -> list[str]:
+    """Returns what a plan does, in a form that is the same for all versions of PostgreSQL: its nodes, and below each
+    node the kinds of its conditions without their texts."""
+    shape = []
+    for line in plan:
+        if PLAN_NODE.match(line):
+            shape.append(_in_one_form(line))
+        elif (condition := _CONDITIONS.match(line)) is not None:
+            shape.append(condition[1])
+    return shape
 
 
 _Nodes = tuple[str, ...]

@@ -14,7 +14,7 @@ from typing import Any
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Cost, StudyResult
-from pgtrial.model.units import as_written, format_duration, percent, plural
+from pgtrial.model.units import STATEMENT_LENGTH, as_written, format_duration, percent, plural, shortened
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.runner import change_of_runner
@@ -39,6 +39,7 @@ characters."""
 _MOST_COSTS = 8
 _MOST_FUNCTIONS = 10
 _MOST_NOTES = 6
+_MOST_PLANS = 6
 
 
 def summary(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None = None) -> str:
@@ -88,6 +89,7 @@ def results(data: StudyData, *, heading: str = "####", most_rows: int = MOST_ROW
     yield from (f"- {finding.severity}: {plain(finding.message)}" for finding in warnings[:_MOST_NOTES])
     yield f"\n{heading} Causes per transaction\n"
     yield from _causes(data, claim)
+    yield from _other_plans(data, head, heading)
     yield from _instructions(data, heading)
     yield f"\n{heading} What this runner can tell\n"
     yield from (f"- {plain(sentence)}" for sentence in _reach(data))
@@ -221,6 +223,20 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
             ],
         )
     )
+
+
+def _other_plans(data: StudyData, head: str, heading: str) -> Iterator[str]:
+    """Yields a line for each statement of the load whose plan differs between HEAD and BASE, with the first nodes that
+    differ. Yields nothing if no plan differs."""
+    of_head = [found for found in data.result.plans if found.arm == head]
+    if not of_head:
+        return
+    yield f"\n{heading} Statements with another plan\n"
+    for found in of_head[:_MOST_PLANS]:
+        statement = shortened(" ".join(found.statement.split()), STATEMENT_LENGTH)
+        yield f"- {plain(f'{statement}: {found.at_arm} in place of {found.at_baseline}')}"
+    if (more := len(of_head) - _MOST_PLANS) > 0:
+        yield f"- and {plural(more, 'more statement')}, see the report"
 
 
 def _instructions(data: StudyData, heading: str) -> Iterator[str]:
