@@ -50,6 +50,10 @@ OPTIONS: dict[str, dict[str, str]] = {
         "arms": RUN, "workload": READ, "query": NO_PATH, "data": READ, "beside": READ, "server": RUN,
         "command": RUN, "reads": NO_PATH, "fleet": NO_PATH, "results": WRITTEN,
     },
+    "upgrade": {
+        "old": RUN, "new": RUN, "data": READ, "workload": READ, "query": NO_PATH, "log": READ, "database": NO_PATH,
+        "server": RUN, "results": WRITTEN,
+    },
     "gate": {
         "base": RUN, "head": RUN, "study": READ, "summary_file": WRITTEN, "junit_file": WRITTEN, "bundle": WRITTEN,
         "results": WRITTEN,
@@ -260,10 +264,15 @@ class Lines:
         arms = ["jit=on", "jit=off"]
         small = ["--scale", 1, "--clients", 1]
         postgres = f"postgres={value}"
+        selecting = ["--query", "SELECT 1", "--data", self.hostile.root / "data.sql"]
         whole: dict[tuple[str, str], list[object]] = {
             ("compare", "arms"): [postgres, "jit=on", *small],
             ("compare", "server"): [*arms, *small, "--server", postgres],
             ("compare", "command"): [*arms, "--command", f"sh {value}"],
+            ("upgrade", "old"): [value, "18", *selecting],
+            ("upgrade", "new"): ["15", value, *selecting],
+            ("upgrade", "server"): ["work_mem=4MB", "work_mem=8MB", *selecting, "--server", postgres],
+            ("upgrade", "data"): ["15", "18", "--query", "SELECT 1", "--data", value],
             ("capacity", "arms"): [postgres, "--p99", "5ms", *small],
             ("capacity", "server"): ["jit=on", "--p99", "5ms", *small, "--server", postgres],
             ("gate", "base"): [postgres, "jit=off", "--study", self.study],
@@ -284,6 +293,7 @@ class Lines:
         begin: dict[str, list[object]] = {
             "run": [self.study],
             "compare": [*arms, *small],
+            "upgrade": ["15", "18", *selecting],
             "gate": [*arms, "--study", self.study],
             "capacity": ["jit=on", "--p99", "5ms", *small],
             "report": [self.bundle],
@@ -292,7 +302,7 @@ class Lines:
             "publish": [self.bundle],
         }
         options = {"output": "-o", "summary_file": "--summary", "junit_file": "--junit"}
-        options |= {name: f"--{name}" for name in ("results", "workload", "data", "beside")}
+        options |= {name: f"--{name}" for name in ("results", "workload", "data", "beside", "log")}
         option = "--bundle" if (command, parameter) == ("gate", "bundle") else options.get(parameter)
         return [command, value] if option is None else [command, *begin.get(command, []), option, value]
 
@@ -301,6 +311,7 @@ class Lines:
 def lines(hostile, example):
     stored = hostile.root / "stored"
     shutil.copytree(example("app-tasks").path, stored)
+    (hostile.root / "data.sql").write_text("CREATE TABLE orders (id int);\n")
     return Lines(hostile, study_file(hostile), stored)
 
 
@@ -426,6 +437,7 @@ def test_root_goes_on_with_no_study_that_another_account_can_write(pgtrial, host
     """A study.toml can name programs, which root would run for the account that wrote it."""
     stored = hostile.home / "stored"
     shutil.copytree(example("app-tasks").path, stored)
+    (hostile.root / "data.sql").write_text("CREATE TABLE orders (id int);\n")
     for path in (stored, *stored.rglob("*")):
         shutil.chown(path, "nobody")
     for line in (

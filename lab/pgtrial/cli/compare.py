@@ -402,7 +402,7 @@ def run_comparison(
     `reword` rewords the messages of errors, so that they name options instead of keys of the study file.
     """
     given = {name: held for name, section in sections.items() if (held := _given(section))}
-    given["server"] = _merged(server or [])
+    given["server"] = merged_setups(server or [])
     try:
         spec = comparison(arms, "the command line", question, seed, given, change=with_keys(keys or []))
         return start(spec, results, anew=new, as_json=json, reword=reword, fail_on_regression=fail_on_regression)
@@ -411,7 +411,9 @@ def run_comparison(
         raise
 
 
-def _merged(texts: Sequence[str]) -> dict[str, Any]:
+def merged_setups(texts: Sequence[str]) -> dict[str, Any]:
+    """Returns the keys that all arms share, from the set-ups of the option --server. Raises StudyError if one of them
+    is given more than once."""
     shared: dict[str, Any] = {}
     for setup in map(parse_setup, texts):
         for keys, before in (

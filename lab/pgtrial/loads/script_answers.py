@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -60,14 +60,20 @@ TOO_SLOW = "57014"
 
 
 def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *, read_only: bool) -> list[Answer]:
-    """Runs the statements in one transaction that is rolled back, and returns the answers of the statements that return
-    rows, in their order.
+    """Runs the statements as `results_of` does, and returns the answers of the statements that return rows, in their
+    order. Raises the same errors."""
+    results = results_of(session, statements, limit_s, read_only=read_only)
+    return [_answer(result) for result in results if result.status == ExecStatus.TUPLES_OK]
+
+
+def results_of(session: Session, statements: Sequence[Bound], limit_s: float, *, read_only: bool) -> Iterator[PGresult]:
+    """Runs the statements in one transaction that is rolled back, and yields their results in their order. Statements
+    that begin or end transactions are left out.
 
     `session` must have been opened by `Target.connect_as_load`. Raises AnswerRefused if a statement is COPY, if the
     server rejects it, or if the server cancels it since all statements together have taken `limit_s` seconds. Raises
     psycopg.OperationalError if the session is lost.
     """
-    found = []
     ends = time.monotonic() + limit_s
     with session.transaction(force_rollback=True):
         if read_only:
@@ -79,10 +85,7 @@ def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *,
                 raise AnswerRefused(statement.number, None, "it has COPY")
             left_ms = max(1, round((ends - time.monotonic()) * 1000))
             session.execute(f"SET LOCAL statement_timeout = {left_ms}".encode())
-            result = _executed(session, statement)
-            if result.status == ExecStatus.TUPLES_OK:
-                found.append(_answer(result))
-    return found
+            yield _executed(session, statement)
 
 
 def _executed(session: Session, statement: Bound) -> PGresult:
@@ -99,17 +102,22 @@ def _executed(session: Session, statement: Bound) -> PGresult:
 def _answer(result: PGresult) -> Answer:
     """Returns the answer in a result: the number of rows, and the sum of the digests of the rows, which is the same in
     any order and in which a repeated row counts each time."""
-    total = 0
-    for row in range(result.ntuples):
-        digest = hashlib.sha256(b"".join(_cells(result, row)))
-        total += int.from_bytes(digest.digest())
+    total = sum(int.from_bytes(digest) for digest in row_digests(result))
     return Answer(result.ntuples, f"{total % _MODULUS:064x}")
 
 
-def _cells(result: PGresult, row: int) -> Iterator[bytes]:
+def row_digests(result: PGresult, exact: Collection[int] = ()) -> Iterator[bytes]:
+    """Yields the digest of each row of a result. Floating-point numbers that agree in the first digits have equal
+    digests, except for those in the columns `exact`, which are counted from 0."""
+    for row in range(result.ntuples):
+        yield hashlib.sha256(b"".join(_cells(result, row, exact))).digest()
+
+
+def _cells(result: PGresult, row: int, exact: Collection[int]) -> Iterator[bytes]:
     for column in range(result.nfields):
         value = result.get_value(row, column)
-        if value is not None and (steps := _STEPS.get(result.ftype(column))) is not None:
+        steps = None if column in exact else _STEPS.get(result.ftype(column))
+        if value is not None and steps is not None:
             value = _step(float(value), steps)
         yield b"N" if value is None else b"%d:%b" % (len(value), value)
 

@@ -205,6 +205,17 @@ def create_cluster(
 ) -> None:
     """Makes a cluster by initdb in a new directory, and makes the role that owns its database. Raises ArmError with the
     message of the program that failed."""
+    create_bare_cluster(run_directory, server, data, options)
+    _make_owner(run_directory, server, data)
+    make_startable(run_directory, data)
+
+
+def create_bare_cluster(
+    run_directory: RunDirectory, server: ServerBinaries, data: Path, options: Sequence[str] = ()
+) -> None:
+    """Makes a cluster by initdb in a new directory. Its only role is the superuser, as pg_upgrade demands of the
+    cluster that it fills, and `Cluster` cannot start a server on it before `make_startable`. Raises ArmError with the
+    message of initdb."""
     run_directory.private_directory(data)
     done = run_directory.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
@@ -212,7 +223,11 @@ def create_cluster(
         reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
         with_options = f" with the options {' '.join(options)}" if options else ""
         raise ArmError(f"initdb of {run_directory.name_of(server)}{with_options} failed: {reason}")
-    _make_owner(run_directory, server, data)
+
+
+def make_startable(run_directory: RunDirectory, data: Path) -> None:
+    """Changes the configuration of a cluster so that `Cluster` can start a server on it: admits connections by the
+    private socket, and includes the file with the settings of the lab and of the arm."""
     run_directory.write(data / "pg_hba.conf", HBA)
     run_directory.shell('echo "include $2" >> "$1"', data / "postgresql.conf", f"'{CONFIGURATION}'")
 

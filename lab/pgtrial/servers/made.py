@@ -40,6 +40,7 @@ from pgtrial.servers.installations import ServerBinaries, program_digest, resolv
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.machine_state import MachineState, page_settings
+from pgtrial.servers.pg_upgrade import missing_programs, upgrade_cluster
 from pgtrial.servers.ready_wal import fill_wal, trim_wal
 from pgtrial.servers.run_directory import copy_cluster, move_wal
 from pgtrial.servers.templates import KeptCopy, RunTemplates, TemplateKey, TemplateOrder
@@ -139,6 +140,32 @@ class MadeArm:
         copies."""
         with self._complaining(), self._tried(tables, log, instrument) as target:
             yield target
+
+    @contextmanager
+    def upgraded(self, old: MadeArm, tables: Data, log: Path) -> Iterator[Target]:
+        """Provides a server on a copy of the data of another arm, which pg_upgrade has brought from the version of that
+        arm to the version of this one. Both arms must be on this machine. The copy is removed on exit.
+
+        The server has the planner statistics that pg_upgrade keeps; before PostgreSQL 18 these are none. Raises
+        ArmError, with the words of pg_upgrade if it refuses the data.
+        """
+        with self._complaining(), ExitStack() as stack:
+            before, after = (self._directories(name, None, stack).data for name in ("before", "upgraded"))
+            run_directory = self._site.run_directory
+            copy_cluster(run_directory, old._template(tables, lambda line: None), before)
+            upgrade_cluster(run_directory, (old._site.server, before), (self._site.server, after), self.setup.initdb)
+            cluster = self._cluster(after)
+            with self._host_ready(cluster), cluster.running(log, immediate=True):
+                yield cluster.served
+
+    def why_not_upgraded(self, old: MadeArm) -> str | None:
+        """Returns why `upgraded` cannot bring the data of another arm to the version of this one: one of the servers is
+        on another host or has a file system of its own, or a program is missing. Returns None if it can."""
+        if any(isinstance(arm.setup, MadeBySsh) or arm.setup.storage is not None for arm in (old, self)):
+            return "pg_upgrade is tried on this machine only, without storage of the arm's own"
+        if missing := missing_programs(old._site.server, self._site.server):
+            return f"pg_upgrade needs {missing[0]}, which is not installed"
+        return None
 
     def loaded(self, tables: Data) -> list[LoadedData]:
         """Returns the template of this data, as the only element. Arms of the same `kind` on one machine share it."""

@@ -80,6 +80,18 @@ def capture_of(workload: str) -> Path:
     return _path(workload.removeprefix(REPLAY), "capture")
 
 
+def templates_in(capture: Path) -> dict[int, int | None]:
+    """Returns the numbers of the statement templates (statements that differ only in values) of a capture, those with
+    the most executions first, each with the number of its executions. The number is None for rare templates, of which
+    the capture does not say it. Raises StudyError if the capture is missing or damaged."""
+    about = _about(capture)
+    try:
+        counted = {int(usage["template"]): int(usage["statements"]) for usage in about["commonest"]}
+        return {**counted, **{number: None for number in range(about["templates"]) if number not in counted}}
+    except (KeyError, TypeError, ValueError):
+        raise StudyError(f"{capture / _ABOUT} is damaged; make the capture again from the server's logs") from None
+
+
 def dump_at(data: str) -> Path:
     """Returns the path of a replay's dump, which is a file or a directory."""
     return _path(data, _BUNDLED_DUMP)
