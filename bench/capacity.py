@@ -25,8 +25,8 @@ import numpy as np
 
 from bench.figures import read_figures, write_figures
 from bench.queues import Floats, Queue
-from pgtrial.conduct.outcome import Outcome
-from pgtrial.conduct.probes import Search
+from pgtrial.conduct.trial.outcome import Outcome
+from pgtrial.conduct.trial.probes import Search
 from pgtrial.loads.engine import EngineRun, load_command
 from pgtrial.loads.process import begun, lines_of
 from pgtrial.loads.target import Target

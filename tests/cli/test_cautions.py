@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from pgtrial.cli.conduct import _cautioning
-from pgtrial.conduct.noise import conditions_of
+from pgtrial.conduct.planning.noise import conditions_of
 from pgtrial.conduct.progress import Preparing, StudyBegins
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model.study.design import Design

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pgtrial.cli import gate
-from pgtrial.conduct.stopping import time_spent
+from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory

@@ -16,7 +16,7 @@ from pgtrial.cli import main
 from pgtrial.cli.output import json_text, line, print_message
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, Second, StudyBegins, TrialBegins, TrialEnds
 from pgtrial.model.printable import printable, printable_json
 from pgtrial.model.records.facts import Audit, Facts, Finding

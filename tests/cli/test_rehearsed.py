@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.cli.rehearsed import show_plans
-from pgtrial.conduct.rehearsed_plans import RehearsedPlans
+from pgtrial.conduct.preparation.rehearsed_plans import RehearsedPlans
 from pgtrial.model.records.trial import LoadStatement
 from tests.verdict import studies
 

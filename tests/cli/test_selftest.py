@@ -14,7 +14,7 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.cli.selftest import run
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import LOOKUP, Wanted, calibration_of, lost_share, next_work, selftest_of
 from pgtrial.model.errors import StoreError, StudyError

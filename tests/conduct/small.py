@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Listener, ProgressEvent, Second
-from pgtrial.conduct.run_trials import run_trials
+from pgtrial.conduct.trial.run_trials import run_trials
 from pgtrial.loads.data.kinds import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records.facts import Finding

@@ -7,10 +7,10 @@ import math
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.outcome import Outcome
-from pgtrial.conduct.probes import Search, first_rate, probe_of, start_rate
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.trial.outcome import Outcome
+from pgtrial.conduct.trial.probes import Search, first_rate, probe_of, start_rate
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.report.build import build_report, differences

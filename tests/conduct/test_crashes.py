@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.conduct.leftovers import discard_unfinished, remember
 from pgtrial.conduct.progress import Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.trial.leftovers import discard_unfinished, remember
 from pgtrial.files.writing import new_beside
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import More, make_plan
+from pgtrial.conduct.planning.plan import More, make_plan
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import StudyError

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from pgtrial.conduct.declared import metrics_in_words
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.lengths import expected_lengths
-from pgtrial.conduct.noise import conditions_of
-from pgtrial.conduct.plan import make_plan, warnings
+from pgtrial.conduct.planning.declared import metrics_in_words
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.lengths import expected_lengths
+from pgtrial.conduct.planning.noise import conditions_of
+from pgtrial.conduct.planning.plan import make_plan, warnings
 from pgtrial.model.marks import in_toml
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.plan import fewest_blocks, make_plan, warnings
+from pgtrial.conduct.planning.plan import fewest_blocks, make_plan, warnings
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, has_secrets, thaw

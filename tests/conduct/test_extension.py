@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.cli.run import run_command
-from pgtrial.conduct.plan import More, announcement, extend, make_plan
+from pgtrial.conduct.planning.plan import More, announcement, extend, make_plan
+from pgtrial.conduct.planning.stopping import Stop, next_step
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.design import Design

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult

@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.interleaving import why_not
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent
 from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.trial.leftovers import discard_unfinished
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.study.design import Design

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pgtrial.conduct.settle import Checkpoint
+from pgtrial.conduct.trial.settle import Checkpoint
 from pgtrial.evidence.observe.sampler import Sampler
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import More, extend, make_plan, warnings
+from pgtrial.conduct.planning.plan import More, extend, make_plan, warnings
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design

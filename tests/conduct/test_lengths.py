@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgtrial.conduct.block_estimates import planned_lengths
-from pgtrial.conduct.lengths import in_words, measured_lengths
-from pgtrial.conduct.plan import More, extend, make_plan, warnings, with_lengths
+from pgtrial.conduct.planning.block_estimates import planned_lengths
+from pgtrial.conduct.planning.lengths import in_words, measured_lengths
+from pgtrial.conduct.planning.plan import More, extend, make_plan, warnings, with_lengths
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.records.plan import PreliminaryBlock, WarmUpShape

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgtrial.conduct.load_statements import are_listed
+from pgtrial.conduct.trial.load_statements import are_listed
 from pgtrial.model.study.spec import load_points
 from pgtrial.store.study_file import build_study
 

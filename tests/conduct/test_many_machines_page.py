@@ -8,7 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.store.study_file import build_study
 
 from ..conftest import require

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study

@@ -3,7 +3,7 @@
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.trial.outcome import Outcome
 from pgtrial.model.errors import StudyError
 
 LATENCY = {

@@ -9,8 +9,8 @@ import json
 
 import pytest
 
-from pgtrial.conduct.noise import conditions_of, keep
-from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook, precision_so_far
+from pgtrial.conduct.planning.noise import conditions_of, keep
+from pgtrial.conduct.planning.outlook import Outlook, cautions, in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
 from pgtrial.model.marks import in_toml
 from pgtrial.model.study.design import Design

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.own_metrics import value_of
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.study_directory import find_or_create
+from pgtrial.conduct.trial.own_metrics import value_of
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.study_file import build_study, read_study
 from tests.conduct.small import FAST

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.conduct.plan import block_estimate, declared, make_plan, warnings
+from pgtrial.conduct.planning.plan import block_estimate, declared, make_plan, warnings
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.store.study_file import build_study

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct import measured_load
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.study_directory import find_or_create
+from pgtrial.conduct.trial import measured_load
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.report.data import read_data

@@ -18,7 +18,7 @@ from botocore.model import OperationModel
 from moto import mock_aws
 
 from pgtrial.cli import main
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.provider_metrics import SETTLED, import_metrics
 from pgtrial.evidence.observe import cloudwatch
 from pgtrial.model.errors import StoreError, StudyError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.readings import Readings
+from pgtrial.conduct.planning.readings import Readings
 from pgtrial.model.records.facts import Audit
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.conduct import stage
+from pgtrial.conduct.preparation import stage
 from pgtrial.conduct.progress import Preparing, TrialBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.conduct.study_directory import plan_now

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from pgtrial.conduct.block_estimates import planned_lengths
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.block_estimates import planned_lengths
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.study_directory import plan_now

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.kinds import NO_TABLES, data_of

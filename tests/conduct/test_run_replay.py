@@ -8,11 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.run_trials import run_trials
 from pgtrial.conduct.statement_plans import missing_plans
+from pgtrial.conduct.trial.run_trials import run_trials
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design

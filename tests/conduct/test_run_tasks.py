@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.report.build import build_report

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from pgtrial.conduct.running_trial import RunningTrial, observed
+from pgtrial.conduct.trial.running_trial import RunningTrial, observed
 from pgtrial.model.study.load_section import LoadSection
 from tests.verdict.studies import make_plan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, StudyBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import StudyError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.evidence.observe import statements
 from pgtrial.report.build import build_report
@@ -104,7 +104,7 @@ def test_tasks_have_plans(run):
 
 
 def test_more_statements_than_are_explained_are_told(run, monkeypatch):
-    monkeypatch.setattr("pgtrial.conduct.load_statements.MOST_STATEMENTS", 3)
+    monkeypatch.setattr("pgtrial.conduct.trial.load_statements.MOST_STATEMENTS", 3)
     assert statements.MOST_STATEMENTS == 40
     study = run(workload="oltp_read_write", **TABLES)
     assert len(plans_of(study)) == 3

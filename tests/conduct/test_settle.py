@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.conduct import measured_load
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.settle import run_setup_sql, warm_relations
+from pgtrial.conduct.trial import measured_load
+from pgtrial.conduct.trial.settle import run_setup_sql, warm_relations
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables

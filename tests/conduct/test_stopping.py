@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.stopping import Stop, ended_too_early, leaving, next_step, time_left
+from pgtrial.conduct.planning.plan import make_plan
+from pgtrial.conduct.planning.stopping import Stop, ended_too_early, leaving, next_step, time_left
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.store.study_file import build_study

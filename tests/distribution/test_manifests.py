@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 from pgtrial import __version__
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.store.study_file import build_study
 from tests.conftest import require
 from tests.distribution.manifests import MANIFESTS, ROOT, of_kind, pods

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.trial.outcome import Outcome
 from tests.conftest import require_engine
 from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind
 from tests.engine.programs import TIMEOUT_S, Ended, ended

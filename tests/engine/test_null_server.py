@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.conduct.outcome import Outcome
-from pgtrial.conduct.probes import probe_of
+from pgtrial.conduct.trial.outcome import Outcome
+from pgtrial.conduct.trial.probes import probe_of
 from pgtrial.loads.target import Target
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe

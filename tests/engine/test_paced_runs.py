@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.trial.outcome import Outcome
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.postmaster import server_processes
 from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgtrial.conduct.scope import differing_keys as declared
+from pgtrial.conduct.planning.scope import differing_keys as declared
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import tables_order
 from pgtrial.loads.data.sysbench_tables import sysbench_order

@@ -4,7 +4,7 @@ quick.
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan, study_estimate, warnings
+from pgtrial.conduct.planning.plan import make_plan, study_estimate, warnings
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.variants import Build
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.declared import metrics_in_words
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.declared import metrics_in_words
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.capacity import LONGER, CapacitySection
 from pgtrial.model.study.frozen import freeze, thaw

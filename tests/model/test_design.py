@@ -3,8 +3,8 @@ from dataclasses import FrozenInstanceError, replace
 import psutil
 import pytest
 
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.plan import make_plan, plan_of
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.plan import make_plan, plan_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.study.design import Design

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.cli.study_options import with_instructions
-from pgtrial.conduct.instructions import check_can_count
+from pgtrial.conduct.preparation.instructions import check_can_count
 from pgtrial.conduct.study_directory import asks_the_same
 from pgtrial.machines import machine
 from pgtrial.model.errors import StudyError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.lengths import in_words, measured_lengths
-from pgtrial.conduct.own_scripts import check_scripts
-from pgtrial.conduct.plan import make_plan, with_lengths
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.lengths import in_words, measured_lengths
+from pgtrial.conduct.planning.plan import make_plan, with_lengths
 from pgtrial.conduct.preliminary import longest_job
+from pgtrial.conduct.preparation.own_scripts import check_scripts
 from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.model.errors import StudyError

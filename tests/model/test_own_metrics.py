@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.cli.compare import compare_command
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw

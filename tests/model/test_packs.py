@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError

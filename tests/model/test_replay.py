@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.plan import fewest_blocks, make_plan
+from pgtrial.conduct.planning.interleaving import why_not
+from pgtrial.conduct.planning.plan import fewest_blocks, make_plan
 from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.storage import Storage
 from pgtrial.statistics import p8

@@ -4,9 +4,9 @@ import tomllib
 
 import pytest
 
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.scope import differing_keys as declared
-from pgtrial.conduct.scope import hosts_of, scope_of
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.scope import differing_keys as declared
+from pgtrial.conduct.planning.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.design import Design

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design

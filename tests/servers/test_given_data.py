@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pgtrial.conduct.settle import NO_PREWARM, warm_relations
+from pgtrial.conduct.trial.settle import NO_PREWARM, warm_relations
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.pgbench_names import TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables

@@ -7,7 +7,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from pgtrial.conduct.interleaving import interleaved
+from pgtrial.conduct.planning.interleaving import interleaved
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.settle import warm_relations
+from pgtrial.conduct.trial.settle import warm_relations
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe import views
 from pgtrial.evidence.observe.job import ProgressViews

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.scope import scope_of
+from pgtrial.conduct.planning.plan import make_plan
+from pgtrial.conduct.planning.scope import scope_of
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.own_scripts import check_scripts
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.plan import make_plan
+from pgtrial.conduct.preparation.own_scripts import check_scripts
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.effects import effects_of

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.store import bundle

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.store.directory import StudyDirectory, committed_seconds

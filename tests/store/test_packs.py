@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.study.spec import load_points
 from pgtrial.store.bundle import open_study, write_bundle

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.study_directory import find_or_create
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.directory import StudyDirectory

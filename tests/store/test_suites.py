@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.lengths import in_words, measured_lengths
-from pgtrial.conduct.plan import make_plan, with_lengths
+from pgtrial.conduct.planning.interleaving import why_not
+from pgtrial.conduct.planning.lengths import in_words, measured_lengths
+from pgtrial.conduct.planning.plan import make_plan, with_lengths
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.model.errors import StudyError

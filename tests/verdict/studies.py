@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from pgtrial.conduct.deployments import planned_looks, share_out
+from pgtrial.conduct.planning.deployments import planned_looks, share_out
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan, PlannedTrial, Spending

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.records.results import StudyResult

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy
 
-from pgtrial.conduct.deployments import share_out
+from pgtrial.conduct.planning.deployments import share_out
 from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult

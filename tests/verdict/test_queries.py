@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pgtrial.conduct.stopping import Stop, next_step
+from pgtrial.conduct.planning.stopping import Stop, next_step
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.results import QueryClaim
 from pgtrial.report.brief import brief

@@ -16,8 +16,8 @@ from pgtrial.cli.output import print_message, stopped, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.outlook import cautions, outlook
-from pgtrial.conduct.plan import More, warnings
+from pgtrial.conduct.planning.outlook import cautions, outlook
+from pgtrial.conduct.planning.plan import More, warnings
 from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent, StudyBegins
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study

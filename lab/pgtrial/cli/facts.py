@@ -17,7 +17,7 @@ from pgtrial.cli.output import json_line, stopped
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.arm_facts import facts_of_server
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.evidence.collect.collect import collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible

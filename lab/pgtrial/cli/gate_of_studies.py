@@ -37,8 +37,8 @@ from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, print_message
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
+from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.conduct.shared_budget import shares, time_for
-from pgtrial.conduct.stopping import time_spent
 from pgtrial.conduct.study_directory import RESULTS, fresh_path
 from pgtrial.model import marks
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError

@@ -20,7 +20,7 @@ from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import print_message, warn
 from pgtrial.cli.study_options import parsed, read
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.outlook import in_words, outlook
+from pgtrial.conduct.planning.outlook import in_words, outlook
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model import marks
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StudyError

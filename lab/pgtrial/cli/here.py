@@ -18,7 +18,7 @@ import typer
 from pgtrial.cli.output import json_line, line, warn
 from pgtrial.cli.study_options import builds_here, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
-from pgtrial.conduct.plan import make_plan, study_estimate
+from pgtrial.conduct.planning.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.machines.journal import Consent, Occasion
 from pgtrial.model.errors import ERROR_STATUS, ArmError, StudyError

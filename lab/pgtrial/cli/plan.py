@@ -18,14 +18,14 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.declared import metrics_in_words
-from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.lengths import in_words
-from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
-from pgtrial.conduct.plan import fewest_blocks, study_estimate, warnings
-from pgtrial.conduct.rehearsal import has_own
-from pgtrial.conduct.rehearsed_plans import has_listed
-from pgtrial.conduct.scope import UNNAMED
+from pgtrial.conduct.planning.declared import metrics_in_words
+from pgtrial.conduct.planning.interleaving import why_not
+from pgtrial.conduct.planning.lengths import in_words
+from pgtrial.conduct.planning.outlook import Outlook, cautions, in_one_line, outlook
+from pgtrial.conduct.planning.plan import fewest_blocks, study_estimate, warnings
+from pgtrial.conduct.planning.scope import UNNAMED
+from pgtrial.conduct.preparation.rehearsal import has_own
+from pgtrial.conduct.preparation.rehearsed_plans import has_listed
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, open_session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.conduct.outlook import in_words
+from pgtrial.conduct.planning.outlook import in_words
 from pgtrial.conduct.progress import BlockEnds, JobProgress, StudyBegins
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.load_point import rate_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pgtrial.cli.output import line, warn
 from pgtrial.cli.terminal import Terminal, for_terminal
-from pgtrial.conduct.rehearsed_plans import ComparedPlans, RehearsedPlans
+from pgtrial.conduct.preparation.rehearsed_plans import ComparedPlans, RehearsedPlans
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.units import plural
 from pgtrial.report.tables.plans import side_by_side

@@ -19,7 +19,7 @@ from pgtrial.cli.study_options import Seed, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.stopping import as_option
+from pgtrial.conduct.planning.stopping import as_option
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec

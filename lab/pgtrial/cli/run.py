@@ -16,7 +16,7 @@ from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.output import line, print_message
 from pgtrial.cli.study_options import FailOnRegression, Profile, Seed, parsed, read
 from pgtrial.cli.trust import Allow, Trust, check_trust
-from pgtrial.conduct.plan import More
+from pgtrial.conduct.planning.plan import More
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec

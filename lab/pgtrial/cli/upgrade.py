@@ -25,7 +25,7 @@ from pgtrial.cli.output import json_text, stopped
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
-from pgtrial.conduct.stopping import time_spent
+from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.conduct.study_directory import RESULTS, fresh_path
 from pgtrial.conduct.upgrade.rehearse import rehearse_upgrade
 from pgtrial.conduct.upgrade.statements import Statements, capture_logs, write_suite

@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
+from pgtrial.conduct.preparation.same_answers import findings_on_answers
+from pgtrial.conduct.preparation.same_rows import ArmRows, as_facts, as_warning, findings_on_rows, rows_of_arms
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.same_answers import findings_on_answers
-from pgtrial.conduct.same_rows import ArmRows, as_facts, as_warning, findings_on_rows, rows_of_arms
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble

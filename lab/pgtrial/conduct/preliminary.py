@@ -7,16 +7,16 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pgtrial.conduct.block_estimates import fewest_for_a_verdict
 from pgtrial.conduct.drawn_values import ValuesOfArms
-from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
-from pgtrial.conduct.noise import noise_for
-from pgtrial.conduct.plan import with_lengths
+from pgtrial.conduct.planning.block_estimates import fewest_for_a_verdict
+from pgtrial.conduct.planning.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
+from pgtrial.conduct.planning.noise import noise_for
+from pgtrial.conduct.planning.plan import with_lengths
+from pgtrial.conduct.planning.stopping import OVERRUN
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.run_trials import run_unstored
-from pgtrial.conduct.running_trial import RunningTrial
-from pgtrial.conduct.stopping import OVERRUN
+from pgtrial.conduct.trial.longer_slices import SlicesTooShort
+from pgtrial.conduct.trial.run_trials import run_unstored
+from pgtrial.conduct.trial.running_trial import RunningTrial
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError

@@ -12,29 +12,29 @@ from datetime import UTC, datetime
 from functools import partial
 
 from pgtrial.conduct.arm_facts import ArmFacts
-from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.drawn_values import ValuesOfArms
-from pgtrial.conduct.instructions import check_can_count, count_instructions
-from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.lengths import with_rehearsed_time
-from pgtrial.conduct.noise import keep
-from pgtrial.conduct.outlook import precision_so_far
-from pgtrial.conduct.plan import More, announcement, extend
-from pgtrial.conduct.planner_statistics import give_statistics
+from pgtrial.conduct.planning.deployments import are_units
+from pgtrial.conduct.planning.lengths import with_rehearsed_time
+from pgtrial.conduct.planning.noise import keep
+from pgtrial.conduct.planning.outlook import precision_so_far
+from pgtrial.conduct.planning.plan import More, announcement, extend
+from pgtrial.conduct.planning.readings import Readings
+from pgtrial.conduct.planning.scope import scope_of
+from pgtrial.conduct.planning.stopping import Step, Stop, leaving, next_step_of, time_left
 from pgtrial.conduct.preliminary import find_lengths
+from pgtrial.conduct.preparation.instructions import check_can_count, count_instructions
+from pgtrial.conduct.preparation.planner_statistics import give_statistics
+from pgtrial.conduct.preparation.ready_arms import check_arms, load_arms, prepare_arms, with_builds
+from pgtrial.conduct.preparation.rehearsal import has_own, rehearse, sampled_again
+from pgtrial.conduct.preparation.rehearsed_plans import RehearsedPlans
+from pgtrial.conduct.preparation.same_answers import AnswersOfScripts, compares_answers, findings_on_answers
+from pgtrial.conduct.preparation.same_rows import as_warning, findings_on_rows, rows_of_arms
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
-from pgtrial.conduct.readings import Readings
-from pgtrial.conduct.ready_arms import check_arms, load_arms, prepare_arms, with_builds
-from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
-from pgtrial.conduct.rehearsed_plans import RehearsedPlans
-from pgtrial.conduct.run_trials import run_trials
-from pgtrial.conduct.same_answers import AnswersOfScripts, compares_answers, findings_on_answers
-from pgtrial.conduct.same_rows import as_warning, findings_on_rows, rows_of_arms
-from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
-from pgtrial.conduct.stopping import Step, Stop, leaving, next_step_of, time_left
+from pgtrial.conduct.trial.leftovers import discard_unfinished
+from pgtrial.conduct.trial.longer_slices import SlicesTooShort
+from pgtrial.conduct.trial.run_trials import run_trials
 from pgtrial.loads.engine import ENGINE_GRACE_S
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker

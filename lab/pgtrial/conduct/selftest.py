@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pgtrial
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.lengths import least_time
-from pgtrial.conduct.plan import block_estimate
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.lengths import least_time
+from pgtrial.conduct.planning.plan import block_estimate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.machine import Certificate, Planted, Selftest
 from pgtrial.model.study.design import Design

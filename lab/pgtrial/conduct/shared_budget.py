@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pgtrial.conduct.stopping import time_spent
+from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.conduct.study_directory import plan_now
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.conduct.trial.settle import run_setup_sql
 from pgtrial.evidence.observe.plans import explain
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.engine import Example, recorded_examples

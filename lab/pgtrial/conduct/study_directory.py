@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from pgtrial.conduct.interleaving import interleaved
-from pgtrial.conduct.lengths import expected_lengths
-from pgtrial.conduct.noise import noise_for, overhead_for
-from pgtrial.conduct.own_scripts import check_scripts
-from pgtrial.conduct.plan import plan_of
-from pgtrial.conduct.readings import Readings
-from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
+from pgtrial.conduct.planning.interleaving import interleaved
+from pgtrial.conduct.planning.lengths import expected_lengths
+from pgtrial.conduct.planning.noise import noise_for, overhead_for
+from pgtrial.conduct.planning.plan import plan_of
+from pgtrial.conduct.planning.readings import Readings
+from pgtrial.conduct.planning.stopping import Stop, ended_too_early, next_step_of
+from pgtrial.conduct.preparation.own_scripts import check_scripts
 from pgtrial.files.reading import read_bytes
 from pgtrial.loads.command_lines.sysbench import check_sysbench
 from pgtrial.model.errors import BudgetError, StoreError, StudyError

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing, Second
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.pgbench_tables import PgbenchTables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.design import Design

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from pgtrial.conduct.preparation.ready_arms import check_arms, load_arms, with_builds
+from pgtrial.conduct.preparation.rehearsal import as_study_error
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.ready_arms import check_arms, load_arms, with_builds
-from pgtrial.conduct.rehearsal import as_study_error
-from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.conduct.trial.settle import run_setup_sql
 from pgtrial.conduct.upgrade.rows import other_rows
 from pgtrial.conduct.upgrade.statement_server import Ran, StatementServer
 from pgtrial.conduct.upgrade.statements import NamedStatement

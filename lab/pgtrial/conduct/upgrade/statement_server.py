@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg.pq.abc import PGresult
 
-from pgtrial.conduct.rehearsal import as_study_error
+from pgtrial.conduct.preparation.rehearsal import as_study_error
 from pgtrial.evidence.observe.plans import SentStatement, planned
 from pgtrial.loads.parsed_statements import first_word
 from pgtrial.loads.script_answers import TOO_SLOW, AnswerRefused, Bound, results_of
