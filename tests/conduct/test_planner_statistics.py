@@ -12,7 +12,7 @@ from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.study_directory import find_or_create
-from pgtrial.conduct.trial import measured_load
+from pgtrial.conduct.trial import ready
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.report.data import read_data
@@ -76,7 +76,7 @@ def run(
     the study's preparation.
     """
     digests: dict[str, list[str]] = {arm: [] for arm in arms}
-    warm = measured_load.warm_relations
+    warm = ready.warm_relations
 
     def note(target: Any, setup: Any, data: Any) -> str | None:
         with target.connect() as session:
@@ -84,7 +84,7 @@ def run(
             digests[next(arm for arm in arms if spec.resolved(arm) == setup)].append(digest)
         return warm(target, setup, data)
 
-    monkeypatch.setattr(measured_load, "warm_relations", note)
+    monkeypatch.setattr(ready, "warm_relations", note)
     load = {"workload": "suite:queries", "data": "numbers.sql", "statistics": statistics, "suite": {"runs": 1}}
     verdict = {"blocks": blocks}
     spec = build_study({"load": load, "arms": arms, "verdict": verdict, "study": {"seed": 5}}, "test")

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.trial import measured_load
+from pgtrial.conduct.trial import ready
 from pgtrial.conduct.trial.settle import run_setup_sql, warm_relations
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
@@ -49,7 +49,7 @@ def test_the_tables_of_each_trial_are_warmed_before_its_load(tmp_path: Path, mon
         warmed.append((server.settings.get("jit"), began))
         return warm_relations(target, server, data)
 
-    monkeypatch.setattr(measured_load, "warm_relations", warm)
+    monkeypatch.setattr(ready, "warm_relations", warm)
     run_study(study, lambda event: None)
     assert {trial.status for trial in study.trials()} == {"completed"}
     assert sorted(warmed, key=str) == [("off", False), (None, False)]

@@ -15,8 +15,7 @@ from pgtrial.conduct.planning.plan import with_lengths
 from pgtrial.conduct.planning.stopping import OVERRUN
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.trial.longer_slices import SlicesTooShort
-from pgtrial.conduct.trial.run_trials import run_unstored
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.run_trials import UnstoredTrial, run_unstored
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
@@ -49,7 +48,7 @@ def find_lengths(
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan
 
-    def run(group: Sequence[PlannedTrial], load: LoadSection, longest_s: float) -> list[RunningTrial]:
+    def run(group: Sequence[PlannedTrial], load: LoadSection, longest_s: float) -> list[UnstoredTrial]:
         return run_unstored(
             study,
             group,
@@ -71,7 +70,7 @@ def find_lengths(
     return plan
 
 
-_Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[RunningTrial]]
+_Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[UnstoredTrial]]
 """A function that runs trials that belong together. Its arguments are the trials, the load with their lengths, and the
 longest measured part that may be chosen after them, in seconds."""
 
@@ -82,7 +81,7 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
     what = f"the time of {stored.called}" if stored.time_is_unknown else "the lengths of trials"
     listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
-    trials: list[RunningTrial] = []
+    trials: list[UnstoredTrial] = []
     lost_s = 0.0
     while due:
         group_began = time.monotonic()
@@ -106,7 +105,7 @@ def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -
         wall_s=round(wall_s, 3),
         load_s=round(load_s / len(trials), 3),
         overhead_s=round(max(0.0, wall_s - lost_s - load_s), 3),
-        checkpoint_s=round(max((trial.checkpoint_s or 0.0 for trial in trials), default=0.0), 3),
+        checkpoint_s=round(max((trial.result.collected.checkpoint_s or 0.0 for trial in trials), default=0.0), 3),
         shapes=[_shape(study.plan, trial) for trial in trials if _has_shape(trial)],
     )
 
@@ -123,28 +122,28 @@ def longest_job(design: Design) -> float:
     return longest_loads(design) / design.trials_of_block
 
 
-def _check_job(design: Design, load: LoadSection, trial: RunningTrial) -> None:
+def _check_job(design: Design, load: LoadSection, trial: UnstoredTrial) -> None:
     """Raises StudyError if pgtrial has ended the job because it took too long for a verdict within the budget."""
-    limit_s = load.job.limit
+    limit_s, arm = load.job.limit, trial.order.planned.arm
     if limit_s == design.load.job.limit or _load_s(trial) < limit_s:
         return
     blocks, trials = fewest_for_a_verdict(design), design.trials_of_block
     least_s = (blocks + 1) * trials * limit_s
     took = format_duration(round(limit_s, 1))
     raise StudyError(
-        f"the job had not ended on {trial.planned.arm} after {took}, but a verdict needs at least {blocks} blocks; "
+        f"the job had not ended on {arm} after {took}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {math.ceil(least_s / 60)}min or more, or take less data "
         f"({marks.key('load', 'scale')})"
     )
 
 
-def _check_suite(design: Design, trials: Sequence[RunningTrial]) -> None:
+def _check_suite(design: Design, trials: Sequence[UnstoredTrial]) -> None:
     """Raises BudgetError if the queries of a suite took too long for a verdict within the budget."""
     load_s, blocks = sum(map(_load_s, trials)), fewest_for_a_verdict(design)
     if not design.load.kind.is_of_queries or load_s <= longest_loads(design):
         return
     minutes = math.ceil((blocks + 1) * load_s / 60)
-    took, arms = format_duration(round(load_s, 1)), " and ".join(trial.planned.arm for trial in trials)
+    took, arms = format_duration(round(load_s, 1)), " and ".join(trial.order.planned.arm for trial in trials)
     raise BudgetError(
         f"the queries took {took} on {arms}, but a verdict needs at least {blocks} blocks; "
         f"{marks.set_key('verdict', 'budget')} to {minutes}min or more, or take less data "
@@ -153,24 +152,25 @@ def _check_suite(design: Design, trials: Sequence[RunningTrial]) -> None:
     )
 
 
-def _load_s(trial: RunningTrial) -> float:
+def _load_s(trial: UnstoredTrial) -> float:
     """Returns the time of a trial's load in seconds: the planned time or, for a job or a suite, the time that it
     took."""
-    return trial.timings.get("load", 0.0) if trial.load.kind.stored.time_is_unknown else sum(trial.load.phases_s)
+    load = trial.order.load
+    return trial.result.seconds.get("load", 0.0) if load.kind.stored.time_is_unknown else sum(load.phases_s)
 
 
-def _has_shape(trial: RunningTrial) -> bool:
-    return bool(trial.outcome.ticks) and not trial.load.kind.stored.time_is_unknown
+def _has_shape(trial: UnstoredTrial) -> bool:
+    return bool(trial.result.load.outcome.ticks) and not trial.order.load.kind.stored.time_is_unknown
 
 
 def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:
     return plan.interleaving.slice_at(group[0].load_point) if plan.interleaving is not None else _SECOND_S
 
 
-def _shape(plan: Plan, trial: RunningTrial) -> WarmUpShape:
-    planned = trial.planned
+def _shape(plan: Plan, trial: UnstoredTrial) -> WarmUpShape:
+    planned = trial.order.planned
     step_s = _slice_s(plan, [planned])
-    speeds = trial.outcome.speeds(paced=trial.point.rate is not None)
+    speeds = trial.result.load.outcome.speeds(paced=trial.order.point.rate is not None)
     return WarmUpShape(
         load_point=planned.load_point,
         arm=planned.arm,

@@ -4,7 +4,6 @@ last stored trial."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ from functools import partial
 
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.drawn_values import ValuesOfArms
+from pgtrial.conduct.futile import check_alike, check_own_metrics, check_start
 from pgtrial.conduct.planning.deployments import are_units
 from pgtrial.conduct.planning.lengths import with_rehearsed_time
 from pgtrial.conduct.planning.noise import keep
@@ -42,9 +42,8 @@ from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.model import marks
-from pgtrial.model.errors import ArmError, StoreError, StudyError
-from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.trial import Trial
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.cut_values import filled
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given
@@ -348,15 +347,15 @@ def _run_trials(
     noise = _KeptNoise(design, listener)
 
     while not isinstance(planned := next_step_of(study, readings, stop_asked=stop_is_asked(study.path)), Stop):
-        trials = readings.trials
-        if left := leaving(plan, trials, readings.regimes):
+        before = readings.trials
+        if left := leaving(plan, before, readings.regimes):
             study.extend(plan := _without(left, plan, planned.block, listener))
             continue
         point = plan.load_points[planned.load_point]
         together = study.together(planned)
         others = tuple(beside.arm for beside in together[1:])
-        seconds_left = time_left(plan, trials)
-        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, seconds_left, others))
+        seconds_left = time_left(plan, before)
+        listener(TrialBegins(planned, point, len(before) + 1, len(plan.due), plan.end, seconds_left, others))
         locks.renew()
         try:
             ended_now = run_trials(
@@ -376,10 +375,11 @@ def _run_trials(
         readings.add(ended_now)
         for trial in ended_now:
             listener(TrialEnds(trial))
+        trials = readings.trials
         of_block = [due for due in plan.wanted if due.block == planned.block]
-        _check_start(trials, {due.arm for due in of_block})
-        _check_alike(trials, of_block)
-        _check_own_metrics(trials, of_block, plan)
+        check_start(trials, {due.arm for due in of_block})
+        check_alike(trials, of_block)
+        check_own_metrics(trials, of_block, plan)
         facts.judge()
         if sum(stored.block == planned.block for stored in trials) == len(of_block):
             grid = readings.grid()
@@ -417,38 +417,6 @@ def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Pla
             Preparing(f"{arm} gets no trials after {plural(block, 'block')}: all its claims are decided", stays=True)
         )
     return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
-
-
-def _check_start(trials: list[Trial], arms: set[str]) -> None:
-    """Raises ArmError if the servers of all these arms failed to start in their last trials, since then the machine is
-    the cause and not an arm."""
-    last = trials[-len(arms) :]
-    if {trial.arm for trial in last if trial.never_started} == arms:
-        raise ArmError(f"the server of no arm starts any more: {last[-1].start_failures[-1]}")
-
-
-_OF_ONE_ARM = re.compile(r"\d+|'[^']*'")
-"""Matches the parts of an error message that can differ between arms: numbers, and quoted texts such as the paths of
-programs."""
-
-
-def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
-    """Raises ArmError if all trials of the first block failed for the same reason, since later blocks would fail
-    too."""
-    reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
-    if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
-        raise ArmError(f"every trial of the first block failed, on all arms: {marks.stored(reason)}")
-
-
-def _check_own_metrics(trials: list[Trial], block: list[PlannedTrial], plan: Plan) -> None:
-    """Raises ArmError if one of the study's own metrics has no value in any trial of the first block, since it would
-    have none in later blocks either."""
-    if len(trials) != len(block) or any(trial.reason is not None for trial in trials):
-        return
-    for name in plan.own_metrics:
-        if not any(name in trial.own_metrics for trial in trials):
-            notes = [note for note in trials[0].notes if note.startswith(f"{name} ")]
-            raise ArmError(f"no trial of the first block has a number for {name}: {marks.stored(notes[0])}")
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:

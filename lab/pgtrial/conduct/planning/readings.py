@@ -17,14 +17,15 @@ class Readings:
 
     def __init__(self, study: StudyDirectory) -> None:
         self._study = study
-        self.trials = study.trials()
+        self.trials: tuple[Trial, ...] = tuple(study.trials())
+        """The stored trials, in the order of execution."""
         self._regimes: dict[int, Regime] = {}
         self._without_regime: set[int] = set()
         self._grid = Grid(study.plan, self.trials)
 
     def add(self, trials: Sequence[Trial]) -> None:
         """Adds trials that have just been stored."""
-        self.trials += trials
+        self.trials = (*self.trials, *trials)
         self._grid.add(trials)
 
     def grid(self) -> Grid:

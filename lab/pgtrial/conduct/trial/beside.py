@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 from pgtrial.conduct.trial import leftovers
+from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.outcome import Outcome
-from pgtrial.conduct.trial.running_trial import RunningTrial
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.loads.engine import EngineRun, NotInTime
 from pgtrial.loads.events import Event, Tick
@@ -38,8 +38,8 @@ class LoadBeside:
     """Runs the load beside a job. It is a context manager: the load's warm-up is over when the context begins, and the
     load is ended with the context."""
 
-    def __init__(self, trial: RunningTrial, target: Target, beside: BesideLoad) -> None:
-        self._trial, self._target, self._beside = trial, target, beside
+    def __init__(self, order: TrialOrder, target: Target, beside: BesideLoad) -> None:
+        self._order, self._target, self._beside = order, target, beside
         self._outcome = Outcome()
         self._stack = ExitStack()
         self._run: EngineRun
@@ -52,10 +52,10 @@ class LoadBeside:
     def __enter__(self) -> LoadBeside:
         """Starts the load and waits for the end of its warm-up. Raises TrialError if the load does not begin."""
         with ExitStack() as stack:
-            stack.callback(leftovers.forget, self._trial.directory, beside=True)
-            self._run = stack.enter_context(self._trial.maker.started(self._order()))
+            stack.callback(leftovers.forget, self._order.directory, beside=True)
+            self._run = stack.enter_context(self._order.maker.started(self._load_order()))
             if self._run.pid is not None:
-                leftovers.remember(self._trial.directory, self._run.pid, beside=True)
+                leftovers.remember(self._order.directory, self._run.pid, beside=True)
             for event in self._events(time.monotonic() + _CONNECT_S + _WARMUP_S):
                 if event["event"] == "phase" and event["phase"] == "measure":
                     self._began = time.monotonic()
@@ -67,12 +67,12 @@ class LoadBeside:
     def __exit__(self, *raised: object) -> None:
         self._stack.close()
 
-    def end(self) -> Phase | None:
+    def end(self) -> tuple[Phase | None, str | None]:
         """Waits until the load has caught up with its schedule, ends it, and returns its measurements since the start
-        of the job.
+        of the job, and None.
 
-        If the load did not catch up, returns None and adds a note to the trial. Raises TrialError if clients of the
-        load were aborted.
+        If the load did not catch up, returns None, and a note for readers of the trial. Raises TrialError if clients of
+        the load were aborted.
         """
         ended = time.monotonic()
         patience_s = max(_CATCH_UP_S, ended - self._began)
@@ -85,12 +85,12 @@ class LoadBeside:
         self._run.finish()
         if self._outcome.aborted_clients or not self._outcome.done:
             raise TrialError(f"the load beside the job: {self._why()}")
-        if not caught_up:
-            self._trial.note(
-                f"the load beside the job had not caught up {format_duration(round(patience_s))} after its end, so its "
-                f"response times are not known; lower {marks.key('load', 'rate')}"
-            )
-        return self._outcome.measured if caught_up else None
+        if caught_up:
+            return self._outcome.measured, None
+        return None, (
+            f"the load beside the job had not caught up {format_duration(round(patience_s))} after its end, so its "
+            f"response times are not known; lower {marks.key('load', 'rate')}"
+        )
 
     def _earliest_start(self, tick: Tick) -> float:
         """Returns the earliest scheduled start of the transactions of a tick, by time.monotonic(); 0 if the tick has no
@@ -101,18 +101,18 @@ class LoadBeside:
         began = self._clock + float(tick["t"]) - float(tick["seconds"])
         return began - float(longest_us) / 1e6 - _DELAY_S
 
-    def _order(self) -> LoadOrder:
-        trial, beside = self._trial, self._beside
-        lengths = _WARMUP_S, 2 * trial.load.longest_s + _CATCH_UP_S
-        script, seed = trial.beside_script, trial.planned.seed
-        options = beside_options(trial.load, trial.point, beside, seed, script=script, lengths=lengths)
+    def _load_order(self) -> LoadOrder:
+        order, beside = self._order, self._beside
+        lengths = _WARMUP_S, 2 * order.load.longest_s + _CATCH_UP_S
+        script, seed = order.beside_script, order.planned.seed
+        options = beside_options(order.load, order.point, beside, seed, script=script, lengths=lengths)
 
         def for_each(_: Each) -> list[str]:
             return options
 
         folder = script.parent if script is not None else None
         return LoadOrder(
-            "pgbench", for_each, self._target, trial.directory / "beside.jsonl", folder=folder, cpus=trial.load.cpus
+            "pgbench", for_each, self._target, order.directory / "beside.jsonl", folder=folder, cpus=order.load.cpus
         )
 
     def _events(self, deadline: float) -> Iterator[Event]:

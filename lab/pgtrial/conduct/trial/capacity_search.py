@@ -12,14 +12,16 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from pgtrial.conduct.planning.plan import SEEDS
 from pgtrial.conduct.progress import Second
+from pgtrial.conduct.trial.counters import ServerCounters
+from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.outcome import Outcome
 from pgtrial.conduct.trial.probes import Search, first_rate
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.results import StepResult
+from pgtrial.conduct.trial.start_load import check_script
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.engine import ENGINE_GRACE_S, PHASES, events_of
 from pgtrial.loads.load_run import LoadRun
@@ -28,83 +30,87 @@ from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
 
-Started = Callable[[RunningTrial], AbstractContextManager[LoadRun]]
-"""A function that starts the engine for a trial in progress. It returns the running load as a context manager."""
+Started = Callable[[TrialOrder], AbstractContextManager[LoadRun]]
+"""A function that starts the engine for an order. It returns the running load as a context manager."""
 
 
-class ProbeWatch(Protocol):
-    """An observer that reads the server's counters during a probe."""
+@dataclass
+class Searched(StepResult):
+    """What a search for the capacity finds."""
 
-    def measure_begins(self) -> None:
-        """Reads the server's counters."""
+    capacity: float | None = None
+    """The highest rate, in transactions per second, that keeps the promise; None if no probe has kept it, or if the
+    search did not end."""
+    probes: list[Probe] = field(default_factory=list)
+    outcome: Outcome = field(default_factory=Outcome)
+    """The outcome of the probe whose rate is nearest to the capacity; empty if the search did not end."""
+    deltas: Counters = field(default_factory=dict)
+    """How the server's counters have changed in this probe."""
 
-    def changes(self) -> Counters:
-        """Returns how the counters have changed since `measure_begins`, once the engine has ended."""
 
-
-def search(trial: RunningTrial, started: Started, watch: ProbeWatch) -> None:
-    """Finds the capacity of the arm, the highest rate that its server can serve. Stores in `trial` the capacity, all
-    probes, and the measurements of the probe whose rate is nearest to the capacity.
-
-    Raises TrialError if no rate keeps the promise, which is the limit for response times and failures.
-    """
-    asked = trial.point.capacity
+def search(order: TrialOrder, started: Started, counters: ServerCounters) -> Searched:
+    """Finds the capacity of the arm, the highest rate that its server can serve. The search fails if no rate keeps the
+    promise, which is the limit for response time and failures."""
+    asked = order.point.capacity
     if asked is None:
         raise ValueError("this load point has no promise")
-    searching = Search(asked, _warm_up(trial, started, watch), trial.probes)
-    changes: list[tuple[Outcome, Counters]] = []
-    while (rate := searching.next_rate) is not None:
-        outcome = _probed(trial, rate, started, watch)
-        changes.append((outcome, watch.changes()))
-        searching.add(outcome, rate)
-    trial.outcome, trial.capacity = searching.outcome, searching.capacity
-    trial.deltas |= next(of_probe for outcome, of_probe in changes if outcome is trial.outcome)
-    if trial.capacity is None:
-        raise TrialError(_unkept(min(trial.probes, key=lambda probe: probe.rate), asked))
+    found = Searched()
+    with found.failing():
+        searching = Search(asked, _warm_up(order, started, counters))
+        changes: list[tuple[Outcome, Counters]] = []
+        while (rate := searching.next_rate) is not None:
+            outcome = _probed(order, rate, started, counters, number=len(found.probes) + 1)
+            changes.append((outcome, counters.changes_of_probe()))
+            searching.add(outcome, rate)
+            found.probes = list(searching.probes)
+        found.outcome, found.capacity = searching.outcome, searching.capacity
+        found.deltas = next(of_probe for outcome, of_probe in changes if outcome is found.outcome)
+        if found.capacity is None:
+            found.fail(_unkept(min(found.probes, key=lambda probe: probe.rate), asked))
+    return found
 
 
-def _warm_up(trial: RunningTrial, started: Started, watch: ProbeWatch) -> float:
+def _warm_up(order: TrialOrder, started: Started, counters: ServerCounters) -> float:
     """Runs the warm-up and returns the rate at which the search begins, in transactions per second.
 
     The warm-up is a closed loop. If the study limits the rate (`at_most`), the warm-up runs at this rate instead.
     """
-    seconds = max(1.0, float(math.ceil(trial.load.phases_s[0])))
-    ceiling = trial.point.capacity.at_most if trial.point.capacity is not None else None
-    point = trial.point.model_copy(update={"rate": ceiling})
-    warming = replace(trial, load=trial.load.timed(0.0, seconds), point=point, outcome=Outcome())
-    ended = _run(warming, started, watch, seconds)
-    if trial.start_rate is not None:
-        return trial.start_rate
-    measured = ended.measured
+    seconds = max(1.0, float(math.ceil(order.load.phases_s[0])))
+    ceiling = order.point.capacity.at_most if order.point.capacity is not None else None
+    point = order.point.model_copy(update={"rate": ceiling})
+    warming = replace(order, load=order.load.timed(0.0, seconds), point=point)
+    measured = _run(warming, started, counters, seconds).measured
+    if order.start_rate is not None:
+        return order.start_rate
     if measured is None or not measured.transactions:
         raise TrialError("not one transaction was committed in the warm-up")
     return first_rate(measured.tps)
 
 
-def _probed(trial: RunningTrial, rate: float, started: Started, watch: ProbeWatch) -> Outcome:
-    section = trial.load.capacity
+def _probed(order: TrialOrder, rate: float, started: Started, counters: ServerCounters, number: int) -> Outcome:
+    section = order.load.capacity
     if section is None:
         raise ValueError("this load has no promise")
-    probe_s = section.probe_s(rate, trial.load.phases_s[1])
-    number = len(trial.probes) + 1
+    probe_s = section.probe_s(rate, order.load.phases_s[1])
     at_rate = replace(
-        trial,
-        load=trial.load.timed(section.settling_s, probe_s),
-        point=trial.point.model_copy(update={"rate": rate}),
-        planned=trial.planned.model_copy(update={"seed": (trial.planned.seed + number) % SEEDS}),
-        outcome=Outcome(),
+        order,
+        load=order.load.timed(section.settling_s, probe_s),
+        point=order.point.model_copy(update={"rate": rate}),
+        planned=order.planned.model_copy(update={"seed": (order.planned.seed + number) % SEEDS}),
     )
-    return _run(at_rate, started, watch, section.settling_s + probe_s, number)
+    return _run(at_rate, started, counters, section.settling_s + probe_s, number)
 
 
-def _run(trial: RunningTrial, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
+def _run(
+    order: TrialOrder, started: Started, counters: ServerCounters, seconds: float, probe: int | None = None
+) -> Outcome:
     """Runs the engine once and returns the outcome.
 
-    A run that completes no transaction in its measured part is a valid outcome. Raises TrialError if the run failed in
-    any other way.
+    A run that completes no transaction in its measured part is a valid outcome. Raises StudyError if the engine refuses
+    a script of the study, and TrialError if the run failed in any other way.
     """
-    outcome = trial.outcome
-    with started(trial) as run:
+    outcome = Outcome()
+    with started(order) as run:
         for _, event in events_of([run], time.monotonic() + seconds + ENGINE_GRACE_S):
             if isinstance(event, TrialError):
                 raise event
@@ -112,11 +118,13 @@ def _run(trial: RunningTrial, started: Started, watch: ProbeWatch, seconds: floa
                 continue
             outcome.add(event)
             if event["event"] == "phase" and event["phase"] == "measure":
-                watch.measure_begins()
+                counters.begin()
             if event["event"] == "tick" and event["phase"] in PHASES:
                 tps = outcome.tps_of(event)
-                trial.listener(Second(trial.planned.arm, event["phase"], event["second"], tps, probe, trial.point.rate))
+                order.listener(Second(order.planned.arm, event["phase"], event["second"], tps, probe, order.point.rate))
         status = run.finish()
+        if not outcome.begun:
+            check_script(order, run)
         reason = run.trouble or outcome.failure(status, run.last_words(), run.maker)
         if reason is not None and not _is_idle(outcome, status):
             raise TrialError(reason)

@@ -4,10 +4,12 @@ and how long they have to be."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pgtrial.conduct.planning.interleaving import is_whole
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Phase
 from pgtrial.model.units import format_duration, three_digits
 
 _ROUNDING = 1e-9
@@ -34,20 +36,28 @@ class SlicesTooShort(Exception):
         return plan.model_copy(update={"interleaving": interleaving})
 
 
-def may_lengthen(plan: Plan, trial: RunningTrial) -> bool:
+class WarmedLoad(NamedTuple):
+    """The load of a trial at the end of its warm-up."""
+
+    order: TrialOrder
+    warmup: Phase | None
+    """The results of the warm-up; None if there are none."""
+
+
+def may_lengthen(plan: Plan, order: TrialOrder) -> bool:
     """True if the slices of a trial's load point may still be lengthened: the trial is of the first block, it has a
     warm-up, and the slices were not lengthened before.
 
     Slices of client programs are never lengthened, since a program completes its batch however short the slice is.
     """
-    planned = trial.planned
-    if not trial.point.kind.is_by_engine:
+    planned = order.planned
+    if not order.point.kind.is_by_engine:
         return False
     unchanged = plan.interleaving is not None and planned.load_point not in plan.interleaving.longer
-    return unchanged and planned.block == 0 and trial.load.phases_s[0] > 0
+    return unchanged and planned.block == 0 and order.load.phases_s[0] > 0
 
 
-def check_slices(plan: Plan, warmed: Sequence[RunningTrial], longest_s: float | None = None) -> None:
+def check_slices(plan: Plan, warmed: Sequence[WarmedLoad], longest_s: float | None = None) -> None:
     """Raises SlicesTooShort if the transactions of the warm-up took so long that too few of them fit into a slice.
 
     `longest_s` is the longest measured part that may still be chosen for the trials, in seconds. It is None if the
@@ -58,19 +68,20 @@ def check_slices(plan: Plan, warmed: Sequence[RunningTrial], longest_s: float | 
     slowest = max(warmed, key=_median_s)
     median_s, now_s = _median_s(slowest), plan.interleaving.slice_s
     wanted_s = plan.interleaving.transactions * median_s
-    slice_s = longer_slice(now_s, wanted_s, slowest, longest_s)
+    order = slowest.order
+    slice_s = _longer_slice(now_s, wanted_s, order, longest_s)
     if slice_s > now_s:
         raise SlicesTooShort(
-            slowest.planned.load_point,
+            order.planned.load_point,
             slice_s,
-            f"{slowest.point.label}: half of the transactions of {slowest.planned.arm} take "
+            f"{order.point.label}: half of the transactions of {order.planned.arm} take "
             f"{three_digits(median_s * 1000)} ms "
             f"or longer, so the slices of all arms are {format_duration(slice_s)} here instead of "
             f"{format_duration(now_s)}",
         )
 
 
-def longer_slice(now_s: float, wanted_s: float, trial: RunningTrial, longest_s: float | None = None) -> float:
+def _longer_slice(now_s: float, wanted_s: float, order: TrialOrder, longest_s: float | None = None) -> float:
     """Returns the new length of a slice in seconds: the shortest of the possible multiples of the present length that
     is at least `wanted_s` and fits the trials. If none is that long, returns the longest that fits. A slice fits if the
     measured part is a whole number of slices, and has at least two rounds of them.
@@ -78,8 +89,8 @@ def longer_slice(now_s: float, wanted_s: float, trial: RunningTrial, longest_s: 
     If the lengths of the trials are chosen later, `longest_s` is the longest measured part that may be chosen, and a
     slice fits if this has two rounds.
     """
-    warmup_s, duration_s = trial.load.phases_s
-    lengths = [duration_s, *([warmup_s] if trial.point.sysbench else [])]
+    warmup_s, duration_s = order.load.phases_s
+    lengths = [duration_s, *([warmup_s] if order.point.sysbench else [])]
     fitting = [
         now_s * factor
         for factor in _FACTORS
@@ -89,14 +100,14 @@ def longer_slice(now_s: float, wanted_s: float, trial: RunningTrial, longest_s: 
     return next((slice_s for slice_s in fitting if slice_s >= wanted_s), max(fitting, default=now_s))
 
 
-def _median_s(trial: RunningTrial) -> float:
+def _median_s(load: WarmedLoad) -> float:
     """Returns the median time of a transaction in the warm-up, in seconds. In a load with a rate, the time counts from
     the actual start of a transaction and not from its scheduled start.
 
     If the warm-up completed no transaction, returns the length of the warm-up, since transactions take longer than
     that.
     """
-    warmup = trial.outcome.warmup
+    warmup = load.warmup
     if warmup is None or warmup.latency_us is None:
-        return trial.load.phases_s[0]
+        return load.order.load.phases_s[0]
     return (warmup.service_us or warmup.latency_us).p50 / 1e6

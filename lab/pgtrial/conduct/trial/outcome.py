@@ -3,19 +3,18 @@ failed."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
+from pgtrial.conduct.trial.ticks import POINTS, by_second, slice_row, summary_of, timeline_row
 from pgtrial.loads.engine import PHASES, summary_s, tick_s
-from pgtrial.loads.events import Done, Error, Event, Queries, Query, Summary, Tick, Times
+from pgtrial.loads.events import Done, Error, Event, Query, Summary, Tick
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.metrics import PERCENTILES
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplaySummary, StatementTimes
 from pgtrial.model.records.suite import QueryAnswer, QueryResult, SuiteSummary
@@ -260,14 +259,14 @@ class Outcome:
         For a load that alternates with others, a second is made of slices of this load that together last a second.
         """
         if self.slice_s is not None:
-            seconds = list(_by_second(self.ticks, self.clients, self.slice_s))
+            seconds = list(by_second(self.ticks, self.clients, self.slice_s))
         else:
             seconds = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
-        return pl.DataFrame([_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
+        return pl.DataFrame([timeline_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
 
     def slices(self) -> pl.DataFrame:
         """Returns a table with one row for each slice."""
-        return pl.DataFrame([_slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
+        return pl.DataFrame([slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
 
     def overrun(self) -> str | None:
         """Returns a sentence for the user if most slices ended late by more than a quarter of their length; otherwise
@@ -303,22 +302,7 @@ class Outcome:
     def _summary(self, phase: Literal["warmup", "measure"]) -> Summary | None:
         if self.done is not None:
             return self.done.get(phase)
-        return _summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
-
-
-def _row(tick: Tick) -> list[Any]:
-    latency = tick.get("latency_us") or {}
-    percentiles = [latency.get(name) for name in ("mean", "p50", "p95", "p99", "max")]
-    return [tick["phase"], tick["second"], tick["transactions"], sum(tick.get("failures", {}).values()), *percentiles]
-
-
-def _slice_row(tick: Tick) -> list[Any]:
-    """Returns the row of slices.parquet for a tick."""
-    times_of_slice = tick["slice"]
-    times = [times_of_slice[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
-    mean = (tick.get("latency_us") or {}).get("mean")
-    failures = sum(tick.get("failures", {}).values())
-    return [tick["phase"], times_of_slice["round"], *times, tick["transactions"], failures, mean]
+        return summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
@@ -336,7 +320,7 @@ def _with_failures(summary: Summary) -> Percentiles | None:
     if not failed or not histogram:
         return None
     latencies = Latencies.read(histogram)
-    at = {name: latencies.percentile_of(percent, latencies.total + failed) for name, percent in _POINTS.items()}
+    at = {name: latencies.percentile_of(percent, latencies.total + failed) for name, percent in POINTS.items()}
     return Percentiles.model_validate({name.replace(".", ""): value for name, value in at.items()})
 
 
@@ -369,58 +353,3 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
         return "not one transaction was committed in the measured part"
     kinds = ", ".join(f"{kind}: {number:,}" for kind, number in tasks.failures.items())
     return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
-
-
-_POINTS = {name: round(100 * share, 1) for name, share in PERCENTILES.items()}
-
-
-def _summary_of(ticks: Sequence[Tick], clients: int) -> Summary | None:
-    """Returns the sum of ticks, in the same form as the engine's summary of a phase; None if the ticks have a total
-    length of 0."""
-    seconds = sum(tick_s(tick, clients) for tick in ticks)
-    if not seconds:
-        return None
-    failures: Counter[str] = Counter()
-    for tick in ticks:
-        failures.update(tick.get("failures", {}))
-    transactions = sum(tick["transactions"] for tick in ticks)
-    queries = [tick["queries"] for tick in ticks if "queries" in tick]
-    merged = Latencies.sum_of(Latencies.read(text) for tick in ticks if (text := tick.get("histogram")))
-    summary = Summary(
-        duration_s=seconds,
-        transactions=transactions,
-        failures=dict(failures),
-        tps=transactions / seconds,
-        latency_us=_latency(merged),
-        histogram=merged.encode() if merged.total else None,
-        retries=sum(tick.get("retries", 0) for tick in ticks),
-    )
-    if queries:
-        errors = sum(each["errors"] for each in queries)
-        summary["queries"] = Queries(errors=errors)
-    return summary
-
-
-def _by_second(ticks: Sequence[Tick], clients: int, slice_s: float) -> Iterator[Tick]:
-    """Yields ticks of a whole second each, put together from consecutive slices of the load.
-
-    Slices after the last whole second of a phase are left out.
-    """
-    slices_of_one = max(1, round(1 / slice_s))
-    for phase, of_phase in itertools.groupby(ticks, key=lambda tick: tick["phase"]):
-        slices = list(of_phase)
-        for second in range(len(slices) // slices_of_one):
-            summary = _summary_of(slices[second * slices_of_one : (second + 1) * slices_of_one], clients)
-            if summary is not None:
-                tick = Tick(event="tick", phase=phase, second=second, transactions=round(summary["tps"]))
-                tick["failures"] = summary.get("failures", {})
-                tick["latency_us"] = summary.get("latency_us")
-                yield tick
-
-
-def _latency(merged: Latencies) -> Times | None:
-    if not merged.total:
-        return None
-    moments = {"mean": merged.mean, "stddev": merged.sd, "min": merged.least, "max": merged.greatest}
-    at = {name: merged.percentile(percent) for name, percent in _POINTS.items()}
-    return cast("Times", {name: float(value) for name, value in (moments | at).items()})

@@ -6,16 +6,15 @@ for all other metrics, but a claim on this metric gets no verdict.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from statistics import fmean
+from typing import NamedTuple, Self
 
 import psycopg
 
-from pgtrial.conduct.trial.running_trial import RunningTrial
 from pgtrial.loads.own_numbers import NoNumber, OwnNumber
 from pgtrial.loads.target import Target
 from pgtrial.machines.interrupt import held_off
@@ -38,21 +37,32 @@ def value_of(readings: Iterable[Reading], how: str | None, duration_s: float) ->
     return _OF_A_TRIAL[how](numbers) if how is not None and numbers else None
 
 
-def read_after_load(trial: RunningTrial, target: Target) -> None:
-    """Reads those metrics that are read once after the load, and stores their values in `trial`. Raises
-    psycopg.OperationalError if the server is lost."""
-    for name, section in trial.metrics.items():
+class OwnValue(NamedTuple):
+    """What is known of one of the study's own metrics in a trial."""
+
+    name: str
+    value: float | None
+    """The value of the metric; None if it is not known."""
+    note: str | None = None
+    """A sentence for readers of the trial on why the value is not known."""
+
+
+def read_after_load(metrics: Mapping[str, MetricSection], target: Target) -> Iterator[OwnValue]:
+    """Yields the values of those metrics that are read once after the load. Raises psycopg.OperationalError if the
+    server is lost."""
+    for name, section in metrics.items():
         if section.each_second is not None:
             continue
         try:
             with OwnNumber(name, section, target) as number:
-                trial.own_metrics[name] = number.read()
+                read = OwnValue(name, number.read())
         except TrialError as error:
-            _note_unknown(trial, name, error)
+            read = _unknown(name, error)
+        yield read
 
 
-def _note_unknown(trial: RunningTrial, name: str, error: Exception) -> None:
-    trial.note(f"{name} is not known of this trial: {one_line(error)}")
+def _unknown(name: str, error: Exception) -> OwnValue:
+    return OwnValue(name, None, f"{name} is not known of this trial: {one_line(error)}")
 
 
 class EachSecond:
@@ -82,16 +92,14 @@ class EachSecond:
                 self._number.stop()
                 self._thread.join()
 
-    def keep(self, trial: RunningTrial) -> None:
-        """Stores the metric's value for the trial in `trial`, or a note on why it is unknown."""
-        measured = trial.outcome.measured
-        value = value_of(self._readings, self._section.each_second, measured.duration_s if measured else math.inf)
+    def value(self, duration_s: float) -> OwnValue:
+        """Returns the metric's value in a measured part of `duration_s` seconds. The thread must have ended."""
         if self._error is not None:
-            _note_unknown(trial, self._name, self._error)
-        elif value is None:
-            _note_unknown(trial, self._name, NoNumber("the measured part ended before a number was read"))
-        else:
-            trial.own_metrics[self._name] = value
+            return _unknown(self._name, self._error)
+        value = value_of(self._readings, self._section.each_second, duration_s)
+        if value is None:
+            return _unknown(self._name, NoNumber("the measured part ended before a number was read"))
+        return OwnValue(self._name, value)
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -104,22 +112,35 @@ class EachSecond:
                 self._error = error
 
 
-@contextmanager
-def each_second(trial: RunningTrial, target: Target) -> Iterator[list[EachSecond]]:
-    """Provides, within the context, the readers of those metrics that are read in each second; the caller starts them
-    with the measured part. When the context ends, their values are stored in `trial`. Raises
-    psycopg.OperationalError."""
-    readers: list[EachSecond] = []
-    numbers: list[OwnNumber] = []
-    try:
-        for name, section in trial.metrics.items():
-            if section.each_second is not None:
-                number = OwnNumber(name, section, target)
-                numbers.append(number.__enter__())
-                readers.append(EachSecond(name, section, number))
-        yield readers
-    finally:
-        for reader, number in zip(readers, numbers, strict=False):
-            reader.end()
-            number.__exit__()
-            reader.keep(trial)
+class EverySecond:
+    """Reads all metrics of a study that are read in each second. It is a context manager, which opens their sessions,
+    and which ends the reading."""
+
+    def __init__(self, metrics: Mapping[str, MetricSection], target: Target) -> None:
+        self._metrics, self._target = metrics, target
+        self._readers: list[EachSecond] = []
+        self._numbers = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Opens the sessions. Raises psycopg.OperationalError."""
+        with ExitStack() as numbers:
+            for name, section in self._metrics.items():
+                if section.each_second is not None:
+                    number = numbers.enter_context(OwnNumber(name, section, self._target))
+                    self._readers.append(EachSecond(name, section, number))
+            self._numbers = numbers.pop_all()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with self._numbers:
+            for reader in self._readers:
+                reader.end()
+
+    def begin(self) -> None:
+        """Starts reading, since the measured part begins now."""
+        for reader in self._readers:
+            reader.begin()
+
+    def values(self, duration_s: float) -> list[OwnValue]:
+        """Returns the values of the metrics in a measured part of `duration_s` seconds, after the context."""
+        return [reader.value(duration_s) for reader in self._readers]

@@ -82,9 +82,9 @@ class Search:
     """A search for the capacity of an arm. It chooses the rate of each next probe from the results so far, until it has
     ended."""
 
-    def __init__(self, asked: CapacityLoad, start: float, probes: list[Probe] | None = None) -> None:
-        self.probes = [] if probes is None else probes
-        """The probes so far. New probes are appended to this list."""
+    def __init__(self, asked: CapacityLoad, start: float) -> None:
+        self.probes: list[Probe] = []
+        """The probes so far."""
         self._asked, self._start, self._promise = asked, start, promise_of(asked)
         self._outcomes: list[Outcome] = []
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct.trial import leftovers
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun
@@ -22,52 +22,42 @@ def folder_of(script: Path | None) -> Path | None:
     return script if script is None or script.is_dir() else script.parent
 
 
-def start_engine(trial: RunningTrial, target: Target) -> AbstractContextManager[LoadRun]:
+def start_engine(order: TrialOrder, target: Target) -> AbstractContextManager[LoadRun]:
     """Starts the engine of a trial."""
-    order = LoadOrder(
-        front_end(trial.point),
+    load = LoadOrder(
+        front_end(order.point),
         partial(
             engine_options,
-            trial.load,
-            trial.point,
-            trial.planned.seed,
-            trial.script,
-            turn=trial.turn,
-            values=trial.values,
+            order.load,
+            order.point,
+            order.planned.seed,
+            order.script,
+            turn=order.turn,
+            values=order.values,
         ),
         target,
-        trial.directory / "engine.jsonl",
-        trial.point.kind.most_engines(trial.point.clients),
-        folder_of(trial.script),
-        trial.load.cpus,
-        trial.inbox,
+        order.directory / "engine.jsonl",
+        order.point.kind.most_engines(order.point.clients),
+        folder_of(order.script),
+        order.load.cpus,
+        order.inbox,
     )
-    return remembered(trial, trial.maker.started(order))
+    return remembered(order.directory, order.maker.started(load))
 
 
 @contextmanager
-def remembered(trial: RunningTrial, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
-    """Starts the process of a load, and records its process ID while it runs. If the lab is killed, the next start of
-    the lab ends the recorded process."""
+def remembered(directory: Path, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
+    """Starts the process of a load, and records its process ID in the directory of its trial while it runs. If the lab
+    is killed, the next start of the lab ends the recorded process."""
     with started as run:
         if run.pid is not None:
-            leftovers.remember(trial.directory, run.pid)
+            leftovers.remember(directory, run.pid)
         yield run
-    leftovers.forget(trial.directory)
+    leftovers.forget(directory)
 
 
-@contextmanager
-def probing(trial: RunningTrial, target: Target) -> Iterator[LoadRun]:
-    """Starts the engine of a probe. Raises StudyError if the engine refuses a script of the study."""
-    with start_engine(trial, target) as run:
-        yield run
-        check_script(trial, run)
-
-
-def check_script(trial: RunningTrial, run: LoadRun) -> None:
-    """Raises StudyError if the engine did not begin because of an error in the script, since repeating the trial would
-    not help."""
-    if trial.outcome.begun:
-        return
-    if trial.script is not None and (complaint := run.message_about(str(trial.script))) is not None:
+def check_script(order: TrialOrder, run: LoadRun) -> None:
+    """Raises StudyError if an engine that did not begin has refused the script, since repeating the trial would not
+    help."""
+    if order.script is not None and (complaint := run.message_about(str(order.script))) is not None:
         raise StudyError(f"the engine refuses a script of the study: {complaint}")

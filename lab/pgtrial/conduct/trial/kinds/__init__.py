@@ -10,25 +10,25 @@ from pgtrial.conduct.trial.kinds.replay import ReplayWatch
 from pgtrial.conduct.trial.kinds.suite import SuiteWatch
 from pgtrial.conduct.trial.kinds.tasks import TasksWatch
 from pgtrial.conduct.trial.kinds.watch import LoadWatch
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.order import TrialOrder
+from pgtrial.conduct.trial.server_log import ServerLog
 from pgtrial.loads.target import Session
 from pgtrial.model.records.job import JobLoad
 from pgtrial.model.records.programs import ClientPrograms
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
-from pgtrial.servers.arm import Arm
 
-_WATCHES: Mapping[str, Callable[[RunningTrial, Arm, Session], LoadWatch]] = {
-    JobLoad.key: JobWatch,
-    SuiteLoad.key: lambda trial, arm, _: SuiteWatch(trial, arm),
-    ReplayLoad.key: lambda trial, _arm, _session: ReplayWatch(trial),
-    ClientPrograms.key: lambda _trial, _arm, _session: ProgramsWatch(),
-    TaskLoad.key: lambda trial, _, session: TasksWatch(trial, session),
+_WATCHES: Mapping[str, Callable[[TrialOrder, Session, ServerLog], LoadWatch]] = {
+    JobLoad.key: lambda order, session, _: JobWatch(order, session),
+    SuiteLoad.key: lambda order, _, log: SuiteWatch(order, log),
+    ReplayLoad.key: lambda order, _session, _log: ReplayWatch(order),
+    ClientPrograms.key: lambda order, _session, _log: ProgramsWatch(order),
+    TaskLoad.key: lambda order, session, _: TasksWatch(order, session),
 }
 
 
-def watch_of(trial: RunningTrial, arm: Arm, session: Session) -> LoadWatch:
+def watch_of(order: TrialOrder, session: Session, log: ServerLog) -> LoadWatch:
     """Returns the object that does the lab's work around the load of a trial, as the kind of the load requires."""
-    watch = _WATCHES.get(trial.point.kind.key)
-    return watch(trial, arm, session) if watch is not None else LoadWatch()
+    watch = _WATCHES.get(order.point.kind.key)
+    return watch(order, session, log) if watch is not None else LoadWatch(order)

@@ -15,12 +15,14 @@ import psycopg
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.trial.beside import LoadBeside
 from pgtrial.conduct.trial.kinds.watch import LoadWatch
-from pgtrial.conduct.trial.running_trial import RunningTrial
+from pgtrial.conduct.trial.order import TrialOrder
+from pgtrial.conduct.trial.outcome import Outcome
+from pgtrial.conduct.trial.results import ServerResult, sentence
 from pgtrial.conduct.trial.start_load import remembered
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
-from pgtrial.loads.events import Event
+from pgtrial.loads.events import Error, Event
 from pgtrial.loads.job_command import CommandRun, JobProgram
 from pgtrial.loads.job_reads import JobReads
 from pgtrial.loads.load_run import LoadRun
@@ -46,12 +48,13 @@ class JobWatch(LoadWatch):
     """The lab's work while a job runs: it reports the progress, measures how much the job writes, and runs the load
     beside the job."""
 
-    def __init__(self, trial: RunningTrial, arm: Arm, session: Session) -> None:
-        self._trial, self._session = trial, session
-        self._memory = PeakMemory(arm.machine, arm.data_directory)
+    def __init__(self, order: TrialOrder, session: Session) -> None:
+        super().__init__(order)
+        self._session = session
+        self._memory = PeakMemory(order.arm.machine, order.arm.data_directory)
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
-        self._shown_at = trial.directory / JOB_PROGRESS
+        self._shown_at = order.directory / JOB_PROGRESS
         """The file with the progress of the job, which the page of a running study (`pgtrial serve`) reads."""
         self._phase_began = 0.0
         self._wal: float | None = None
@@ -70,29 +73,31 @@ class JobWatch(LoadWatch):
         load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
         load.enter_context(self._memory)
-        job = self._trial.point.job
+        job = self._order.point.job
         if job is not None and (beside := job.beside) is not None:
-            self._beside = load.enter_context(LoadBeside(self._trial, target, beside))
+            self._beside = load.enter_context(LoadBeside(self._order, target, beside))
         self._wal = wal_position(self._session)
 
-    def started(self, trial: RunningTrial, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
-        program = program_of(trial.point, arm)
+    def started(self, target: Target) -> AbstractContextManager[LoadRun]:
+        arm = self._order.arm
+        program = program_of(self._order.point, arm)
         if program is None:
-            return super().started(trial, arm, target)
+            return super().started(target)
         check_programs_unchanged(arm.name, arm.setup)
-        return remembered(trial, self._command(trial, target, program))
+        return remembered(self._order.directory, self._command(target, program))
 
     @contextmanager
-    def _command(self, trial: RunningTrial, target: Target, program: JobProgram) -> Iterator[LoadRun]:
+    def _command(self, target: Target, program: JobProgram) -> Iterator[LoadRun]:
+        order = self._order
         prepared = CommandRun(
             program,
             target,
-            events_file=trial.directory / "engine.jsonl",
-            inbox=trial.inbox,
-            keeps_output=bool(trial.load.job.reads),
+            events_file=order.directory / "engine.jsonl",
+            inbox=order.inbox,
+            keeps_output=bool(order.load.job.reads),
         )
-        self._reads = JobReads(trial.load.job.reads)
-        with running_on(trial.load.cpus), prepared as self._program:
+        self._reads = JobReads(order.load.job.reads)
+        with running_on(order.load.cpus), prepared as self._program:
             yield self._program
 
     def on_event(self, event: Event) -> bool:
@@ -111,9 +116,9 @@ class JobWatch(LoadWatch):
         left_s = None
         if progress is not None and progress.share and now > self._phase_began:
             left_s = (now - self._phase_began) * (1 - progress.share) / progress.share
-        self._trial.listener(
+        self._order.listener(
             JobProgress(
-                self._trial.planned.arm,
+                self._order.planned.arm,
                 event["second"] + 1,
                 progress.command if progress else None,
                 progress.phase if progress else None,
@@ -123,28 +128,30 @@ class JobWatch(LoadWatch):
         )
         return True
 
-    def ended(self, status: int, last_words: str) -> None:
-        """If the job has failed, records the reason in the trial. Otherwise reads how much WAL the job has written, and
-        waits until the load beside the job has ended."""
-        self._trial.reason = refusal(self._trial, status, last_words) or self._trial.reason
-        if self._trial.reason is not None:
-            return
+    def ended(self, outcome: Outcome, failed: str | None, status: int, last_words: str) -> ServerResult:
+        """If the job has failed, returns the reason. Otherwise reads how much WAL the job has written, waits until the
+        load beside the job has ended, and reads the metrics that the job prints."""
+        end = ServerResult(refusal(self._order, outcome, status, last_words) or failed)
+        if end.failed is not None:
+            return end
         try:
             wal = wal_position(self._session)
         except psycopg.OperationalError as error:
-            self._trial.lose(error)
-            return
+            end.lost = sentence(error)
+            return end
         self._written = None if wal is None or self._wal is None else max(0.0, wal - self._wal)
         if self._beside is not None:
-            self._served = self._beside.end()
-        if self._program is not None and self._trial.load.job.reads:
-            with self._trial.failing():
-                self._trial.own_metrics = self._reads.numbers(self._program.output(), self._trial.point.workload)
+            self._served, note = self._beside.end()
+            end.note(note)
+        if self._program is not None and self._order.load.job.reads:
+            with end.failing():
+                end.own_metrics = self._reads.numbers(self._program.output(), self._order.point.workload)
+        return end
 
     def reported(self, error: TrialError) -> TrialError:
         """Returns an error that names the job's time limit if the job was ended because it exceeded this limit. Returns
         any other error unchanged."""
-        job = self._trial.point.job
+        job = self._order.point.job
         if job is None or not isinstance(error, NotInTime):
             return error
         limit = format_duration(job.limit_s)
@@ -152,18 +159,17 @@ class JobWatch(LoadWatch):
             f"the job had not ended after {limit}, its limit ({marks.key('load.job', 'limit')}), and pgtrial ended it"
         )
 
-    def name_taken(self) -> NameTaken | None:
-        reason, refused = self._trial.reason, self._trial.outcome.refused
+    def name_taken(self, reason: str | None, refused: Error | None) -> NameTaken | None:
         if reason is None:
             return None
-        if not is_program(self._trial.point):
+        if not is_program(self._order.point):
             is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
         else:
             is_taken = "already exists" in reason
         return NameTaken(reason) if is_taken else None
 
-    def end(self) -> None:
-        self._trial.job = JobSummary(
+    def end(self) -> JobSummary:
+        return JobSummary(
             wal_bytes=self._written,
             size_before_bytes=self._size,
             size_bytes=database_size(self._session),
@@ -209,21 +215,21 @@ _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
 """The SQLSTATEs with which PostgreSQL refuses to create an object because its name exists already."""
 
 
-def refusal(trial: RunningTrial, status: int, last_words: str) -> str | None:
+def refusal(order: TrialOrder, outcome: Outcome, status: int, last_words: str) -> str | None:
     """Returns the reason why a job failed: for SQL the file, line and statement, with the server's message; for a
     program its exit status, with the last words that it printed.
 
     Returns None if neither PostgreSQL nor the program reported a failure.
     """
-    if is_program(trial.point) and status != 0:
+    if is_program(order.point) and status != 0:
         ended = f"ended with status {status}" if status > 0 else "did not end by itself"
-        return f"{trial.point.workload} {ended}: {last_words}"
-    refused = trial.outcome.refused
-    if refused is None or trial.script is None:
+        return f"{order.point.workload} {ended}: {last_words}"
+    refused = outcome.refused
+    if refused is None or order.script is None:
         return None
     words = refused["message"].splitlines()[0].removeprefix("ERROR:").strip()
-    location, command = trial.script.name, refused.get("command")
+    location, command = order.script.name, refused.get("command")
     if command is not None:
         with suppress(StudyError, IndexError):
-            location = script_commands(job_options(trial.script, trial.point))[command].location_in(location)
+            location = script_commands(job_options(order.script, order.point))[command].location_in(location)
     return f"{location}: PostgreSQL says: {words}"
