@@ -42,7 +42,7 @@ def test_each_kind_of_statement_of_a_log_is_taken_once_with_its_values(tmp_path)
     log.write_text(LOG)
     capture_logs([log], capture, "shop")
     statements = Statements()
-    statements.add(f"replay:{capture}")
+    statements.add_capture(capture, "postgresql.log")
     assert [(one.text, one.executions) for one in statements.found] == [
         ("SELECT name FROM items WHERE id = 7;\n", 2),
         ("UPDATE items SET name = 'it''s';\n", 1),

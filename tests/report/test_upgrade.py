@@ -93,6 +93,17 @@ def test_the_exit_status_is_that_of_the_gravest_finding(found, status):
     assert exit_status(found) == status
 
 
+def test_data_that_are_refused_are_what_breaks_and_nothing_else_is_claimed():
+    arms = [UpgradedArm(name="restored", failure="type abstime does not exist")]
+    refused = upgrade(arms=arms, no_times="no statement runs on both versions")
+    assert headline(refused) == (
+        "From 15.18 to 18.6: the new version refuses the data, so that no statement was compared"
+    )
+    assert [(part.title, part.sentences) for part in parts(refused)] == [
+        ("What breaks", ["The data, restored: type abstime does not exist."])
+    ]
+
+
 def test_no_finding_is_said_in_a_sentence_of_each_part():
     found = upgrade(statement("a"), times=[timed("a", "better")])
     text = as_markdown(found)

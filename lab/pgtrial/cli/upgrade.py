@@ -33,7 +33,6 @@ from pgtrial.conduct.upgrade.times import TimedPart, UpgradeKeys, timed_parts
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import BudgetError, PgtrialError, StoreError, StudyError
 from pgtrial.model.records.upgrade import Upgrade
-from pgtrial.model.study.replay import REPLAY
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
 from pgtrial.report.data import read_measured
@@ -150,7 +149,7 @@ def upgrade_command(
         with _directory(results) as directory:
             if log:
                 capture_logs(log, directory / _CAPTURE, database)
-                statements.add(f"{REPLAY}{directory / _CAPTURE}")
+                statements.add_capture(directory / _CAPTURE, ", ".join(map(str, log)))
             if not statements.found:
                 sources = ", ".join(statements.sources)
                 raise StudyError(f"{sources}: there is no statement that could be rehearsed; name others")

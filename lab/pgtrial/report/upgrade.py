@@ -98,14 +98,19 @@ def headline(upgrade: Upgrade) -> str:
         "none breaks or gets other rows, another plan or slower" if upgrade.times else "none breaks or gets other rows"
     )
     listed = ", ".join(found) or none
-    data = "the data are refused; " if _refused_data(upgrade) else ""
+    versions = f"From {upgrade.old} to {upgrade.new}"
+    if not upgrade.statements:
+        return f"{versions}: the new version refuses the data, so that no statement was compared"
+    data = "the data are refused in one of two ways; " if _refused_data(upgrade) else ""
     unmeasured = "" if upgrade.times else "; no times were measured"
-    return f"From {upgrade.old} to {upgrade.new}: {data}of {compared} {listed}{unmeasured}"
+    return f"{versions}: {data}of {compared} {listed}{unmeasured}"
 
 
 def parts(upgrade: Upgrade) -> list[Part]:
     """Returns the parts of the report, in the order in which a reader needs them. A part without a finding says so in a
-    sentence."""
+    sentence. If no statement was compared, only the part on what breaks is left."""
+    if not upgrade.statements:
+        return [_breaking(upgrade), *_uncompared(upgrade)]
     return [_breaking(upgrade), _other_rows(upgrade), _other_plans(upgrade), _slower(upgrade), *_uncompared(upgrade)]
 
 
@@ -340,10 +345,10 @@ def _uncompared(upgrade: Upgrade) -> Iterator[Part]:
 
 def _how(upgrade: Upgrade) -> Iterator[str]:
     """Yields sentences on how the versions were compared."""
-    yield f"Data: {', '.join(upgrade.data)}, the same on both versions."
-    yield f"Statements: from {upgrade.source}; each is a file in the folder statements."
+    yield f"Both versions had the data of {', '.join(upgrade.data)}."
+    yield f"The statements come from {upgrade.source}. The folder statements has each of them in a file."
     arms = [arm.name for arm in upgrade.arms if arm.failure is None]
-    yield f"The new version with its data {'; '.join(arms) if arms else 'in no way'}."
+    yield f"Arms of the new version, by the way in which it got the data: {'; '.join(arms) or 'none'}."
     yield (
         f"Each statement ran once on each arm, for at most {format_duration(upgrade.limit_s)}, in a transaction that "
         "was rolled back. Rows are compared in any order, and floating-point numbers by their first digits. If rows "

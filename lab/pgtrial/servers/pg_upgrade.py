@@ -26,6 +26,18 @@ _IN = 'cd "$1" && shift && exec "$@"'
 """The script that runs a command in a directory. pg_upgrade makes its sockets, and before PostgreSQL 15 its log files,
 in the directory in which it runs."""
 
+_LOGS = "pg_upgrade_output.d"
+"""The directory within the new data directory in which pg_upgrade makes its log files since PostgreSQL 15."""
+
+_FOUND = """
+lines=$(grep -rhF ' error: ' "$@" | head -n 2)
+[ -n "$lines" ] || lines=$(grep -rhE 'ERROR:|FATAL:' "$@" | head -n 2)
+echo "$lines"
+find "$@" -name '*.txt' -exec head -n 5 {} +
+"""
+"""The script that prints the errors in the log files of pg_upgrade, and the beginnings of the files in which it lists
+objects that cannot be upgraded. These files are removed together with the cluster."""
+
 _PROGRESS = re.compile(r"\sok$|^-+$|^(Performing|Failure, exiting)")
 """Matches the lines of pg_upgrade's output that say nothing about a failure."""
 _LONGEST = 600
@@ -56,9 +68,12 @@ def upgrade_cluster(
     directories = ("--old-datadir", old_data, "--new-datadir", new_data)
     programs = ("--old-bindir", old_server.bin, "--new-bindir", new_server.bin)
     command = (new_server.bin / "pg_upgrade", "--link", "--username", SUPERUSER, *programs, *directories)
-    done = run_directory.run(["sh", "-c", _IN, "sh", run_directory.socket_directory(), *command])
+    directory = run_directory.socket_directory()
+    done = run_directory.run(["sh", "-c", _IN, "sh", directory, *command])
     if done.status != 0:
-        words = _words([*done.stdout.splitlines(), *done.stderr.splitlines()])
+        logs = (directory, new_data / _LOGS)
+        found = run_directory.run(["sh", "-c", _FOUND, "sh", *logs]).stdout.splitlines()
+        words = _words(found or [*done.stdout.splitlines(), *done.stderr.splitlines()])
         versions = f"from PostgreSQL {old_server.version} to {new_server.version}"
         raise ArmError(f"pg_upgrade {versions} failed: {words}")
     make_startable(run_directory, new_data)

@@ -78,7 +78,7 @@ def rehearse_upgrade(
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
         design = _dumped(with_builds(Design(spec), workspace, listener), directory, listener)
-        needs = replace(Needs.of(design), at_once=len(design.servers))
+        needs = replace(Needs.of(design), at_once=len(design.servers) + by_pg_upgrade)
         check_abilities(design, needs.data)
         arms = make_arms(design, workspace)
         for arm in arms.values():
@@ -175,7 +175,8 @@ class _Servers:
         return base.version, self.new.name if first is None else first.version
 
     def _note(self, name: ArmName, error: PgtrialError) -> None:
-        self.arms.append(UpgradedArm(name=name, failure=str(error)))
+        failure = str(error).removeprefix(f"arms.{self.new.name}: ").removesuffix(".")
+        self.arms.append(UpgradedArm(name=name, failure=failure))
         self.listener(Preparing(f"{error}", stays=True))
 
     def _served(self, arm: Arm, running: AbstractContextManager[Target]) -> StatementServer:

@@ -72,7 +72,7 @@ class Statements:
             files = {name: suite.files[f"{name}{QUERY_ENDING}"] for name in suite.queries}
             self._take(workload, (NamedStatement(name, text) for name, text in files.items()))
         elif is_replay(workload):
-            self._take(workload, self._recorded(capture_of(workload)))
+            self.add_capture(capture_of(workload), workload)
         elif workload.endswith(QUERY_ENDING):
             self._take(workload, self._of_script(Path(workload)))
         else:
@@ -80,6 +80,11 @@ class Statements:
                 f"--workload {workload} has no statements that could be rehearsed; name a folder of queries "
                 "(suite:FOLDER), a pgbench script (FILE.sql), or a capture (replay:DIRECTORY)"
             )
+
+    def add_capture(self, capture: Path, source: str) -> None:
+        """Adds an execution of each statement of a capture, those that occur most often first. `source` is a phrase
+        that says what was captured. Raises StudyError."""
+        self._take(source, self._recorded(capture, source))
 
     def add_queries(self, texts: Sequence[str]) -> None:
         """Adds queries from the command line, under the names q1, q2 and so on."""
@@ -123,12 +128,11 @@ class Statements:
                 f"{plural(unknown, 'statement')} of {script}, since their values are known only after another statement"
             )
 
-    def _recorded(self, capture: Path) -> Iterator[NamedStatement]:
-        """Yields an execution of each statement of a capture, those that occur most often first."""
+    def _recorded(self, capture: Path, source: str) -> Iterator[NamedStatement]:
         executions = templates_in(capture)
         examples = recorded_examples(capture, list(executions))
         if never := len(executions) - len(examples):
-            self.left_out.append(f"{plural(never, 'statement')} of {capture}, since no recorded execution succeeded")
+            self.left_out.append(f"{plural(never, 'statement')} of {source}, since no recorded execution succeeded")
         for template, times in executions.items():
             example = examples.get(template)
             if example is not None and first_word(example.text) not in _OF_SESSION:
