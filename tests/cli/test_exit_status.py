@@ -24,6 +24,7 @@ WRONG = {
         ["15", "18", "--data", "broken.toml"],
         ["15", "18", "--data", "broken.toml", "--log", "absent"],
         ["15", "18", "--data", "absent", "--query", "SELECT 1"],
+        ["15", "18", "--data", "broken.toml", "--statements-of", "host=/absent"],
     ],
     "bisect": [[], ["a"], ["a", "b"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--study", "@demo"]],
     "selftest": [["absent"], ["--planted", "99%"], ["--budget", "soon"], ["--clients", "0"]],

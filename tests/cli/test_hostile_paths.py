@@ -52,6 +52,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "upgrade": {
         "old": RUN, "new": RUN, "data": READ, "workload": READ, "query": NO_PATH, "log": READ, "database": NO_PATH,
+        "statements_of": NO_PATH,
         "server": RUN, "results": WRITTEN,
     },
     "gate": {

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.conduct.upgrade.statements import Statements, capture_counted
 from pgtrial.loads.target import Target
+from pgtrial.model.errors import StudyError
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import NEWER_VERSION, VERSIONS, require_engine, running_clusters
 from tests.engine import captures
@@ -109,6 +111,23 @@ def test_each_statement_is_there_as_often_as_it_was_called(counted: Counted, tmp
     assert len(found.sessions) == 10
     assert 50e6 < max(s.start_us for session in found.sessions for s in session.statements) < 61e6
     assert [source["format"] for source in found.about["sources"]] == ["pg_stat_statements", "pg_stats"]
+
+
+@pytest.mark.server
+def test_a_rehearsal_of_an_upgrade_takes_each_counted_statement_once(counted: Counted, tmp_path: Path) -> None:
+    target = counted.target
+    dsn = f"host={target.host} port={target.port} user={target.user} dbname={target.dbname}"
+    source = capture_counted(dsn, tmp_path / "mix")
+    statements = Statements()
+    statements.add_capture(tmp_path / "mix", source)
+    found = Counter(re.sub(r"'[^']*(''[^']*)*'|\b\d+(\.\d+)?", "?", one.text).strip(";\n") for one in statements.found)
+    assert found["select price from item where id = ?"] == 1
+    assert found["insert into sale values (?, ?, NULL)"] == 1
+    assert len(found) == len(CALLS) + 1
+    assert set(found.values()) == {1}
+    assert len(statements.left_out) == len(LEFT_OUT)
+    with pytest.raises(StudyError, match="--statements-of: cannot connect to"):
+        capture_counted(f"{dsn} port=1", tmp_path / "none")
 
 
 @pytest.mark.server

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.conduct.study_directory import RESULTS, fresh_path
 from pgtrial.conduct.upgrade.rehearse import rehearse_upgrade
-from pgtrial.conduct.upgrade.statements import Statements, capture_logs, write_suite
+from pgtrial.conduct.upgrade.statements import Statements, capture_counted, capture_logs, write_suite
 from pgtrial.conduct.upgrade.times import TimedPart, UpgradeKeys, timed_parts
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import BudgetError, PgtrialError, StoreError, StudyError
@@ -46,7 +46,8 @@ RECORD = "upgrade.json"
 """The file with all findings of a rehearsal, in its directory. The reports `upgrade.md` and `upgrade.html` follow from
 it."""
 _STATEMENTS = "statements"
-_CAPTURE = "capture"
+_CAPTURE, _COUNTED = "capture", "counted"
+"""The captures of logs and of pg_stat_statements, in the directory of a rehearsal."""
 _VERSION = "postgres="
 _MOST_OF_A_STUDY = 3
 """The largest exit status of a study that was not stopped by a signal."""
@@ -106,6 +107,15 @@ def upgrade_command(
         str | None,
         typer.Option(help="With --log: take only the statements in this database.", show_default=False),
     ] = None,
+    statements_of: Annotated[
+        str | None,
+        typer.Option(
+            help="The connection string of a database whose statements are taken from its pg_stat_statements "
+            "(PostgreSQL 14 or later), once each. Their values are drawn from the statistics of the columns.",
+            metavar="DSN",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         str, typer.Option(help="The time after which a statement is cancelled on each version, e.g. 30s.")
     ] = "1min",
@@ -145,11 +155,14 @@ def upgrade_command(
         )
         budget_s = parsed("--budget", parse_duration, budget)
         asked.check()
-        statements = _named(workload or [], query or [], log or [], database)
+        statements = _named(workload or [], query or [], log or [], database, is_counted=statements_of is not None)
         with _directory(results) as directory:
             if log:
                 capture_logs(log, directory / _CAPTURE, database)
                 statements.add_capture(directory / _CAPTURE, ", ".join(map(str, log)))
+            if statements_of is not None:
+                counted = capture_counted(statements_of, directory / _COUNTED)
+                statements.add_capture(directory / _COUNTED, f"pg_stat_statements of {counted}")
             if not statements.found:
                 sources = ", ".join(statements.sources)
                 raise StudyError(f"{sources}: there is no statement that could be rehearsed; name others")
@@ -235,15 +248,26 @@ def _directory(results: Path | None) -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
         if existed:
             make_folder(directory, mode=0o700)
+        elif results is None:
+            with suppress(OSError):  # it has other studies
+                RESULTS.rmdir()
         raise
 
 
-def _named(workloads: Sequence[str], queries: Sequence[str], logs: Sequence[Path], database: str | None) -> Statements:
+def _named(
+    workloads: Sequence[str],
+    queries: Sequence[str],
+    logs: Sequence[Path],
+    database: str | None,
+    *,
+    is_counted: bool,
+) -> Statements:
     """Returns the statements of workloads and queries. Checks that the logs exist, whose statements are not taken yet.
-    Raises StudyError."""
-    if not (workloads or queries or logs):
+    `is_counted` is true if pg_stat_statements has further statements. Raises StudyError."""
+    if not (workloads or queries or logs or is_counted):
         raise StudyError(
-            "name the statements: --workload suite:FOLDER, --query 'select ...', or --log FILE for those of a log"
+            "name the statements: --workload suite:FOLDER, --query 'select ...', --log FILE for those of a log, or "
+            "--statements-of DSN for those of pg_stat_statements"
         )
     if database is not None and not logs:
         raise StudyError("--database applies only to the statements of a log; add --log FILE, or remove --database")

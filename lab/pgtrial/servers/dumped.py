@@ -55,12 +55,7 @@ def take_dump(design: Design) -> str | None:
             source, major = target_of(session), session.info.server_version // 10000
             size = int(value(session, "SELECT pg_database_size(current_database())"))
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        reason = reason_of(error)
-        parts = conninfo_to_dict(conninfo)
-        cure = cure_of(reason, parts) or what_to_check(parts)
-        raise StudyError(
-            f"{marks.key('load', 'data')}: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}"
-        ) from None
+        raise not_connected(marks.key("load", "data"), conninfo, error) from None
     server = _oldest([resolve(made.postgres) for made in design.made.values() if isinstance(made, MadeHere)])
     if server.major < major:
         raise StudyError(
@@ -89,6 +84,16 @@ def take_dump(design: Design) -> str | None:
         f"dumped {shown} ({format_size(size)}) by pg_dump {by.version}; the study's data does not have later changes "
         "of that database"
     )
+
+
+def not_connected(named_by: str, conninfo: str, error: psycopg.Error) -> StudyError:
+    """Returns the error for a database to which pgtrial cannot connect, with the server's reason and the advice.
+    `named_by` is the option or the key that names the database."""
+    reason = reason_of(error)
+    parts = conninfo_to_dict(conninfo)
+    cure = cure_of(reason, parts) or what_to_check(parts)
+    shown = without_password(conninfo)
+    return StudyError(f"{named_by}: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ recorded users, which must not be passed on with a study's directory or bundle.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def templates_in(capture: Path) -> dict[int, int | None]:
         raise StudyError(f"{capture / _ABOUT} is damaged; make the capture again from the server's logs") from None
 
 
+def left_out_of(capture: Path) -> list[str]:
+    """Returns what a capture lacks, or what in it is doubtful, as phrases such as `3 statements with values that cannot
+    be drawn`. Raises StudyError if the capture is missing or damaged."""
+    return _doubts(_about(capture))
+
+
 def dump_at(data: str) -> Path:
     """Returns the path of a replay's dump, which is a file or a directory."""
     return _path(data, _BUNDLED_DUMP)
@@ -121,12 +128,16 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
             statements=about["statements"],
             recorded_s=about["span_us"] / 1e6,
             server_version=about.get("server_version"),
-            doubts=[f"{entry['count']:,} {entry['why']}" for entry in about.get("left_out", [])],
+            doubts=_doubts(about),
         )
     except StudyError as error:
         raise StudyError(f"{source}: {error}") from None
     except OSError as error:
         raise StudyError(f"{source}: cannot read {error.filename}: {error.strerror or 'unreadable'}") from None
+
+
+def _doubts(about: Mapping[str, Any]) -> list[str]:
+    return [f"{entry['count']:,} {entry['why']}" for entry in about.get("left_out", [])]
 
 
 def _about(capture: Path) -> dict[str, Any]:

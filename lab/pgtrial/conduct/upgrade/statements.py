@@ -19,15 +19,20 @@ from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.replay import is_replay
 from pgtrial.model.study.suites import MOST_QUERIES, is_suite
 from pgtrial.model.units import plural, slug
+from pgtrial.servers.counted_statements import write_counted_statements
 from pgtrial.store.files import write_in_folder
-from pgtrial.store.replay_files import capture_of, templates_in
+from pgtrial.store.replay_files import capture_of, left_out_of, templates_in
 from pgtrial.store.suites import find_suite
+from pgtrial.store.temporary import temporary_folder
 
 _OF_SESSION = TRANSACTION | {"deallocate", "discard"}
 """The first words of recorded statements that only control transactions or sessions."""
 _SEED = "1"
 """The seed of the values that pgbench scripts draw. It is fixed, so that two rehearsals have the same statements."""
 _ERROR = "pgtrial-engine capture: error: "
+_COUNTED = "--counted=60"
+"""The option with the time in seconds over which the engine spreads the counted statements. The time does not matter,
+since a rehearsal takes no times from a capture."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class Statements:
         """Adds an execution of each statement of a capture, those that occur most often first. `source` is a phrase
         that says what was captured. Raises StudyError."""
         self._take(source, self._recorded(capture, source))
+        self.left_out += [f"{why}, of {source}" for why in left_out_of(capture)]
 
     def add_queries(self, texts: Sequence[str]) -> None:
         """Adds queries from the command line, under the names q1, q2 and so on."""
@@ -143,11 +149,27 @@ def capture_logs(logs: Sequence[Path], capture: Path, database: str | None) -> N
     """Makes a capture, the recorded sessions of a server, from its logs. With `database`, only the sessions of this
     database are taken. Raises StudyError with the engine's message."""
     options = [] if database is None else [f"--database={database}"]
+    _capture("--log", capture, [*options, "--", *map(str, logs)])
+
+
+def capture_counted(dsn: str, capture: Path) -> str:
+    """Makes a capture with one execution of each statement that a database has counted in pg_stat_statements. Returns
+    the address of the database without its password. Raises StudyError and StoreError."""
+    with temporary_folder() as folder:
+        shown = write_counted_statements(dsn, folder, MOST_QUERIES)
+        files = [f"--{name}={folder / f'{name}.csv'}" for name in ("statements", "columns")]
+        _capture("--statements-of", capture, [*files, _COUNTED])
+    return shown
+
+
+def _capture(named_by: str, capture: Path, options: Sequence[str]) -> None:
+    """Makes a capture with these options of the engine. Raises StudyError with the engine's message, which begins with
+    the option `named_by`."""
     with starting() as engine:
-        done = finished([engine, "capture", "-o", capture, *options, "--", *logs], {})
+        done = finished([engine, "capture", "-o", capture, *options], {})
     if done.returncode != 0:
         words = last_complaint([line.strip() for line in done.stderr.splitlines() if line.strip()])
-        raise StudyError(f"--log: {(words or 'the engine cannot read it').removeprefix(_ERROR)}")
+        raise StudyError(f"{named_by}: {(words or 'the engine cannot read it').removeprefix(_ERROR)}")
 
 
 def write_suite(folder: Path, texts: Mapping[str, str]) -> None:
