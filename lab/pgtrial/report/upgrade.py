@@ -233,6 +233,7 @@ def _breaking(upgrade: Upgrade) -> Part:
         "What breaks",
         [*_refused_data(upgrade), *none],
         _table(
+            f"Statements that run on {upgrade.old} and fail on {upgrade.new}.",
             upgrade,
             errors,
             Column("SQLSTATE", lambda row: row.finding.sqlstate),
@@ -254,6 +255,7 @@ def _other_rows(upgrade: Upgrade) -> Part:
         "What gets other rows",
         sentences,
         _table(
+            "Statements with other rows in any order, and the first value, row or column in which they differ.",
             upgrade,
             rows,
             number(f"rows in {upgrade.old}", lambda row: row.finding.old_rows, ","),
@@ -281,6 +283,7 @@ def _difference(upgrade: Upgrade, rows: OtherRows) -> str:
 def _other_plans(upgrade: Upgrade) -> Part:
     plans = _plans(upgrade)
     tables = _table(
+        "Statements with another plan, and the first node in which the plans differ.",
         upgrade,
         plans,
         Column(f"node in {upgrade.old}", lambda row: row.finding.at_old),
@@ -324,7 +327,11 @@ def _slower(upgrade: Upgrade) -> Part:
         number(f"{upgrade.new}, ms", lambda row: row.new),
         Column("slower", lambda row: row.how),
     ]
-    return Part("What gets slower", sentences, [Table("", slow, columns)] if slow else [])
+    return Part(
+        "What gets slower",
+        sentences,
+        [Table("Slower statements, with their times in the median trial.", slow, columns)] if slow else [],
+    )
 
 
 def _uncompared(upgrade: Upgrade) -> Iterator[Part]:
@@ -339,7 +346,7 @@ def _uncompared(upgrade: Upgrade) -> Iterator[Part]:
         Column("text", _text),
         Column("why", lambda statement: statement.not_compared),
     ]
-    tables = [Table("", uncompared, columns)] if uncompared else []
+    tables = [Table("Statements that were not compared.", uncompared, columns)] if uncompared else []
     yield Part("What was not compared", [*absent, *left_out], tables)
 
 
@@ -361,7 +368,7 @@ def _how(upgrade: Upgrade) -> Iterator[str]:
     yield f"pgtrial {upgrade.pgtrial}, {upgrade.created}."
 
 
-def _table(upgrade: Upgrade, found: Sequence[_Found[Any]], *columns: Column[Any]) -> list[Table[Any]]:
+def _table(caption: str, upgrade: Upgrade, found: Sequence[_Found[Any]], *columns: Column[Any]) -> list[Table[Any]]:
     """Returns a table of findings with the columns that all of them have, and with these further columns; no table if
     there is no finding."""
     if not found:
@@ -375,7 +382,7 @@ def _table(upgrade: Upgrade, found: Sequence[_Found[Any]], *columns: Column[Any]
         known.append(Column("arms", lambda row: "all" if list(row.arms) == usable else "; ".join(row.arms)))
     if any(row.statement.executions is not None for row in found):
         known.append(number("executions", lambda row: row.statement.executions, ","))
-    return [Table("", found, [*known, *columns])]
+    return [Table(caption, found, [*known, *columns])]
 
 
 def _text(statement: RehearsedStatement) -> str:
