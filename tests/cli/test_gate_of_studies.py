@@ -415,7 +415,7 @@ def test_studies_of_one_seed_are_refused(folder, measured):
 
 def test_a_list_of_studies_is_not_a_study_to_run(folder):
     with pytest.raises(
-        StudyError, match=r"\[gate\] makes a list of studies of a file, and only `pgtrial gate` runs it"
+        StudyError, match=r"the section \[gate\] lists the studies of a gate, which only `pgtrial gate --study` runs"
     ):
         read_study("ci/gate.toml")
 

@@ -18,7 +18,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 
 @given(arms=st.lists(NAMES, min_size=2, max_size=3, unique=True), value=TEXTS, question=TEXTS)
 def test_any_study_survives_freezing(arms, value, question):
-    setups = {arm: {"settings": {"log_line_prefix": value}, "setup_sql": [value]} for arm in arms}
+    setups = {arm: {"settings": {"log_line_prefix": value}, "setup_sql": [f"SELECT {value}"]} for arm in arms}
     spec = build_study({"study": {"question": question}, "arms": setups}, "test")
     assert thaw(freeze(spec)) == spec
     assert list(thaw(freeze(spec)).arms) == arms

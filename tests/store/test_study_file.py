@@ -30,6 +30,26 @@ WRONG = {
         ["in [arms.tasks]", "did you mean 'settings'"],
     ),
     "a setting outside settings": ("[arms.a]\nwork_mem = '1MB'\n[arms.b]\n", ["settings = { work_mem = ... }"]),
+    "a query without a statement": (
+        ARMS + "[load]\nquery = '/* a /* b */ c */ ; -- SELECT 1'\n",
+        ["line 5: [load] query: the query is empty; write the statement"],
+    ),
+    "SQL of an arm without a statement": (
+        "[arms.a]\nsetup_sql = ['SELECT 1', ' ; ']\n[arms.b]\n",
+        ["line 2: [arms.a] setup_sql has a text without a statement; write SQL, or remove the text"],
+    ),
+    "SQL of all arms without a statement": (
+        "[server]\nsetup_sql = '-- none'\n" + ARMS,
+        ["line 2: [server] setup_sql has a text without a statement"],
+    ),
+    "an undo without a statement": (
+        ARMS + "[load]\nworkload = 'job:'\n[load.job]\ncommand = 'true'\nundo = ' '\n",
+        ["line 8: [load.job] undo has a text without a statement"],
+    ),
+    "a metric without a statement": (
+        ARMS + "[metrics.size]\nsql = ';'\nbetter = 'less'\n",
+        ["line 5: [metrics.size] sql has a text without a statement"],
+    ),
     "no arms": ("[load]\nclients = 8\n", ["at least two arms"]),
     "one arm": ("[arms.only]\n", ["at least two arms"]),
     "unknown workload names the nearest": (ARMS + "[load]\nworkload = 'tpcb'\n", ["'tpcb'", "did you mean tpcb-like?"]),

@@ -10,9 +10,10 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator
+from pydantic_core import PydanticKnownError
 
 from pgtrial.model.quoting import quoted
 
@@ -211,6 +212,20 @@ def plural(number: int, noun: str) -> str:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith(("ry", "dy")) else f"{number:,} {noun}s"
 
+
+def _no_truth_value(wanted: Literal["int_type", "float_type"], value: Any) -> Any:
+    """Returns a value of the study file unchanged. If it is true or false, which pydantic would take for 1 or 0, raises
+    pydantic's error for a value that is not of the type `wanted`."""
+    if isinstance(value, bool):
+        raise PydanticKnownError(wanted)
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(partial(_no_truth_value, "int_type"))]
+"""A whole number in a study file; true and false are no numbers."""
+
+Number = Annotated[float, BeforeValidator(partial(_no_truth_value, "float_type"))]
+"""A number in a study file; true and false are no numbers."""
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 """A duration in seconds, written as a number or as `10s`, `5min`, `1h`."""

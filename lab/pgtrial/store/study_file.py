@@ -29,6 +29,7 @@ from pgtrial.model.study.objections import (
     objection_to_metrics,
     objection_to_own_metrics,
     objection_to_prices,
+    objections_to_sql,
 )
 from pgtrial.model.study.own_metrics import JobRead, MetricSection
 from pgtrial.model.study.packs import PackSection
@@ -248,6 +249,7 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
     for objection in of_the_study:
         if objection is not None:
             yield (), objection
+    yield from objections_to_sql(spec)
     if (objection := objection_to_table(spec.server)) is not None:
         yield ("server",), f"{marks.heading('server')}{objection}"
     for arm, table in spec.arms.items():
@@ -270,7 +272,10 @@ def _sentence(keys: Mapping[str, Any], location: Location, message: str | None) 
     """Returns the sentence about an error in the keys of a study file. `message` is None for an unknown key."""
     path, key = location[:-1], str(location[-1])
     if location == ("gate",) and message is None:
-        return "[gate] makes a list of studies of a file, and only `pgtrial gate` runs it; name one of its studies"
+        return (
+            "the section [gate] lists the studies of a gate, which only `pgtrial gate --study` runs; here name the "
+            "file of one study, without [gate]"
+        )
     if message is None:
         where = f" in {_table(path)}" if path else ""
         noun = "key" if path else "section or key"

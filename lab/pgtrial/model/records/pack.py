@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.units import Number, Whole
 
-Weight = Annotated[int, Field(ge=0, le=1_000_000)]
+Weight = Annotated[Whole, Field(ge=0, le=1_000_000)]
 """The weight of a script: how often it is chosen, relative to the weights of the other scripts."""
 
 
@@ -21,12 +22,12 @@ class Quality(Record):
         "more",
         description="The direction in which the quality is better: `more` for larger values, `less` for smaller ones.",
     )
-    tolerance: float = Field(
+    tolerance: Number = Field(
         0.01,
         ge=0,
         description="The difference up to which the medians of two arms count as equal, in the unit of the quality.",
     )
-    at_least: float | None = added(
+    at_least: Number | None = added(
         None, "The worst quality with which an arm gets a verdict: the least value, or the largest if less is better."
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.kind import Measure, PointKind
-from pgtrial.model.units import plural, three_digits
+from pgtrial.model.units import Number, Whole, plural, three_digits
 
 IN_FAILED_TRANSACTION = "25P02"
 """The SQLSTATE of a statement in a transaction that an earlier error has aborted."""
@@ -22,10 +22,10 @@ class ReplayFiles(Record):
         description="The SHA-256 over all files of the capture, which has the recorded sessions."
     )
     data_sha256: str
-    data_bytes: int
-    sessions: int = Field(description="The number of sessions in the capture, the recording that the study replays.")
-    statements: int
-    recorded_s: float = Field(
+    data_bytes: Whole
+    sessions: Whole = Field(description="The number of sessions in the capture, the recording that the study replays.")
+    statements: Whole
+    recorded_s: Number = Field(
         description="The time in seconds from the start of the first recorded statement to the end of the last "
         "one, in the capture (the recording)."
     )

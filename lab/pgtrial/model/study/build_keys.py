@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
 from pgtrial.model.study.sources import is_source, source_of
-from pgtrial.model.units import as_list
+from pgtrial.model.units import Whole, as_list
 
 
 def checked_source(text: str) -> str:
@@ -82,7 +82,7 @@ class BuildKeys(Record):
         "of pgbench.",
     )
     layouts: Annotated[
-        int | None,
+        Whole | None,
         Key(shows=("server.layouts",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(
         None,

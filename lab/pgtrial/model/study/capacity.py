@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from pgtrial.model.metrics import PERCENTILES, transactions_for
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
-from pgtrial.model.units import Seconds, Share, nearest
+from pgtrial.model.units import Number, Seconds, Share, nearest
 
 NOT_FOR_CAPACITY = {
     "rate": "a trial looks for the highest rate",
@@ -39,7 +39,7 @@ class CapacitySection(Record):
     percentile: str
     limit: Seconds = Field(gt=0, le=600)
     failures: Share = Field(0.001, ge=0, lt=1)
-    at_most: float | None = Field(None, gt=0, allow_inf_nan=False)
+    at_most: Number | None = Field(None, gt=0, allow_inf_nan=False)
     """The highest rate that the search tries, in transactions per second; None if the search is not limited."""
 
     @property

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
-from pgtrial.model.units import patience_s, policy
+from pgtrial.model.units import Whole, patience_s, policy
 
 LOCAL, AUTO = "local", "auto"
 
@@ -43,7 +43,7 @@ class FleetSection(Record):
         "cluster on other machines. `HOST:PORT`: one of several clusters to which this machine belongs. `local`: a "
         "cluster on this machine, which pgtrial makes for the run.",
     )
-    machines: int | None = Field(
+    machines: Whole | None = Field(
         None,
         ge=1,
         le=10_000,

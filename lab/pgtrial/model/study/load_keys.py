@@ -23,11 +23,12 @@ from pgtrial.model.study.load_values import (
 from pgtrial.model.study.own_data import DataFiles, OwnData, ValueColumns, weight_of
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
+from pgtrial.model.study.sql_texts import own_query
 from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.workload_names import known
-from pgtrial.model.units import Seconds, ServerLoss, as_list
+from pgtrial.model.units import Seconds, ServerLoss, Whole, as_list
 
 
 class LoadKeys(Record):
@@ -49,9 +50,8 @@ class LoadKeys(Record):
         "tables that `data` or `setup_sql` makes; pgbench's tables and the variable `:scale` exist "
         "only if the script names one of these tables or `scale` is set.",
     )
-    query: str | None = Field(
+    query: Annotated[str, AfterValidator(own_query)] | None = Field(
         None,
-        min_length=1,
         description="One SQL query that the clients run, in place of `workload` ([tutorial](tutorials/own-query.md)).",
     )
     values: ValueColumns = Field(
@@ -109,7 +109,7 @@ class LoadKeys(Record):
     cpus: str | None = Field(
         None, description="The CPUs on which the load engine runs, such as `4-7`. Default: all CPUs."
     )
-    threads: int | None = Field(
+    threads: Whole | None = Field(
         None,
         ge=1,
         description="The number of threads of each load engine. Default: one for every 16 clients, and at most "
@@ -122,7 +122,7 @@ class LoadKeys(Record):
         "`extended`: each statement is parsed each time that it runs. `prepared`: each connection prepares a "
         "statement once.",
     )
-    fillfactor: int = Field(
+    fillfactor: Whole = Field(
         100, ge=10, le=100, description="The fill factor, in percent, of the tables that pgtrial makes."
     )
     foreign_keys: bool = Field(False, description="True to make the tables of pgtrial with foreign keys.")
@@ -148,7 +148,7 @@ class LoadKeys(Record):
         description="True to count, before the first trial, the [CPU instructions](instructions.md) that the server of "
         "each arm executes for a transaction. pgtrial must make the servers on this machine, and needs valgrind.",
     )
-    max_tries: int | None = Field(
+    max_tries: Whole | None = Field(
         None,
         ge=0,
         description="How often a transaction is tried if it ends with a serialization failure or a deadlock. 0: "

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from pgtrial.model.quoting import quoted
-from pgtrial.model.units import parse_duration
+from pgtrial.model.units import Number, Whole, parse_duration
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[Whole, Field(ge=1, le=1_000_000)]
 """A number of clients."""
 
 _LARGEST_SCALE = 1_000_000
@@ -18,8 +18,9 @@ _LARGEST_SCALE = 1_000_000
 
 def _scale(value: Any) -> int | float:
     try:
-        scale = float(value)
-    except (TypeError, ValueError):
+        # float() takes true for 1, and the text "True" for no number
+        scale = float(str(value))
+    except ValueError:
         raise ValueError(f"{quoted(value)} is not a scale factor; write a number, such as 10") from None
     if not 0 < scale <= _LARGEST_SCALE:
         raise ValueError(f"{scale:g} is not a scale factor; write a number above 0, and at most {_LARGEST_SCALE:,}")
@@ -29,7 +30,7 @@ def _scale(value: Any) -> int | float:
 Scale = Annotated[int | float, BeforeValidator(_scale)]
 """A scale factor. Only the scale of a suite may have decimals."""
 
-Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
+Rate = Annotated[Number, Field(gt=0, le=1_000_000_000)]
 """A rate in transactions per second."""
 
 SHORTEST_SLICE_S = 0.01

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pgtrial.model import marks
 from pgtrial.model.metrics import PER_CENT, TPS, unknown_metric
 from pgtrial.model.study.design import Design
+from pgtrial.model.study.jobs import NOTHING
+from pgtrial.model.study.manifests import Location
 from pgtrial.model.study.own_metrics import objections_to_names
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.spec import StudySpec, is_paced
+from pgtrial.model.study.sql_texts import has_statement
 
 
 def objection_to_metrics(design: Design) -> str | None:
@@ -47,6 +52,26 @@ def objection_to_own_metrics(spec: StudySpec) -> str | None:
             "at many rates; leave it out, and pgtrial reads the number once after each trial"
         )
     return next(objections_to_names(spec.metrics, where), None)
+
+
+def objections_to_sql(spec: StudySpec) -> Iterator[tuple[Location, str]]:
+    """Yields the location in the study file and a sentence for each key whose SQL has a text without a statement."""
+    keys: list[tuple[Location, str, list[str]]] = [
+        (("server", "setup_sql"), marks.key("server", "setup_sql"), spec.server.setup_sql),
+        *(
+            (("arms", arm, "setup_sql"), f"{marks.at_arm(arm)}setup_sql", table.setup_sql)
+            for arm, table in spec.arms.items()
+        ),
+        (("load", "job", "undo"), marks.key("load.job", "undo"), [spec.load.job.undo or NOTHING]),
+        *(
+            (("metrics", name, "sql"), marks.key(f"metrics.{name}", "sql"), [metric.sql])
+            for name, metric in spec.metrics.items()
+            if metric.sql is not None
+        ),
+    ]
+    for location, key, texts in keys:
+        if not all(map(has_statement, texts)):
+            yield location, f"{key} has a text without a statement; write SQL, or remove the text"
 
 
 def objection_to_prices(design: Design) -> str | None:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.study.connection_strings import names_server
-from pgtrial.model.units import variables
+from pgtrial.model.units import Whole, variables
 
 QUERY = "query.sql"
 """The name of the script that pgtrial makes from the key `query` of `[load]`."""
@@ -46,7 +46,7 @@ class DataFiles(Record):
         description="The checksum of the files of the user's data. For a database that pgtrial dumps, a random "
         "name for the dump."
     )
-    size: int = Field(description="The size of the files of the user's data in bytes; 0 if it is not known.")
+    size: Whole = Field(description="The size of the files of the user's data in bytes; 0 if it is not known.")
 
 
 def column_parts(column: str) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.study.jobs import is_job
 from pgtrial.model.study.keys import Key
 from pgtrial.model.study.own_data import ValueColumns
+from pgtrial.model.study.sql_texts import own_query
 
 _OTHER_KINDS = ("suite:", "replay:", "pack:")
 
@@ -32,13 +33,6 @@ def own_script(path: str) -> str:
             f"job:FILE.sql; any other workload must be the same for all arms and belongs in {marks.section('load')}"
         )
     return path
-
-
-def own_query(text: str) -> str:
-    """Returns the query unchanged. Raises ValueError if the query is empty."""
-    if not text.strip().strip(";").strip():
-        raise ValueError('the query is empty; write the statement, such as query = "select ..."')
-    return text
 
 
 class ScriptKeys(Record):

@@ -22,7 +22,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.records.pack import PackLoad, Quality, Weight
 from pgtrial.model.study.manifests import manifest
 from pgtrial.model.study.servers import OLDEST
-from pgtrial.model.units import Setting, nearest, variables
+from pgtrial.model.units import Number, Setting, Whole, nearest, variables
 
 MANIFEST = "pack.toml"
 SCHEMA, DATA, CHECK, MEASURE, HOLD = "schema.sql", "data.sql", "check.sql", "measure.sql", "hold.sql"
@@ -64,12 +64,12 @@ class PackSection(Record):
         {},
         description="Values for variables of the pack's scripts, `{ batch = 50 }`. Default: the values in pack.toml.",
     )
-    at_least: float | None = Field(
+    at_least: Number | None = Field(
         None,
         description="The least median [quality](packs.md#a-quality) with which an arm gets a verdict (or the "
         "highest, if less is better). Default: the value in pack.toml.",
     )
-    tolerance: float | None = Field(
+    tolerance: Number | None = Field(
         None,
         ge=0,
         description="The largest difference between the median qualities of two arms with which their comparison "
@@ -81,10 +81,10 @@ class Defaults(Record):
     """The pack's defaults for keys of `[load]`. They apply if the pack is the only workload of the study and the study
     does not set the key."""
 
-    scale: int | None = Field(None, ge=1)
-    clients: int | None = Field(None, ge=1)
+    scale: Whole | None = Field(None, ge=1)
+    clients: Whole | None = Field(None, ge=1)
     protocol: str | None = Field(None, pattern="^(simple|extended|prepared)$")
-    max_tries: int | None = Field(None, ge=0)
+    max_tries: Whole | None = Field(None, ge=0)
 
 
 class Pack(Record):
@@ -95,12 +95,14 @@ class Pack(Record):
     scale: str = Field(
         min_length=1, description="A description of what one unit of scale means for the size of the data, for people."
     )
-    mb_per_scale: float = Field(
+    mb_per_scale: Number = Field(
         0,
         ge=0,
         description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known.",
     )
-    server: int = Field(OLDEST, ge=OLDEST, description="The oldest major version of PostgreSQL on which the pack runs.")
+    server: Whole = Field(
+        OLDEST, ge=OLDEST, description="The oldest major version of PostgreSQL on which the pack runs."
+    )
     extensions: list[str] = Field([], description="The extensions that the pack needs. pgtrial creates them.")
     hold: str | None = Field(
         None,

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplayFiles
-from pgtrial.model.units import Share, as_arguments
+from pgtrial.model.units import Share, Whole, as_arguments
 
 REPLAY = "replay:"
 """The prefix of the name of a workload that is a replay. The path of the capture follows the prefix."""
@@ -80,8 +80,8 @@ class ReplaySection(Record):
         description="The share of the recorded sessions that is replayed. Each block draws its own sessions, the "
         "same ones for all arms.",
     )
-    copies: int = Field(1, ge=1, le=10_000, description="How many copies of each recorded session run.")
-    max_connections: int | None = Field(
+    copies: Whole = Field(1, ge=1, le=10_000, description="How many copies of each recorded session run.")
+    max_connections: Whole | None = Field(
         None,
         ge=1,
         le=1_000_000,

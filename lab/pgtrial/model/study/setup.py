@@ -19,7 +19,7 @@ from pgtrial.model.study.own_scripts import ScriptKeys
 from pgtrial.model.study.price import known_price
 from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.storage import Storage, facts_of_storage
-from pgtrial.model.units import Bytes, Setting, as_list
+from pgtrial.model.units import Bytes, Setting, Whole, as_list
 
 ENVIRONMENT = "env"
 """The value of `dsn` for the server that libpq finds by its environment variables alone."""
@@ -141,7 +141,9 @@ class ServerKeys(Record):
         min_length=1,
         description="With `ssh`: the address at which clients reach the server. Default: the address that ssh uses.",
     )
-    port: int | None = Field(None, ge=1024, le=65535, description="With `ssh`: the port of the server. Default: 54321.")
+    port: Whole | None = Field(
+        None, ge=1024, le=65535, description="With `ssh`: the port of the server. Default: 54321."
+    )
     sudo: bool | None = Field(
         None,
         description="With `ssh`: true to run commands that need root by `sudo -n`, which asks for no password.",

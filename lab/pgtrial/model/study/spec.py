@@ -19,7 +19,7 @@ from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.own_metrics import MetricSection, metrics_of_reads, metrics_of_sections
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
-from pgtrial.model.units import Seconds, Share, as_list
+from pgtrial.model.units import Seconds, Share, Whole, as_list
 
 
 class StudySection(Record):
@@ -36,7 +36,7 @@ class StudySection(Record):
         description="pgtrial writes this key into the study file that it stores in the study directory: the "
         "profile that `--profile` has chosen.",
     )
-    seed: int | None = Field(
+    seed: Whole | None = Field(
         None,
         ge=0,
         lt=2**63,
@@ -69,7 +69,7 @@ class VerdictSection(Record):
     margin: Share = Field(
         0.01, gt=0, lt=1, description="The margin of equivalence: differences that are smaller count as equivalent."
     )
-    blocks: int | None = Field(
+    blocks: Whole | None = Field(
         None,
         ge=1,
         description="The largest number of blocks that the study runs. Default: as many as fit into the budget.",
@@ -98,7 +98,7 @@ class VerdictSection(Record):
         description="True to give a verdict even if the load engine was the bottleneck, or sent transactions "
         "late, in more than one in eight trials.",
     )
-    studies: int | None = Field(
+    studies: Whole | None = Field(
         None,
         ge=1,
         description="The number of studies, this one included, that together may give a wrong verdict with a "

@@ -18,7 +18,7 @@ from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
 from pgtrial.model.records.suite import QUERY_ENDING, Cache
 from pgtrial.model.study.manifests import manifest
-from pgtrial.model.units import Seconds, as_list, nearest
+from pgtrial.model.units import Seconds, Whole, as_list, nearest
 
 SUITE = "suite:"
 """The prefix of the name of a workload that is a suite. The name or the path of the suite follows the prefix."""
@@ -60,7 +60,7 @@ class SuiteSection(Record):
     random order in one session. The keys of `[load]` for times, clients, rate, protocol and tries are refused.
     """
 
-    runs: int = Field(1, ge=1, le=1000, description="How often a trial measures each query.")
+    runs: Whole = Field(1, ge=1, le=1000, description="How often a trial measures each query.")
     limit: Seconds | None = Field(
         None,
         gt=0,
@@ -79,7 +79,7 @@ class SuiteSection(Record):
         description="The names of queries whose results may differ between arms, and which pgtrial therefore does "
         'not compare: `["q07"]`.',
     )
-    queries: int | None = Field(
+    queries: Whole | None = Field(
         None,
         ge=1,
         le=MOST_QUERIES,

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
-from pgtrial.model.units import Setting, as_arguments
+from pgtrial.model.units import Setting, Whole, as_arguments
 
 SYSBENCH_TESTS = (
     "oltp_read_only",
@@ -85,10 +85,10 @@ class SysbenchSection(Record):
     refused, and `warmup` must be whole seconds. pgtrial stores Lua modules in the folder of a script together with the
     script."""
 
-    tables: int | None = Field(
+    tables: Whole | None = Field(
         None, ge=1, le=100_000, description="The number of tables. Default: the default of the test, mostly 1."
     )
-    table_size: int | None = Field(
+    table_size: Whole | None = Field(
         None, ge=1, description="The number of rows of each table. Default: the default of the test, mostly 10,000."
     )
     options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records import Record
-from pgtrial.model.units import Seconds, as_arguments
+from pgtrial.model.units import Seconds, Whole, as_arguments
 
 APP_TASKS = "app-tasks"
 """The value of `[load] workload` for a load of tasks on connection pools."""
@@ -66,19 +66,19 @@ class TasksSection(Record):
     """
 
     # the defaults are those of the published application
-    apps: int = Field(
+    apps: Whole = Field(
         3,
         ge=1,
         le=10_000,
         description="The number of applications whose tasks the load runs. Each has its own pool of connections.",
     )
-    tasks: int = Field(5000, ge=1, le=10_000_000, description="The number of tasks of each application.")
+    tasks: Whole = Field(5000, ge=1, le=10_000_000, description="The number of tasks of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,
         description="When the tasks of an application arrive: all together (`at-once`), at equal distances "
         "(`50`: 50 tasks per second), or at random moments (`poisson:50`).",
     )
-    pool: int = Field(
+    pool: Whole = Field(
         100, ge=1, le=10_000, description="The largest number of connections that the pool of each application opens."
     )
     pool_timeout: Seconds = Field(
@@ -93,13 +93,13 @@ class TasksSection(Record):
         le=86_400,
         description="The age in seconds at which a connection is replaced. Default: connections are not replaced.",
     )
-    threads_in_table: int = Field(
+    threads_in_table: Whole = Field(
         10,
         ge=1,
         le=10_000,
         description="The number of different values of the column `thread_id` in the table `table_a`.",
     )
-    rows: int = Field(
+    rows: Whole = Field(
         100_000,
         ge=1,
         le=100_000_000,
