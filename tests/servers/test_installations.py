@@ -40,6 +40,15 @@ def test_a_missing_version_names_what_was_found_and_what_to_install():
     assert "postgresql-99" in str(error.value)
 
 
+@pytest.mark.parametrize("wanted", ["latest", "v18", ""])
+def test_a_text_that_is_no_version_names_what_can_be_written_and_no_package(wanted):
+    server = require_server(18)
+    with pytest.raises(StudyError, match=f"^postgres = '{wanted}' is not a version; write a major version") as error:
+        resolve(wanted)
+    assert str(server.bin) in str(error.value)
+    assert "install" not in str(error.value).partition("found:")[0]
+
+
 def test_a_directory_without_the_programs_is_refused_by_name(tmp_path):
     with pytest.raises(StudyError, match="postgres and initdb not found there"):
         resolve(str(tmp_path))

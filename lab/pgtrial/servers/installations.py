@@ -130,18 +130,23 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
                 f"{where}: the path of a bin directory on another host must begin with /, such as /usr/local/bin"
             )
         return _from_directory(directory, machine, account, where)
-    older = re.match(r"\d+", wanted)
-    if older and int(older[0]) < OLDEST:
-        raise _too_old(where, wanted)
     servers = find_servers(machine, account)
+    listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
+    major = re.match(r"\d+", wanted)
+    if major is None:
+        raise StudyError(
+            f"{where} is not a version; write a major version such as 18, the path of a bin directory, or a source "
+            f"(git:PATH@REF); found: {listed}"
+        )
+    if int(major[0]) < OLDEST:
+        raise _too_old(where, wanted)
     matching = [server for server in servers if wanted in (server.version, str(server.major))]
     if matching:
         # prefer a system package to a wheel, which lacks features such as ICU
         return min(matching, key=lambda server: server.origin.startswith("wheel "))
-    listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
     raise StudyError(
         f"{where}: there is no PostgreSQL {wanted} {'here' if here else 'there'}; found: {listed}; "
-        f"{_how_to_install(wanted, here=here)}"
+        f"{_how_to_install(wanted, major[0], here=here)}"
     )
 
 
@@ -225,9 +230,8 @@ def program_digest(machine: Machine, directory: Path) -> str:
     return machine.looked(["sh", "-c", _DIGEST, "sh", directory / "postgres"]).stdout.partition(" ")[0]
 
 
-def _how_to_install(wanted: str, *, here: bool) -> str:
+def _how_to_install(wanted: str, major: str, *, here: bool) -> str:
     extras = {"18": "server", "17": "pg17", "16": "pg16"}
-    major = wanted.split(".", maxsplit=1)[0]
     package = f"your system's package postgresql-{major}"
     if here and wanted in extras:
         return f"install it (pip install 'pgtrial[{extras[wanted]}]', or {package})"
