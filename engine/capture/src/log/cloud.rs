@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::fields::sqlstate;
 use super::prefix::Prefix;
 use super::record::{LogItem, Sink, Unreadable};
 use super::source::{LogLine, LogLines};
@@ -14,8 +15,8 @@ use crate::error::CaptureError;
 pub enum Service {
     /// Google Cloud SQL. The key `textPayload` has the server's line.
     CloudSql,
-    /// Azure. The key `properties` has the server's line and, as separate values, the detail, the context and the
-    /// failed statement.
+    /// Azure. The key `properties` has the server's line and, as separate values, the SQLSTATE, the detail, the context
+    /// and the failed statement.
     Azure,
     /// Amazon CloudWatch. The key `message` has the server's line.
     CloudWatch,
@@ -86,6 +87,8 @@ struct Message {
     /// The severity of the message, which the text in `message` contains too.
     #[serde(default, rename = "errorLevel")]
     severity: String,
+    #[serde(default, rename = "sqlerrcode")]
+    sqlstate: String,
     #[serde(default)]
     detail: String,
     #[serde(default)]
@@ -160,6 +163,9 @@ impl Entries<'_> {
         };
         for text in message.lines(self.prefix) {
             self.assembler.push(LogLine { number: object.number, bytes: text.as_bytes(), is_whole: true }, sink)?;
+        }
+        if let Some(code) = sqlstate(&message.sqlstate) {
+            self.assembler.set_sqlstate(code);
         }
         Ok(())
     }
@@ -300,6 +306,34 @@ mod tests {
         assert_eq!(found(&lines), ["1 execute a: b|parameters: $1 = 'x'", "2 c\nd|", "3 division by zero|"]);
         let whole = format!("{{\"records\": [{}]}}\n{{\"records\":[{}]}}", entries.join(", "), entries[1]);
         assert_eq!(found(&whole).len(), 4);
+    }
+
+    #[test]
+    fn the_sqlstate_of_azure_is_that_of_its_message_unless_the_text_has_one() {
+        let entry = |severity: &str, code: &str, text: &str| {
+            let line = format!("2026-11-23 08:00:00.123 UTC [7]: [3-1] db=d,user=u {severity}:  {text}");
+            format!(
+                "{{\"properties\":{{\"errorLevel\":\"{severity}\",{code}\"message\":\"{line}\"}},\"category\":\"PostgreSQLLogs\"}}"
+            )
+        };
+        let log = [
+            entry("LOG", "\"sqlerrcode\":\"00000\",", "00000: statement: SELECT 1/0"),
+            entry("ERROR", "\"sqlerrcode\":\"22012\",", "division by zero"),
+            entry("ERROR", "", "deadlock detected"),
+            entry("ERROR", "\"sqlerrcode\":\"22012\",", "40P01: deadlock detected"),
+            entry("ERROR", "\"sqlerrcode\":\"none\",", "division by zero"),
+        ]
+        .join("\n");
+        let prefix = Prefix::parse("%m [%p]: [%l-1] db=%d,user=%u ").unwrap();
+        let mut states = Vec::new();
+        read(&mut LogLines::of(log.as_bytes()), Service::Azure, &prefix, &mut |found| {
+            if let LogItem::Record(record) = found {
+                states.push(record.sqlstate);
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(states, [None, Some(*b"22012"), None, Some(*b"40P01"), None]);
     }
 
     #[test]

@@ -141,6 +141,13 @@ impl<'a> Assembler<'a> {
         }
     }
 
+    /// Sets the SQLSTATE of the message that is being read, unless its text has one. The code of success is left out.
+    pub fn set_sqlstate(&mut self, code: [u8; 5]) {
+        if matches!(self.state, State::In(_)) && self.record.sqlstate.is_none() {
+            self.record.sqlstate = Some(code).filter(|code| code != b"00000");
+        }
+    }
+
     /// Passes the last record to `sink`.
     pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let swallowed = std::mem::take(&mut self.swallowed);
