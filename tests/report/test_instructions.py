@@ -6,12 +6,13 @@ import json
 
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.records.instructions import UNNAMED, InstructionCounts
+from pgtrial.report import mail
 from pgtrial.report.brief import brief
 from pgtrial.report.data import read_data
 from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.summary import summary
 from pgtrial.report.instructions import instruction_sentences, instruction_texts
-from pgtrial.report.sections import sections
+from pgtrial.report.sections import MAIL, sections
 from tests.report.conftest import write_study
 from tests.verdict.counts import BASE, GROWN, PLAN, count, result_of
 from tests.verdict.studies import noisy, run
@@ -89,6 +90,7 @@ def test_the_short_result_the_report_and_the_json_have_the_counts(tmp_path):
         ["select-only, scale 10", "head", "96,578", "98,310", "1.8% more", "0.000%"],
         ["heap_getnext", "postgres", "10,000", "11,540", "+1,540", "+1,540", "–"],
     ]
+    assert "heap_getnext" in mail.render(data, sections(data, MAIL))
     [stored] = json.loads(data.result.model_dump_json())["instructions"]
     assert (stored["baseline_instructions"], stored["instructions"]) == (96_578, 98_310)
 

@@ -315,7 +315,7 @@ SHORT = (
 )
 """The sections of a short report."""
 
-MAIL = ("tps", "job", "ratio", "queries", "plans", "costs", "failures")
+MAIL = ("tps", "job", "ratio", "queries", "plans", "costs", "instructions", "failures")
 """The sections of the plain text for a mailing list."""
 
 

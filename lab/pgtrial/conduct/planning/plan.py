@@ -318,8 +318,7 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
 def _continued(plan: Plan, design: Design, blocks: int) -> list[PlannedTrial]:
     """Returns the planned trials of `blocks` blocks. They are drawn again from the seed of the plan, so that they begin
     with the trials of the plan. Raises StudyError if they do not, or if the study was changed."""
-    spec, verdict = design.spec, design.verdict.model_copy(update={"blocks": blocks})
-    longer = replace(design, spec=spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts))
+    longer = replace(design, spec=design.spec.with_verdict(blocks=blocks))
     drawn = plan_of(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)
     if drawn.model_dump(include=_OF_THE_STUDY) != plan.model_dump(include=_OF_THE_STUDY):
         raise StudyError(
