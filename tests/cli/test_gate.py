@@ -65,6 +65,14 @@ def test_arms_are_named_as_in_compare_or_as_in_the_study(folder, measured):
     assert (second.verdict.budget, second.study.question) == (180.0, "s: a or default?")
 
 
+def test_all_claims_share_one_error_where_a_single_query_can_fail_the_gate(folder, measured):
+    Path("suite.toml").write_text('[load]\nworkload = "suite:joins"\n')
+    started = measured(1.0)
+    run_gate("old=work_mem=4MB", "new=work_mem=8MB", study="suite.toml")
+    run_gate("old=work_mem=4MB", "new=work_mem=8MB", results=Path("other"))
+    assert [spec.verdict.error for spec in started] == ["all", "primary"]
+
+
 def test_sources_are_relative_to_the_current_directory_and_a_commit_is_not_compared_with_itself(folder, measured):
     git = ["git", "-c", "user.name=me", "-c", "user.email=me@x"]
     for words in (

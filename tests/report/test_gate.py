@@ -24,7 +24,9 @@ from pgtrial.statistics import p8, p9
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
 from tests.report.conftest import FSYNC
+from tests.verdict.replays import Template, run_replays
 from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
+from tests.verdict.suite_trials import Query, run_suites
 
 PAIR = ("base", "head")
 TRIPLE = (*PAIR, "base again")
@@ -306,6 +308,79 @@ def test_what_is_slower_at_one_load_point_does_not_pass_by_the_mean(others):
         assert re.search(r"^head is [\d.]+% slower than base at .*8 clients, although the mean over 3", of_gate.reason)
     alike = data_of(noisy({}, sd=0.002), points=points, margin=0.02, blocks=18)
     assert status(alike) == 0
+
+
+def of_suite(*factors: float) -> StudyData:
+    """Returns a study of a suite, as a gate plans it, whose queries take so many times as long on HEAD as on BASE."""
+    rng = np.random.default_rng(5)
+
+    def queries(planned):
+        noise = np.exp(0.003 * rng.standard_normal(len(factors)))
+        return [Query(one * factor if planned.arm == "b" else one) for one, factor in zip(noise, factors, strict=True)]
+
+    plan, trials = run_suites(20, queries)
+    plan = plan.model_copy(update={"families": 2, "margin": 0.02})
+    spec = StudySpec(arms={arm: {} for arm in plan.arms})
+    return StudyData(spec, plan, trials, facts={}, result=verdict_of(plan, trials))
+
+
+def test_a_query_that_is_slower_fails_the_gate_though_the_mean_of_the_suite_is_equal():
+    data = of_suite(1.0, 1.5, 1.0, 1 / 1.5)
+    assert data.result.primary[0].verdict == "equivalent"
+    for rules in (Rules(), Rules(accept_undecided=True), Rules("not-equivalent")):
+        said = outcome(data.result, data.plan, rules)
+        assert (said.status, said.decided) == (1, True)
+        assert said.sentence == (
+            "fail: 1 of 4 queries is slower: q1 (1.5 times as long); over all of them: no difference larger than 2% "
+            "between b and a."
+        )
+    text = summary(data, said, None)
+    assert "Of 4 queries: 1 slower, 1 faster, 0 undecided" in text
+    rows = [line for line in text.splitlines() if line.startswith(("| q1 ", "| q3 "))]
+    assert [re.split(r" \| ?", row)[-2] for row in rows] == ["worse", "better"]
+    assert not re.search(r"^\| q[02] ", text, re.MULTILINE)
+
+
+def test_a_query_that_is_faster_fails_only_where_nothing_else_than_equivalence_may_pass():
+    data = of_suite(1 / 1.01**8, *[1.01] * 8)
+    assert data.result.primary[0].verdict == "equivalent"
+    assert status(data) == 0
+    said = outcome(data.result, data.plan, Rules("not-equivalent"))
+    assert said.status == 1
+    assert re.match(r"1 of 9 queries is faster: q0 \(0\.92\d* times as long\), and only what is equiv", said.reason)
+
+
+def test_a_suite_that_is_slower_as_a_whole_names_its_slower_queries():
+    said = sentence_of(of_suite(1.0, *[1.2] * 11))
+    assert re.match(r"fail: b is 1\d\.\d+% slower than a; 11 of 12 queries are slower: q\d+ \(1\.2\d? times", said)
+    assert said.endswith("times as long), 1 more.")
+
+
+def test_a_suite_without_a_slower_query_passes():
+    data = of_suite(1.0, 1.0, 1.0)
+    assert status(data) == 0
+    text = summary(data, outcome(data.result, data.plan, Rules()), None)
+    assert "Of 3 queries: 0 slower, 0 faster, 0 undecided" in text
+
+
+def test_a_statement_of_a_replay_that_is_slower_fails_the_gate():
+    rng = np.random.default_rng(6)
+
+    def templates(planned):
+        slow = 1.3 if planned.arm == "b" else 1.0
+        return [Template(ms * float(np.exp(0.002 * rng.standard_normal()))) for ms in (slow, 1.3 / slow, 40.0)]
+
+    plan, trials = run_replays(20, templates)
+    plan = plan.model_copy(update={"families": 2})
+    result = verdict_of(plan, trials)
+    assert result.primary[0].verdict == "equivalent"
+    said = outcome(result, plan, Rules())
+    assert said.status == 1
+    assert said.reason.startswith("1 of 3 statements is slower: SELECT 0 (1.3 times as long); over all of them: no ")
+
+
+def sentence_of(data: StudyData) -> str:
+    return outcome(data.result, data.plan, Rules()).sentence
 
 
 def test_names_of_strangers_stay_text_in_the_summary():

@@ -61,6 +61,16 @@ def test_the_query_that_got_slower_is_named_and_no_other(rng: np.random.Generato
     assert whole.time_us["b"] == pytest.approx(1000 * 1.5 ** (1 / 4), rel=0.05)
 
 
+@pytest.mark.parametrize("studies", [1, 3])
+def test_the_mean_and_the_queries_of_all_studies_of_a_gate_share_one_error(rng, studies: int) -> None:
+    plan, trials = run_suites(BLOCKS, noisy(rng, 1.0, 3.0, 1.0, 0.5))
+    plan = plan.model_copy(update={"families": 2, "studies": studies})
+    result = verdict_of(plan, trials)
+    of_queries = [claim.claims for claim in result.queries if claim.query is not None]
+    shares = [1 / number for number in (result.primary[0].family, *of_queries)]
+    assert sum(shares) == pytest.approx(1 / studies)
+
+
 def test_the_headline_names_the_queries(rng: np.random.Generator) -> None:
     plan, trials = run_suites(BLOCKS, noisy(rng, 1.0, 3.0, 1.0, 0.5))
     result = verdict_of(plan, trials)

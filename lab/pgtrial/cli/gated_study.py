@@ -57,12 +57,15 @@ def study_of(
 ) -> StudySpec:
     """Returns the study with the arms and the budget of the gate, in seconds; without one it has that of the study
     file. Only the budget decides the number of blocks; if the study file sets a number of blocks, it is ignored with a
-    warning."""
+    warning. A gate fails if a single query of a suite, or statement of a replay, is slower, so all claims share one
+    error there."""
     spec = read(study, profile, seed, change)
     if spec.verdict.blocks is not None:
         named = marks.in_toml(marks.key("verdict", "blocks"))
         warn(f"a gate runs as many blocks as its budget holds, so {named} of the study is not used")
-    return spec.with_verdict(budget=spec.verdict.budget if budget_s is None else budget_s, blocks=None, final=True)
+    error = "all" if spec.load.kind.parts(spec.load) else spec.verdict.error
+    budget_s = spec.verdict.budget if budget_s is None else budget_s
+    return spec.with_verdict(budget=budget_s, blocks=None, final=True, error=error)
 
 
 def budget_of(text: str | None) -> float | None:

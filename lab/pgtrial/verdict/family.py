@@ -44,16 +44,16 @@ def primary_sharing(plan: Plan) -> int:
     """Returns among how many primary claims (the comparisons that decide the verdicts) each look (interim analysis)
     divides its allowed probability of a wrong verdict. If the plan lets several studies share the error of 5%, the
     claims of all of them count. The result is at least one."""
-    return plan.sharing(max(1, len(plan.others))) * plan.studies
+    return plan.sharing(max(1, len(plan.others)), over_studies=True)
 
 
 def sharing(plan: Plan) -> int:
     """Returns among how many comparisons at single load points each look (interim analysis) divides its allowed
     probability of a wrong verdict."""
     points = len(plan.load_points)
-    return plan.studies * (
-        plan.sharing(points, in_each_comparison=True) if points > 1 else plan.sharing(max(1, len(plan.others)))
-    )
+    if points > 1:
+        return plan.sharing(points, in_each_comparison=True, over_studies=True)
+    return plan.sharing(max(1, len(plan.others)), over_studies=True)
 
 
 Key = When | Side | None

@@ -328,16 +328,18 @@ class Plan(Record):
         seed."""
         return f"{self.created} {self.seed}"
 
-    def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
+    def sharing(self, claims: int, *, in_each_comparison: bool = False, over_studies: bool = False) -> int:
         """Returns the number of claims that share the error of each look (interim analysis), for a family that has
         `claims` claims. A family is a group of claims, such as those on single load points.
 
         By default each family of claims has its own error of 5%; with `in_each_comparison` the family has one for each
-        comparison of an arm with the baseline. If the study asks for a single error of 5% over everything that the
-        report prints, all families of all comparisons share it evenly (Bonferroni).
+        comparison of an arm with the baseline. With `over_studies` the family shares its error with those of the other
+        studies of a gate, as the primary claims do. If the study asks for a single error of 5% over everything that the
+        report prints, all families of all comparisons and of all studies share it evenly (Bonferroni).
         """
-        comparisons = max(1, len(self.others)) if in_each_comparison and self.families > 1 else 1
-        return claims * comparisons * self.families
+        is_shared = self.families > 1
+        comparisons = max(1, len(self.others)) if in_each_comparison and is_shared else 1
+        return claims * comparisons * self.families * (self.studies if over_studies or is_shared else 1)
 
     @property
     def is_final(self) -> bool:

@@ -64,7 +64,7 @@ class VerdictSection(Record):
         "primary",
         description="Which claims together are wrong in at most 5% of studies. `primary`: the primary claims "
         "together, and each other group of claims by itself. `all`: all claims that the report prints, for which a "
-        "study needs more blocks.",
+        "study needs more blocks. A [gate](gate.md#how-often-it-is-wrong) of a suite or a replay sets `all`.",
     )
     margin: Share = Field(
         0.01, gt=0, lt=1, description="The margin of equivalence: differences that are smaller count as equivalent."

@@ -14,6 +14,7 @@ from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
+from pgtrial.report.gate.parts import listed, parts_of
 from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed, where
 from pgtrial.statistics.precision import EXCLUDE, POWER, blocks_for
 from pgtrial.statistics.shamos import spread
@@ -76,9 +77,10 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
         _failed(result, *plan.arms[:2])
         or _unfair(result, plan)
         or _fails_more(result, plan)
-        or _different(claim, plan, rules)
+        or _different(claim, plan, result, rules)
         or _other_answers(result, plan)
         or _same(claim, plan, rules)
+        or _part_differs(claim, plan, result, rules)
         or _slower_at_a_point(claim, plan, result)
         or _open(claim, plan, result, rules)
         or Outcome(0, _passed(claim, plan), decided=True)
@@ -122,14 +124,39 @@ def _other_answers(result: StudyResult, plan: Plan) -> Outcome | None:
     return next((Outcome(2, finding.message.removesuffix(".")) for finding in found), None)
 
 
-def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """Returns the outcome if HEAD differs from BASE by more than the margin allows; otherwise None."""
+def _different(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
+    """Returns the outcome if HEAD differs from BASE by more than the margin allows; otherwise None. The reason names
+    the queries or statements that are slower."""
     words = {part.verdict for part in claim.read if not part.within_margin and not part.not_worse}
     if "worse" in words:
-        return Outcome(1, headline(claim, plan), decided=True)
+        parts = parts_of(result, claim.arm)
+        slower = [part for part in parts if part.is_slower]
+        named = [listed(slower, parts, result, "slower")] if slower else []
+        return Outcome(1, "; ".join([headline(claim, plan), *named]), decided=True)
     if "better" in words and rules.fail_on == "not-equivalent":
-        return Outcome(1, f"{headline(claim, plan)}, and only what is equivalent may pass", decided=True)
+        return Outcome(1, f"{headline(claim, plan)}, and {_ONLY_EQUIVALENT}", decided=True)
     return None
+
+
+_ONLY_EQUIVALENT = "only what is equivalent may pass"
+
+
+def _part_differs(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
+    """Returns the outcome if HEAD is certainly slower in a query of a suite, or in a statement of a replay, by more
+    than the margin allows, whatever the mean over all of them is; otherwise None. With the option `--fail-on
+    not-equivalent`, also if it is certainly faster in one.
+
+    In a gate the claims on queries and statements share one error with the claim on the mean (`[verdict] error =
+    "all"`), so that together they fail a HEAD that is as fast as BASE as rarely as the claim on the mean does alone.
+    """
+    parts = parts_of(result, claim.arm)
+    slower = [part for part in parts if part.is_slower]
+    faster = [part for part in parts if part.is_faster and rules.fail_on == "not-equivalent"]
+    if not slower and not faster:
+        return None
+    named = listed(slower, parts, result, "slower") if slower else listed(faster[::-1], parts, result, "faster")
+    only = "" if slower else f", and {_ONLY_EQUIVALENT}"
+    return Outcome(1, f"{named}{only}; over all of them: {_lower(headline(claim, plan))}", decided=True)
 
 
 def _slower_at_a_point(claim: Claim, plan: Plan, result: StudyResult) -> Outcome | None:

@@ -17,6 +17,7 @@ from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import STATEMENT_LENGTH, as_written, format_duration, percent, plural, shortened
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
+from pgtrial.report.gate.parts import Part, noun_of, parts_of
 from pgtrial.report.gate.runner import change_of_runner
 from pgtrial.report.gate.tries import Tries
 from pgtrial.report.instructions import instruction_sentences, instructions_of
@@ -78,6 +79,7 @@ def results(data: StudyData, *, heading: str = "####", most_rows: int = MOST_ROW
     more = len(result.claims(head)) - most_rows
     if more > 0:
         yield f"and {plural(more, 'more load point')}, see the report\n"
+    yield from _differing_parts(data, head, most_rows)
     for row in result.metrics:
         if row.arm == head and not row.primary:
             yield f"- {plain(row.metric)}: {plain(metric_text(row, rate_unit(data.plan.load_points)))}"
@@ -164,6 +166,41 @@ def _comparison(data: StudyData, claim: Claim, most_rows: int) -> Table[Row]:
             Column("verdict", lambda row: verdict_text(row.claim)),
         ],
     )
+
+
+def _differing_parts(data: StudyData, head: str, most_rows: int) -> Iterator[str]:
+    """Yields a table of the queries of a suite, or the statements of a replay, that are slower or faster on HEAD, and a
+    line with the number of those that are undecided. Yields nothing if the load has no such parts."""
+    plan, result = data.plan, data.result
+    parts = parts_of(result, head)
+    if not parts:
+        return
+    slower, faster = [part for part in parts if part.is_slower], [part for part in parts if part.is_faster]
+    differing, noun = [*slower, *faster], noun_of(result)
+    undecided = sum(part.verdict == "undecided" for part in parts)
+    yield f"\nOf {plural(len(parts), noun)}: {len(slower)} slower, {len(faster)} faster, {undecided} undecided\n"
+    if not differing:
+        return
+
+    def time(arm: str, part: Part) -> str | None:
+        time_us = part.time_us.get(arm)
+        return None if time_us is None else milliseconds(time_us)
+
+    yield from table(
+        Table(
+            "",
+            differing[:most_rows],
+            [
+                Column(noun, lambda part: part.name),
+                *(number(f"{arm}, ms", partial(time, arm)) for arm in plan.arms[:2]),
+                number("difference", lambda part: part.difference, lambda difference: signed(difference.value)),
+                number("95% interval", lambda part: part.difference, Estimate.text),
+                Column("verdict", lambda part: part.verdict),
+            ],
+        )
+    )
+    if (more := len(differing) - most_rows) > 0:
+        yield f"and {more} more, see the report\n"
 
 
 def _level_of(arm: str, row: Row) -> str | None:
