@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgtrial.conduct.bisection.question import ask
 from pgtrial.conduct.bisection.runner import BisectionRunner, DoesNotBuildError, Judged, Order, log_of, studies_of
 from pgtrial.conduct.bisection.search import Search
 from pgtrial.model.records.bisection import Bisection
 from pgtrial.model.records.claims import Estimate
 from pgtrial.store.repositories import Commit
+from pgtrial.store.study_file import build_study
+from tests.repositories import Repository
 
 GOOD = "good"
 
@@ -98,6 +102,19 @@ def test_a_line_is_halved(length, steps):
 def test_branches_beside_each_other_take_a_look_each():
     branches = history([[-1]] * 6 + [[0, 1, 2, 3, 4, 5]])
     assert Search(branches).most_steps == 6
+
+
+def test_the_commits_in_which_a_client_program_runs_are_bisected(tmp_path):
+    driver = Repository(tmp_path / "driver")
+    commits = [driver.commit(f"commit {number}", {"bench.py": f"# {number}"}) for number in range(4)]
+    arm = {"command": f"{sys.executable} bench.py", "command_directory": "git:driver@HEAD"}
+    spec = build_study({"arms": {"good": arm, "bad": arm}}, "s.toml", tmp_path)
+    question = ask(spec, commits[0], "HEAD", first_parent=False, report=print)
+    assert [commit.id for commit in question.search.commits] == commits[1:]
+    study = question.study_of(Order("ends", question.search.commits[-1], commits[0], margin=None))
+    assert [setup.command_directory for setup in study.arms.values()] == [
+        f"git:{driver.path}@{commit}" for commit in (commits[0], commits[-1])
+    ]
 
 
 def test_the_commit_next_to_a_skipped_one_is_looked_at():

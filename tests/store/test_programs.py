@@ -10,9 +10,11 @@ import pytest
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.store.comparison import comparison, name_arms
+from pgtrial.model.study.programs import TRACKED
+from pgtrial.store.comparison import comparison, name_arms, with_arms
 from pgtrial.store.programs import check_programs_unchanged
 from pgtrial.store.study_file import build_study
+from tests.repositories import Repository
 
 PYTHON = sys.executable
 
@@ -46,6 +48,77 @@ def test_a_command_for_all_and_a_directory_of_its_own(study, tmp_path):
     spec = build_study({"server": {"command": f"{PYTHON} a.py"}, "arms": arms}, "s.toml", tmp_path)
     assert spec.resolved("b").command_directory == str(tmp_path / "own")
     assert spec.resolved("a").command_files["a.py"] != spec.resolved("b").command_files["a.py"]
+
+
+@pytest.fixture
+def driver(tmp_path) -> Repository:
+    """Returns a repository with a program that imports a module, which its second commit changes."""
+    repository = Repository(tmp_path / "driver")
+    repository.commit("one", {"bench.py": "import driver", "driver.py": "slow = False", "docs/notes": "one"})
+    repository.commit("two", {"driver.py": "slow = True"})
+    return repository
+
+
+def test_a_command_may_run_in_the_files_of_a_commit(tmp_path, driver):
+    arms = {name: {"command_directory": f"git:driver@{ref}"} for name, ref in (("a", "HEAD~1"), ("b", "main"))}
+    spec = build_study({"server": {"command": f"{PYTHON} bench.py"}, "arms": arms}, "s.toml", tmp_path)
+    commits = [driver.git("rev-parse", ref) for ref in ("HEAD~1", "HEAD")]
+    assert [spec.resolved(arm).command_directory for arm in "ab"] == [f"git:{driver.path}@{one}" for one in commits]
+    assert spec.resolved("a").command_files == {PYTHON: _digest(PYTHON)}, "those of the commit are known by its name"
+    assert Design(spec).load.kind.runs_in_batches
+    assert thaw(freeze(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("directory", "complaint"),
+    [
+        ("git:driver@none", "the repository has no commit 'none'"),
+        ("git:driver", "command_directory: the commit names no commit; write a branch, tag or commit behind @"),
+        ("source:driver", "command_directory: a directory is written without source:; write its path"),
+    ],
+)
+def test_a_commit_that_cannot_be_is_refused(tmp_path, driver, directory, complaint):
+    arms = {"a": {"command_directory": directory}, "b": {}}
+    with pytest.raises(StudyError) as refused:
+        build_study({"server": {"command": f"{PYTHON} bench.py"}, "arms": arms}, "s.toml", tmp_path)
+    assert complaint in str(refused.value)
+
+
+def test_the_program_of_a_command_in_a_commit_has_to_be_installed(tmp_path, driver):
+    arms = {"a": {"command_directory": "git:driver@HEAD"}, "b": {}}
+    with pytest.raises(StudyError, match=r"\[arms\.a\] command: there is no program no-such-program; install it"):
+        build_study({"server": {"command": "no-such-program bench.py"}, "arms": arms}, "s.toml", tmp_path)
+
+
+def test_a_set_up_of_the_command_line_names_the_directory_from_here(tmp_path, driver, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ci").mkdir()
+    change = with_arms(["command_directory=driver", "head=command_directory=git:driver@HEAD"])
+    arms = change({"study": {}, "server": {"command": "x"}})["arms"]
+    assert [setup["command_directory"] for setup in arms.values()] == [str(driver.path), f"git:{driver.path}@HEAD"]
+
+
+def test_files_that_git_tracks_in_the_directory_belong_to_the_program(tmp_path, driver):
+    def server():
+        arms = {"a": {"command_directory": "driver"}, "b": {"command_directory": "driver"}}
+        spec = build_study({"server": {"command": f"{PYTHON} bench.py"}, "arms": arms}, "s.toml", tmp_path)
+        return spec.resolved("a")
+
+    planned = server()
+    assert planned.command_files.keys() == {PYTHON, "bench.py", TRACKED}
+    (driver.path / "results").mkdir()
+    (driver.path / "results" / "new.py").write_text("not tracked")
+    driver.git("commit", "--quiet", "--allow-empty", "--message", "nothing")
+    assert server() == planned
+    check_programs_unchanged("a", planned)
+    (driver.path / "driver.py").write_text("slow = None")
+    assert server() != planned
+    with pytest.raises(StudyError, match=r"files in .*/driver, in which the command .* runs, have changed since the"):
+        check_programs_unchanged("a", planned)
+    driver.commit("three", {})
+    assert server() != planned
+    driver.git("revert", "--no-edit", "HEAD")
+    assert server() == planned, "the same files in another commit"
 
 
 def _digest(path) -> str:
@@ -115,6 +188,8 @@ def test_what_cannot_be_is_refused(study, commands, sections, complaint):
         ("command=node a.js", "command=node a.js", {"command": "node a.js"}),
         ("new=command=node a.js", "new", {"command": "node a.js"}),
         ("command=node a.js --x=1,y=2", "command=node a.js --x=1,y=2", {"command": "node a.js --x=1,y=2"}),
+        ("command_directory=../b,command=c --x=1,y=2", "command_directory=../b,command=c --x=1,y=2",
+         {"command_directory": "../b", "command": "c --x=1,y=2"}),
         ("n=postgres=17, command = ./b", "n", {"postgres": "17", "command": "./b"}),
         ("work_mem=4MB,jit=off,command=c", "work_mem=4MB,jit=off,command=c",
          {"settings": {"work_mem": "4MB", "jit": "off"}, "command": "c"}),

@@ -44,6 +44,7 @@ _FORM_OF_ARMS = frozenset(
         "patches",
         "dsn",
         "command",
+        "command_directory",
         "query",
         "setup_sql",
     )

@@ -21,6 +21,7 @@ from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.servers import Made, Server
 from pgtrial.model.tokens import without_tokens
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.builds.checkouts import facts_of_checkout
 from pgtrial.servers.builds.of_study import facts_of_build
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.machine_key import not_shown
@@ -179,11 +180,12 @@ def _shown(text: str) -> str:
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:
-    """Returns the facts about an arm's client program: its command, its files, and the name and version that it reports
-    about itself."""
+    """Returns the facts about an arm's client program: its command, the directory or commit in which it runs, its
+    files, and the name and version that it reports about itself."""
     return {
         "command": server.command,
         "directory": server.command_directory,
         "files": server.command_files,
         "program": program,
+        **facts_of_checkout(server.command_directory),
     }

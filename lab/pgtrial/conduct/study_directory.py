@@ -23,8 +23,7 @@ from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
 from pgtrial.model.study.jobs import file_of
-from pgtrial.model.study.servers import Made
-from pgtrial.model.study.sources import is_source
+from pgtrial.model.study.servers import Made, sources_of
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory
@@ -122,14 +121,13 @@ def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
     return _subject(one) == _subject(other)
 
 
-def _code(spec: StudySpec, arm: str) -> tuple[str | None, list[str]]:
-    """Returns the code that an arm runs, by its content: the text of its own script or job, and the sources that are
-    built."""
+def _code(spec: StudySpec, arm: str) -> tuple[object, ...]:
+    """Returns the code that an arm runs, by its content: the text of its own script or job, the sources that are built
+    or checked out, and the digests of the files of its client program."""
     keys, server = spec.arms[arm], spec.resolved(arm)
-    sources = [server.postgres, *(server.extensions or ())] if isinstance(server, Made) else []
     patches = (server.patches or []) if isinstance(server, Made) else []
     script = PurePosixPath(file_of(keys.workload or "")).name
-    return spec.scripts.get(script), [*filter(is_source, sources), *patches]
+    return spec.scripts.get(script), [*sources_of(server), *patches], server.command_files
 
 
 def _subject(spec: StudySpec) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from pgtrial.model.quoting import quoted
 from pgtrial.model.study.connection_strings import SERVER_KEYS, names_server
 from pgtrial.model.study.jobs import JOB, file_of, is_job
 from pgtrial.model.study.servers import parts_of
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import numbered
@@ -150,7 +151,7 @@ def _add(setup: dict[str, Any], key: str, value: str) -> None:
     """Adds one KEY=VALUE of a set-up to the keys of an arm. A key that pgtrial does not know is taken for a setting of
     PostgreSQL. Raises StudyError if the key is `values` and its value does not name a variable and a column."""
     match key:
-        case "postgres" | "reset" | "price" | "compiler" | "workload":
+        case "postgres" | "reset" | "price" | "compiler" | "workload" | "command_directory":
             setup[key] = value
         case "data":
             setup[key] = [value]
@@ -273,6 +274,9 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
     changed = dict(setup)
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())
+    if (directory := changed.get("command_directory")) is not None:
+        here = Path(directory).expanduser().absolute()
+        changed["command_directory"] = absolute(directory, Path()) if is_source(directory) else str(here)
     if "workload" in changed:
         prefix = JOB if is_job(changed["workload"]) else ""
         changed["workload"] = f"{prefix}{Path(file_of(changed['workload'])).expanduser().absolute()}"

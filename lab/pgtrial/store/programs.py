@@ -17,9 +17,11 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
 from pgtrial.model.study.jobs import JOB
-from pgtrial.model.study.programs import PROGRAMS, words_of
+from pgtrial.model.study.programs import PROGRAMS, TRACKED, words_of
 from pgtrial.model.study.servers import Server
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.repositories import digest_of_tracked
 
 
 def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -137,7 +139,8 @@ def check_commands_of(spec: StudySpec, file: Path) -> None:
 
 
 def check_programs_unchanged(arm: str, server: Server) -> None:
-    """Raises StudyError if a file that an arm's command names has changed since the study was planned."""
+    """Raises StudyError if a file that an arm's command names, or that git tracks in the directory of the command, has
+    changed since the study was planned."""
     if server.command is None or server.command_files is None:
         return
     if server.command_directory is None:  # the program of a job
@@ -146,16 +149,27 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
         now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
     changed = [name for name, digest in server.command_files.items() if now.get(name) != digest]
     if changed:
+        named = [name for name in changed if name != TRACKED]
+        what = (
+            f"{named[0]} of the command {quoted(server.command)} has"
+            if named
+            else f"files in {server.command_directory}, in which the command {quoted(server.command)} runs, have"
+        )
         raise StudyError(
-            f"arms.{arm}: {changed[0]} of the command {quoted(server.command)} has changed since the study was "
-            "planned; restore it, or start a new study (--new)"
+            f"arms.{arm}: {what} changed since the study was planned; restore {'it' if named else 'them'}, or start a "
+            "new study (--new)"
         )
 
 
 def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
     """Returns two keys of an arm: the directory in which its command runs, and the digests of the files that the
-    command names. Raises StudyError if the directory or the program does not exist, or if root must not run the
-    program."""
+    command names and of all files that git tracks in the directory. If the directory is a commit, whose files never
+    change, returns the second key alone, with the digest of the program.
+
+    Raises StudyError if the directory or the program does not exist, or if root must not run the program.
+    """
+    if is_source(server.command_directory or ""):
+        return {"command_files": _program_of_commit(server, where)}
     directory = Path(server.command_directory or folder).expanduser()
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))
@@ -175,7 +189,22 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
         digests = {word: _digest(file) for word, file in files.items() if file.is_file()}
     except OSError as error:
         raise StudyError(f"{where} command: cannot read {error.filename}: {error.strerror}") from None
+    if (tracked := digest_of_tracked(directory)) is not None:
+        digests[TRACKED] = tracked
     return {"command_directory": str(directory), "command_files": digests}
+
+
+def _program_of_commit(server: Server, where: str) -> dict[str, str]:
+    """Returns the digest of the program of a command that runs in the files of a commit, if the program is not among
+    these files. Raises StudyError if there is no such program, or if root must not run it."""
+    program, *_ = words_of(server.command or "")
+    if "/" in program and not program.startswith("/"):
+        return {}
+    if (path := program_path(program, Path())) is None:
+        raise StudyError(f"{where}command: there is no program {program}; install it, or correct the command")
+    if (why := refusal_to_run(path)) is not None:
+        raise StudyError(f"{where}command: {why}")
+    return {program: _digest(path)}
 
 
 def program_path(program: str, directory: Path) -> Path | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,15 +155,34 @@ def state_of(directory: Path) -> str:
     commit = git.commit_named(directory, "HEAD")
     if commit is None:
         return ""
+    with _work_tree(directory, commit) as of_tree:
+        listed = git.run(directory, *of_tree, "status", "--porcelain", "--ignore-submodules=all", "--", ".")
+    changed = len(listed.stdout.splitlines())
+    return f"at {commit[:10]}, " + (f"changed files: {changed}" if changed else "unchanged")
+
+
+def digest_of_tracked(directory: Path) -> str | None:
+    """Returns a digest of the files below a directory that git tracks, as they are now; None if there are none, or if
+    git is not installed. Raises StudyError if git fails."""
+    commit = git.commit_named(directory, "HEAD") if shutil.which("git") else None
+    if commit is None or (tree := git.run(directory, "rev-parse", "--quiet", "--verify", "HEAD:./")).returncode != 0:
+        return None
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--full-index", "--ignore-submodules=all")
+    with _work_tree(directory, commit) as of_tree:
+        changes = git.content(directory, str(directory), *of_tree, "diff", *options, "HEAD", "--", ".")
+    return hashlib.sha256(tree.stdout.encode() + changes).hexdigest()
+
+
+@contextmanager
+def _work_tree(directory: Path, commit: str) -> Iterator[tuple[str, ...]]:
+    """Yields options of git with which its commands compare the work tree around a directory with a commit, and apply
+    no settings of the repository. Raises StudyError if git fails."""
     where = ("rev-parse", "--path-format=absolute")
     top = git.output(directory, str(directory), *where, "--show-toplevel").removesuffix("\n")
     index = git.output(directory, str(directory), *where, "--git-path", "index").removesuffix("\n")
     with git.without_settings_of(directory, commit) as aside:
         shutil.copyfile(index, aside / "index")
-        of_tree = (f"--git-dir={aside}", f"--work-tree={top}")
-        listed = git.run(directory, *of_tree, "status", "--porcelain", "--ignore-submodules=all", "--", ".")
-    changed = len(listed.stdout.splitlines())
-    return f"at {commit[:10]}, " + (f"changed files: {changed}" if changed else "unchanged")
+        yield (f"--git-dir={aside}", f"--work-tree={top}")
 
 
 def _remote_commit(source: GitSource) -> str:

@@ -1,6 +1,6 @@
-"""Fixes the sources from which servers and extensions are built, so that all trials of a study use the same source
-code. When a study is planned, names of branches and tags (refs) are replaced by commits, and for directories the digest
-of their files is recorded."""
+"""Fixes the sources from which servers and extensions are built, and the commits in which client programs run, so that
+all trials of a study use the same source code. When a study is planned, names of branches and tags (refs) are replaced
+by commits, and for directories the digest of their files is recorded."""
 
 from __future__ import annotations
 
@@ -133,6 +133,8 @@ def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any
     changed = dict(setup)
     if isinstance(changed.get("postgres"), str):
         changed["postgres"] = moved(changed["postgres"])
+    if isinstance(changed.get("command_directory"), str):
+        changed["command_directory"] = moved(changed["command_directory"])
     if isinstance(changed.get("extensions"), list):
         changed["extensions"] = [moved(str(text)) for text in changed["extensions"]]
     return changed
@@ -156,6 +158,8 @@ def _fixed_table(table: SetUp, folder: Path, where: str, known: dict[str, str]) 
     try:
         if table.postgres is not None and (text := _as_source(table.postgres, folder)) is not None:
             changed["postgres"] = _fixed_text(text, folder, known)
+        if table.command_directory is not None and is_source(table.command_directory):
+            changed["command_directory"] = _fixed_text(table.command_directory, folder, known)
         if table.patches:
             changed["patches"] = [_patch_text(patch, folder) for patch in table.patches]
         if table.extensions:

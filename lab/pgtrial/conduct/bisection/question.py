@@ -14,7 +14,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.bisection import Bisection
 from pgtrial.model.study.frozen import freeze
-from pgtrial.model.study.servers import MadeHere
+from pgtrial.model.study.servers import MadeHere, Server, sources_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import GitSource, is_source, source_of
 from pgtrial.model.study.spec import StudySpec
@@ -80,13 +80,12 @@ def two_of_the_first(data: Mapping[str, Any]) -> dict[str, Any]:
 def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, report: Callable[[str], None]) -> Question:
     """Returns the question of a bisection of this study between the commits `good` and `bad`. `report` shows progress.
     Raises StudyError."""
-    server = spec.resolved(spec.baseline)
-    texts = [server.postgres, *(server.extensions or ())] if isinstance(server, MadeHere) else []
-    sources = [source for text in texts if is_source(text) and isinstance(source := source_of(text), GitSource)]
+    texts = sources_of(spec.resolved(spec.baseline))
+    sources = [source for text in texts if isinstance(source := source_of(text), GitSource)]
     if not sources:
         raise StudyError(
-            "no server or extension of the study is built from a repository, so there is nothing to bisect; name a "
-            f"repository, {_FORM}"
+            "no server, extension or client program of the study comes from a repository, so there is nothing to "
+            f"bisect; name a repository, {_FORM}"
         )
     source = _with_both(list({one.repository: one for one in sources}.values()), good, bad)
     ends = [repositories.fixed(source.at(ref)) for ref in (good, bad)]
@@ -125,7 +124,7 @@ def _has(source: GitSource, ref: str) -> bool:
     return True
 
 
-def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
+def _at(table: SetUp, server: Server, source: GitSource, commit: str) -> SetUp:
     """Returns the keys of an arm in which the source is set to a commit."""
 
     def moved(text: str) -> str:
@@ -133,8 +132,13 @@ def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
         mine = isinstance(own, GitSource) and own.repository == source.repository
         return source.at(commit).text if mine else text
 
-    extensions = None if server.extensions is None else list(map(moved, server.extensions))
-    return table.model_copy(update={"postgres": moved(server.postgres), "extensions": extensions})
+    changed: dict[str, Any] = {}
+    if isinstance(server, MadeHere):
+        extensions = None if server.extensions is None else list(map(moved, server.extensions))
+        changed = {"postgres": moved(server.postgres), "extensions": extensions}
+    if server.command_directory is not None:
+        changed["command_directory"] = moved(server.command_directory)
+    return table.model_copy(update=changed)
 
 
 def directory_of(question: Question, results: Path) -> Path:

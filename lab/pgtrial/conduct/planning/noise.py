@@ -13,6 +13,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.programs import TRACKED
 from pgtrial.servers.runs import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
 from pgtrial.verdict.carry_over import Slices
@@ -98,7 +99,9 @@ def _digest_of_own(design: Design) -> str | None:
         "data": design.load.data_files,
         "job": design.load.job.command,
         "programs": [
-            [server.command, server.command_files] for server in public.servers.values() if server.command is not None
+            [server.command, {name: file for name, file in (server.command_files or {}).items() if name != TRACKED}]
+            for server in public.servers.values()
+            if server.command is not None
         ],
         "given": sorted({str(server.dsn) for server in public.given.values()}),
     }

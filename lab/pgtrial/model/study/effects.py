@@ -235,6 +235,11 @@ def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
     yield Effect("commands", f"runs {value}{where}")
 
 
+def _directory(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
+    if is_source(value):
+        yield Effect("sources", f"writes the files of {value}, in which a program runs")
+
+
 def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
     path = file_of(value)
     if not _is_of_study(path):
@@ -243,10 +248,6 @@ def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
 
 def _query(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
     yield Effect(SQL, f"runs {value}")
-
-
-def _nothing(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
-    yield from ()
 
 
 _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
@@ -267,7 +268,7 @@ _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
     **dict.fromkeys(("huge_pages", "thp", "sysctl", "governor", "io_scheduler"), _machine),
     "environment": _environment,
     "command": _command,
-    "command_directory": _nothing,
+    "command_directory": _directory,
     "workload": _script,
     "query": _query,
 }

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
+from pgtrial.model.study.sources import GitSource, is_source, source_of
 from pgtrial.model.tokens import without_tokens
 
 PROGRAMS = "client-programs"
@@ -27,6 +28,9 @@ NOT_FOR_PROGRAMS = {
     "on_server_loss": "a program that loses its server has failed",
 }
 """The keys of `[load]` that do not apply to client programs, each with the reason."""
+
+TRACKED = "."
+"""The name under which `command_files` has the digest of all files that git tracks in the directory of the command."""
 
 _SECRET = re.compile(r"://[^/@\s:]*:[^@\s]+@|\b(ssl)?password\s*=", re.IGNORECASE)
 
@@ -55,6 +59,20 @@ def words_of(command: str) -> list[str]:
         raise ValueError(f"{str(error).lower()}; close the quote, or write \\ before a single one") from None
 
 
+def known_directory(text: str) -> str:
+    """Returns the directory of a command unchanged. Raises ValueError if it begins like a source, but is no commit of a
+    repository, such as `git:PATH@REF`."""
+    if is_source(text):
+        try:
+            source = source_of(text)
+        except ValueError as error:
+            # the message does not quote the source, since a URL may hold a password
+            raise ValueError(f"the commit {error}") from None
+        if not isinstance(source, GitSource):
+            raise ValueError("a directory is written without source:; write its path")
+    return text
+
+
 class ClientKeys(Record):
     """The client program of an arm. The program makes the arm's load in place of the load engine."""
 
@@ -69,14 +87,17 @@ class ClientKeys(Record):
         "arms.",
     )
     command_directory: Annotated[
-        str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))
+        Annotated[str, AfterValidator(known_directory)] | None,
+        Key(shows=("client.directory",), follows=("client.program", "client.files", "client.subject")),
     ] = Field(
         None,
         min_length=1,
-        description="The directory in which the command runs. Default: the directory of the study file.",
+        description="The directory in which the command runs, or a [commit](client-programs.md#two-commits), "
+        "`git:PATH@REF`, whose files pgtrial writes into a directory of their own. Default: the directory of the study "
+        "file.",
     )
     command_files: Annotated[dict[str, str] | None, Key(shows=("client.files",), follows=("client.program",))] = Field(
         None,
         description="pgtrial writes this key into the study file that it stores in the study directory: the "
-        "files that the command names, with their SHA-256.",
+        "files that the command names, and `.` for those that git tracks in its directory, with their SHA-256.",
     )

@@ -137,6 +137,13 @@ def server_of(shared: SetUp, table: SetUp) -> Server:
     return kind(**values)
 
 
+def sources_of(server: Server) -> list[str]:
+    """Returns the sources that an arm names, as the study file writes them: those of its server and its extensions, and
+    the commit in which its client program runs."""
+    texts = [server.postgres, *(server.extensions or ())] if isinstance(server, Made) else []
+    return [text for text in [*texts, server.command_directory or ""] if is_source(text)]
+
+
 def _keys(kind: type[Server], *others: type[Server]) -> list[str]:
     known = {name for other in others for name in other.model_fields}
     return [name for name in kind.model_fields if name not in known]

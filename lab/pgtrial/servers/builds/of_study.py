@@ -1,16 +1,18 @@
-"""Builds all servers and extensions that a study names by their source, before its first trial, and makes the study use
-the builds."""
+"""Builds all servers and extensions that a study names by their source, and checks out the commits in which its client
+programs run, before the first trial. The study then uses what was made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.servers import MadeHere
-from pgtrial.model.study.sources import is_source, source_of
+from pgtrial.model.study.servers import MadeHere, sources_of
+from pgtrial.model.study.sources import GitSource, is_source, source_of
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.builds.checkouts import checkout_order
 from pgtrial.servers.builds.extensions import extension_order
 from pgtrial.servers.builds.kept import BuildError, Builds, record_beside
 from pgtrial.servers.builds.postgres import server_order
@@ -19,14 +21,15 @@ from pgtrial.servers.run_directory import RunDirectory
 
 
 def has_sources(spec: StudySpec) -> bool:
-    """True if a server or an extension of the study is built from source."""
-    servers = [spec.resolved(arm) for arm in spec.arms]
-    return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
+    """True if a server or an extension of the study is built from source, or a client program runs in the files of a
+    commit."""
+    return any(sources_of(spec.resolved(arm)) for arm in spec.arms)
 
 
 def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, report: Callable[[str], None]) -> StudySpec:
-    """Builds the servers and extensions that the study names by their source. Returns the study with arms that name the
-    bin directories of the builds, and that have the SQL which creates the extensions.
+    """Builds the servers and extensions that the study names by their source, and checks out the commits of its client
+    programs. Returns the study with arms that name the bin directories of the builds and the directories of the
+    commits, and that have the SQL which creates the extensions.
 
     If a server is built with a profile (PGO), its training load runs in `run_directory`. Builds that exist on
     this machine are used again. Raises BuildError, StudyError and StoreError.
@@ -38,15 +41,17 @@ def built(spec: StudySpec, builds: Builds, run_directory: RunDirectory, report: 
         setup = spec.resolved(arm)
         # the extensions come before the SQL that all arms share
         changed: dict[str, Any] = {"setup_sql": setup.setup_sql}
-        if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
-            try:
+        try:
+            if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
                 server, created = _built(setup, builds, run_directory, report)
-            except BuildError as error:
-                raise BuildError(f"arms.{arm}: {error}") from None
-            except StudyError as error:
-                raise StudyError(f"arms.{arm}: {error}") from None
-            changed["postgres"] = str(server.bin)
-            changed["setup_sql"] = [*map(_creation, created), *setup.setup_sql]
+                changed["postgres"] = str(server.bin)
+                changed["setup_sql"] = [*map(_creation, created), *setup.setup_sql]
+            if is_source(directory := setup.command_directory or ""):
+                changed["command_directory"] = str(_checked_out(directory, builds, report))
+        except BuildError as error:
+            raise BuildError(f"arms.{arm}: {error}") from None
+        except StudyError as error:
+            raise StudyError(f"arms.{arm}: {error}") from None
         arms[arm] = table.model_copy(update=changed)
     shared = spec.server.model_copy(update={"setup_sql": []})
     return spec.model_copy(update={"server": shared, "arms": arms})
@@ -81,6 +86,13 @@ def _built(
     sources = list(map(source_of, setup.extensions))
     kept = builds.ensure(extension_order(server, sources, setup.compiler, report), report)
     return resolve(str(kept.programs)), kept.record.created
+
+
+def _checked_out(text: str, builds: Builds, report: Callable[[str], None]) -> Path:
+    """Returns a directory with the files of a commit, which the study names as `git:PATH@REF`."""
+    source = source_of(text)
+    assert isinstance(source, GitSource)
+    return builds.ensure(checkout_order(source, report), report).programs
 
 
 def _creation(extension: str) -> str:
