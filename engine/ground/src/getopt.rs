@@ -40,10 +40,10 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!(" '--{name}'")).collect()
 }
 
-/// Reads a command line by a table of options. `args` does not include the program's name. Returns the positional
-/// arguments.
+/// Reads a command line by a table of options, which may consist of several parts. `args` does not include the program's
+/// name. Returns the positional arguments.
 pub fn read<T, E: From<GetoptError>, G>(
-    table: &[OptionRow<T, E, G>],
+    table: &[&[OptionRow<T, E, G>]],
     args: Vec<String>,
     target: &mut T,
 ) -> Result<Vec<String>, Stop<E>> {
@@ -58,7 +58,7 @@ pub fn read<T, E: From<GetoptError>, G>(
 /// Reads the options of a command line one at a time, in the order in which they were given. Each comes with its value,
 /// which is empty for an option without a value.
 pub struct Getopt<'a, T: 'static, E: 'static, G> {
-    table: &'a [OptionRow<T, E, G>],
+    table: &'a [&'a [OptionRow<T, E, G>]],
     /// The names of the long options that the imitated program (such as pgbench) has, in its order. An abbreviation
     /// that is unambiguous among these names stays unambiguous, even if the table has further options that begin with
     /// it.
@@ -72,7 +72,7 @@ pub struct Getopt<'a, T: 'static, E: 'static, G> {
 impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
     /// Starts to read a command line. `args` does not include the program's name.
     pub fn new(
-        table: &'a [OptionRow<T, E, G>],
+        table: &'a [&'a [OptionRow<T, E, G>]],
         originals: &'a [&'static str],
         args: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
@@ -91,8 +91,12 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
         self.positional
     }
 
+    fn rows(&self) -> impl Iterator<Item = &'a OptionRow<T, E, G>> + use<'a, T, E, G> {
+        self.table.iter().copied().flatten()
+    }
+
     fn short(&mut self, letter: char) -> FoundRow<'a, T, E, G> {
-        let row = self.table.iter().find(|row| row.short() == Some(letter));
+        let row = self.rows().find(|row| row.short() == Some(letter));
         let row = row.ok_or(GetoptError::InvalidShort(letter))?;
         if !row.takes_value() {
             return Ok((row, String::new()));
@@ -119,13 +123,13 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
 
     /// Returns the option with this name or, if there is none, the only option whose name begins with it.
     fn find_long(&self, name: &str, written: &str) -> Result<&'a OptionRow<T, E, G>, GetoptError> {
-        let exact = |name: &str| self.table.iter().find(|row| row.long() == name);
+        let exact = |name: &str| self.rows().find(|row| row.long() == name);
         if let Some(row) = exact(name) {
             return Ok(row);
         }
         let mut candidates: Vec<_> = self.originals.iter().copied().filter(|long| long.starts_with(name)).collect();
         if candidates.is_empty() {
-            candidates = self.table.iter().map(OptionRow::long).filter(|long| long.starts_with(name)).collect();
+            candidates = self.rows().map(OptionRow::long).filter(|long| long.starts_with(name)).collect();
         }
         match candidates.as_slice() {
             [one] => exact(one),
@@ -204,7 +208,7 @@ mod tests {
 
     /// Reads a whole command line. Returns its options in order with their values, and its positional arguments.
     fn parse(args: impl IntoIterator<Item = impl Into<String>>) -> Result<Parsed, GetoptError> {
-        let mut getopt = Getopt::new(TABLE, ORIGINALS, args);
+        let mut getopt = Getopt::new(&[TABLE], ORIGINALS, args);
         let named = |(row, value): (&Row, String)| (row.long(), row.takes_value().then_some(value));
         let options = getopt.by_ref().map(|option| option.map(named)).collect::<Result<_, _>>()?;
         Ok((options, getopt.into_positional()))
@@ -279,7 +283,7 @@ mod tests {
 
     #[test]
     fn options_before_a_wrong_one_can_be_judged_first() {
-        let mut getopt = Getopt::new(TABLE, ORIGINALS, ["-c", "0", "--bogus"]);
+        let mut getopt = Getopt::new(&[TABLE], ORIGINALS, ["-c", "0", "--bogus"]);
         let (row, value) = getopt.next().unwrap().unwrap();
         assert_eq!((row.long(), value.as_str()), ("client", "0"));
         assert!(getopt.next().unwrap().is_err());

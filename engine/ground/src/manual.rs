@@ -54,8 +54,8 @@ impl OptionEntry {
 }
 
 /// Returns the entries of an option table, in the order of the table. `title` returns the heading of a group.
-pub fn entries<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> Vec<OptionEntry> {
-    table.iter().map(|row| OptionEntry::of(row, title(&row.group))).collect()
+pub fn entries<T, E, G>(table: &[&[OptionRow<T, E, G>]], title: impl Fn(&G) -> &'static str) -> Vec<OptionEntry> {
+    table.iter().copied().flatten().map(|row| OptionEntry::of(row, title(&row.group))).collect()
 }
 
 impl Manual {
@@ -119,7 +119,7 @@ mod tests {
             about: "It is a test.",
             usage: &["test [OPTION]..."],
             description: "Nothing is tested.",
-            options: entries(TABLE, |title| title),
+            options: entries(&[TABLE], |title| title),
             notes: "The end.".to_owned(),
         };
         let expected = "\
@@ -145,7 +145,7 @@ The end.
 
     #[test]
     fn an_entry_has_the_parts_of_its_row() {
-        let entries = entries(TABLE, |title| title);
+        let entries = entries(&[TABLE], |title| title);
         let parts: Vec<_> = entries.iter().map(|entry| (entry.short, entry.long, entry.argument)).collect();
         let expected = [
             (Some('q'), "quiet", None),

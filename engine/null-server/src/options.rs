@@ -88,7 +88,7 @@ pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statemen
 the throughput that a client reaches against it is the client's own limit.",
         usage: &["pgtrial-engine null-server [OPTION]..."],
         description: "",
-        options: entries(TABLE, |()| "Options:"),
+        options: entries(&[TABLE], |()| "Options:"),
         notes: "At least one of --socket-dir and --listen has to be given. SIGINT or SIGTERM ends the server."
             .to_owned(),
     }
@@ -106,7 +106,7 @@ pub fn parse(args: Vec<String>) -> Result<ServerOptions, Stop<OptionError>> {
         seed: 0,
         max_connections: None,
     };
-    if let Some(surplus) = getopt::read(TABLE, args, &mut options)?.first() {
+    if let Some(surplus) = getopt::read(&[TABLE], args, &mut options)?.first() {
         return Err(OptionError::Surplus(surplus.clone()).into());
     }
     if options.socket_dir.is_none() && options.address.is_none() {

@@ -63,6 +63,13 @@ pub struct RunDescription<'a> {
     pub lost_status: u8,
 }
 
+impl<'a> RunDescription<'a> {
+    /// Describes a run of a load that is no replay and uses other tables than pgbench's, on a server of unknown version.
+    pub fn new(frontend: &'static str, plan: &'a Plan, seed: u64, lost_status: u8) -> Self {
+        Self { frontend, plan, scale: None, seed, server: None, replay: None, lost_status }
+    }
+}
+
 impl Events {
     /// Reads the value of the option `--events`: the path of a file, or `-` for standard output.
     pub fn named(name: &str) -> Self {

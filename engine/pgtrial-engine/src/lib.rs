@@ -6,5 +6,5 @@ mod frontend;
 mod program;
 
 /// The function that the fuzz test of sysbench's command lines calls.
-pub use frontend::sysbench::options::settle::accepts as sysbench_accepts;
+pub use frontend::sysbench::options::accepts as sysbench_accepts;
 pub use program::main;

@@ -51,15 +51,7 @@ fn a_thread_that_panics_ends_the_run_with_an_error_and_the_events_with_their_las
     let seeds = Seeds::derive(1, &part, 0, 2, None);
     let load = Load::new::<StagedPlan>(Arc::new(Faulty), StagedPlan::default());
     let plan = Plan { jobs: 2, ..Plan::new(None, part, seeds, load) };
-    let description = RunDescription {
-        frontend: "test",
-        plan: &plan,
-        scale: None,
-        seed: 1,
-        server: None,
-        replay: None,
-        lost_status: 7,
-    };
+    let description = RunDescription::new("test", &plan, 1, 7);
     let (clock, stop) = (Clock::start(), AtomicBool::new(false));
     let option = Events::File(file.clone());
     let mut events = RunEvents::open(Some(&option), clock, &description, &stop, |_| {}).unwrap();

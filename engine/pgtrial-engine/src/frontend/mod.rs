@@ -17,6 +17,7 @@ mod lines {
     use ground::options::Stop;
 
     use super::common::failure::Failure;
+    use super::common::messages::FrontEnd;
 
     /// Parses a command line with the function `parse`. Returns the parsed options or the error.
     pub fn parsed<O>(line: &str, parse: fn(Vec<String>) -> Result<O, Stop<Failure>>) -> Result<O, Failure> {
@@ -24,6 +25,20 @@ mod lines {
             Stop::Error(mistake) => mistake,
             Stop::Print(text) | Stop::List(text) => panic!("{line}: {text}"),
         })
+    }
+
+    /// Asserts that the function `parse` of a front end rejects each command line with one sentence, which begins with
+    /// the message after it.
+    pub fn all_refused<O>(
+        front_end: FrontEnd,
+        parse: fn(Vec<String>) -> Result<O, Stop<Failure>>,
+        lines: &[(&str, &str)],
+    ) {
+        for (line, message) in lines {
+            let found = parsed(line, parse).err().map(|failure| front_end.describe(&failure)).unwrap_or_default();
+            let expected = format!("{}: error: {message}", front_end.name);
+            assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::rows::about_rows;
 use capture::log::{COMMON, Prefix};
 use capture::make::CaptureOrder;
 use capture::mix::{Mix, QUERIES};
@@ -37,7 +38,7 @@ pub struct CaptureOptions {
 type Row = OptionRow<CaptureOptions, Failure, ()>;
 
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
+const OPTIONS: &[&[Row]] = &[&[
     Row::value("-o, --output=DIRECTORY", (), "write the capture to this new or empty directory",
         |options, value| {
             options.directory = ground::text::path(value.text);
@@ -97,10 +98,7 @@ const OPTIONS: &[Row] = &[
         |options| &mut options.order.anonymize),
     Row::switch("--json", (), "print the summary as JSON", |options| &mut options.json),
     Row::switch("-q, --quiet", (), "print no progress on standard error", |options| &mut options.quiet),
-    Row::action("-V, --version", (), "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
-];
+], &about_rows!(())];
 
 /// The greatest number of sessions that a synthetic mix (made from pg_stat_statements instead of logs) may have.
 const MOST_SESSIONS: u64 = 100_000;

@@ -1,12 +1,17 @@
-//! Connects a front end to its server, and checks how many connections the server allows.
+//! Connects a front end to its server, and checks how many connections the server and the operating system allow.
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::failure::Failure;
 use super::messages::USER;
 use super::pooling::PoolError;
 use drive::PoolPlan;
+use ground::interrupt;
 use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
@@ -23,12 +28,14 @@ pub const LOADING: Purpose = "loading";
 
 /// Adds the name of the database to the connection options, if the command line has it as an argument after the
 /// options. Any further argument is an error.
-pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
+pub fn with_database(server: &mut Given, positional: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let mut rest = positional.into_iter();
-    let dbname = server.dbname.clone().or_else(|| rest.next());
+    if server.dbname.is_none() {
+        server.dbname = rest.next();
+    }
     match rest.next() {
         Some(extra) => Err(Failure::misuse(format!("too many command-line arguments (first is \"{extra}\")"))),
-        None => Ok(Given { dbname, ..server }),
+        None => Ok(()),
     }
 }
 
@@ -42,6 +49,20 @@ pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<
 /// Opens a session for the work of the program itself before or after the load, such as making or checking tables.
 pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
     Session::open(target).map_err(|error| no_connection(error.message, purpose))
+}
+
+/// Opens a session as [`session`] does. From then on an interrupt cancels the statement that the session runs. Also
+/// returns the address of the server, and the flag that the interrupt sets.
+pub fn connect(
+    given: &Given,
+    application: &str,
+    purpose: Purpose,
+) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
+    let target = target(given, application, purpose)?;
+    let session = session(&target, purpose)?;
+    let interrupt = interrupt::catch()?;
+    target.obey(&interrupt);
+    Ok((target, session, interrupt))
 }
 
 /// Returns the error for a connection that could not be made. `purpose` names what the connection was needed for.
@@ -76,4 +97,19 @@ pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), PoolEr
         Some((most, limit)) if wanted > most => Err(PoolError::Limit { apps, size, wanted, most, limit }),
         _ => Ok(()),
     }
+}
+
+/// Raises the process's limit of open files, so that this number of connections can be opened. The error messages are
+/// the same as in pgbench. The run raises the limit further for the files of its threads.
+pub fn reserve_files(connections: u64) -> Result<(), Failure> {
+    const ADVICE: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
+    let needed = connections + 3;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|error| Failure::error(format!("getrlimit failed: {}", error.desc())))?;
+    let too_few = |reason| Failure::error(format!("need at least {needed} open files, but {reason}")).hint(ADVICE);
+    if hard < needed {
+        return Err(too_few(format!("system limit is {hard}")));
+    }
+    let not_raised = |error: Errno| too_few(format!("couldn't raise the limit: {}", error.desc()));
+    if soft < needed { setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(not_raised) } else { Ok(()) }
 }

@@ -12,9 +12,6 @@ use ground::interrupt::SignalError;
 use ground::output::CouldNot;
 use tables::TablesError;
 
-/// The exit status of a run in which clients were aborted.
-pub const ABORTED: u8 = 2;
-
 /// One or more errors, each with its details and hints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

@@ -86,11 +86,6 @@ impl FrontEnd {
         print_stderr(format_args!("{}\n", self.describe(failure)));
     }
 
-    /// Writes the message that the user interrupted the run after `seconds` seconds.
-    pub fn interrupted(&self, seconds: f64) {
-        self.info(format_args!("the run was interrupted after {seconds:.1} s; the results cover only this time"));
-    }
-
     /// Prints the failure that `done` contains, or the text if an option such as `--help` asked for one. Returns the
     /// exit status of the program, with which the front end ends.
     pub fn exit_status(&self, done: Result<u8, Stop<Failure>>) -> ExitCode {

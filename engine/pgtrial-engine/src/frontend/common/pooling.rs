@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::sharing::{SharingError, check_enough};
-use super::values::ValueError;
+use super::values::{ValueError, count_to};
 use drive::{Arrival, PoolPlan};
 use ground::options::Argument;
 use ground::shard::{Shard, TaskShare};
@@ -12,10 +12,10 @@ use ground::words::plural;
 use thiserror::Error;
 
 /// The greatest number of tasks (one transaction each) of one application.
-pub const MAX_TASKS: u32 = 10_000_000;
+const MAX_TASKS: u32 = 10_000_000;
 
 /// The greatest number of connections of all pools together.
-pub const MAX_CONNECTIONS: u32 = 100_000;
+const MAX_CONNECTIONS: u32 = 100_000;
 
 /// The highest rate at which tasks (one transaction each) may arrive, per second.
 const HIGHEST_RATE: f64 = 1e9;
@@ -46,7 +46,7 @@ pub enum PoolError {
 
 /// The options of connection pools. A field is `None` if its option was not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct PoolArguments {
+pub struct PoolOptions {
     pub apps: Option<usize>,
     pub tasks: Option<u32>,
     pub arrival: Option<Arrival>,
@@ -55,7 +55,7 @@ pub struct PoolArguments {
     pub lifetime: Option<Duration>,
 }
 
-impl PoolArguments {
+impl PoolOptions {
     /// Returns true if at least one option of pools is given.
     pub fn is_given(&self) -> bool {
         *self != Self::default()
@@ -83,6 +83,16 @@ impl PoolArguments {
             task_share,
         })
     }
+}
+
+/// Reads a number of connections of a pool, or a number of applications or threads, which need as many connections.
+pub fn connections(value: &Argument<'_>) -> Result<usize, ValueError> {
+    count_to(value, MAX_CONNECTIONS).map(|number| number as usize)
+}
+
+/// Reads a number of tasks (one transaction each) of an application.
+pub fn tasks(value: &Argument<'_>) -> Result<u32, ValueError> {
+    count_to(value, MAX_TASKS)
 }
 
 /// Reads the value of `--arrival`, which says when tasks arrive: `at-once`, `RATE` or `poisson:RATE`, with a rate in

@@ -1,15 +1,5 @@
-//! The options that several front ends share, as rows of their option tables. Each front end includes the rows that it
-//! needs, with its own group and help text.
-
-use super::arguments::RunArguments;
-use super::failure::Failure;
-use super::pooling::{MAX_CONNECTIONS, MAX_TASKS, arrival};
-use super::sharing;
-use super::values::{count, count_to, latency_limit, max_tries, positive_seconds, rate, seconds};
-use crate::event::Events;
-use drive::start_at::StartAt;
-use ground::options::{Argument, OptionRow, SetResult, set};
-use wire::params::Given;
+//! The rows that are the same in the option tables of several front ends whatever the struct is in which they are stored:
+//! those for the connection, `--version` and `--help`.
 
 /// The heading of the options for the output in a help text.
 pub const OUTPUT: &str = "Output:";
@@ -17,59 +7,36 @@ pub const OUTPUT: &str = "Output:";
 /// The heading of the options for the connection in a help text.
 pub const CONNECTION: &str = "Connection:";
 
-type Row = OptionRow<RunArguments, Failure, ()>;
-type ConnectionRow = OptionRow<Given, Failure, ()>;
-
-const fn text(spec: &'static str, field: fn(&mut Given) -> &mut Option<String>) -> ConnectionRow {
-    ConnectionRow::text(spec, (), "", field)
+/// Makes the rows for the connection, of the front end's type `Row`. The first argument is their group. The second is the
+/// field in which they are stored, a [`wire::params::Given`].
+macro_rules! connection_rows {
+    ($group:expr, $($server:ident).+) => {
+        [
+            Row::text("-d, --dbname=DBNAME", $group, "database name or connection string",
+                |options| &mut options.$($server).+.dbname),
+            Row::text("-h, --host=HOSTNAME", $group, "database server host or socket directory",
+                |options| &mut options.$($server).+.host),
+            Row::text("-p, --port=PORT", $group, "database server port number",
+                |options| &mut options.$($server).+.port),
+            Row::text("-U, --username=USERNAME", $group, "connect as specified database user",
+                |options| &mut options.$($server).+.user),
+        ]
+    };
 }
 
-const fn switch(spec: &'static str, field: fn(&mut RunArguments) -> &mut bool) -> Row {
-    Row::switch(spec, (), "", field)
+/// Makes the rows `--version` and `--help`, of the front end's type `Row`, for a front end with the constant `NAME` and
+/// the function `manual`. The argument is their group.
+macro_rules! about_rows {
+    ($group:expr) => {
+        [
+            Row::action("-V, --version", $group, "output version information, then exit", |_| {
+                Err(ground::options::Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))
+            }),
+            Row::action("-?, --help", $group, "show this help, then exit", |_| {
+                Err(ground::options::Stop::Print(manual().help()))
+            }),
+        ]
+    };
 }
 
-const fn value(spec: &'static str, set: fn(&mut RunArguments, &Argument<'_>) -> SetResult<Failure>) -> Row {
-    Row::value(spec, (), "", set)
-}
-
-pub const DBNAME: ConnectionRow = text("-d, --dbname=DBNAME", |given| &mut given.dbname);
-pub const HOST: ConnectionRow = text("-h, --host=HOSTNAME", |given| &mut given.host);
-pub const PORT: ConnectionRow = text("-p, --port=PORT", |given| &mut given.port);
-pub const USERNAME: ConnectionRow = text("-U, --username=USERNAME", |given| &mut given.user);
-
-pub const PROGRESS: Row = value("-P, --progress=NUM", |o, v| set(&mut o.output.progress, count(v)));
-pub const RATE: Row = value("-R, --rate=NUM", |o, v| set(&mut o.load.settings.interval_ns, rate(v.text)));
-pub const TRANSACTIONS: Row = value("-t, --transactions=NUM", |o, v| set(&mut o.load.transactions, count(v)));
-pub const LATENCY_LIMIT: Row =
-    value("-L, --latency-limit=NUM", |o, v| set(&mut o.load.settings.script.latency_limit, latency_limit(v.text)));
-pub const MAX_TRIES: Row = value("--max-tries=NUM", |o, v| set(&mut o.load.settings.script.tries, max_tries(v.text)));
-pub const CONTINUE_ON_ERROR: Row = switch("--continue-on-error", |o| &mut o.load.settings.script.continue_on_error);
-pub const EXIT_ON_ABORT: Row = switch("--exit-on-abort", |o| &mut o.load.settings.exit_on_abort);
-pub const VERBOSE_ERRORS: Row = switch("--verbose-errors", |o| &mut o.load.settings.script.notes.failures);
-pub const WAIT_FOR_SERVER: Row =
-    value("--wait-for-server=SECONDS", |o, v| set(&mut o.load.settings.wait_for_server, seconds(v)));
-pub const WARMUP: Row = value("--warmup=SECONDS", |o, v| set(&mut o.load.settings.warmup, seconds(v)));
-pub const EVENTS: Row =
-    value("--events=FILE|-", |o, v| set(&mut o.output.events, Ok::<_, Failure>(Events::named(v.text))));
-
-pub const LIST_STATEMENTS: Row =
-    value("--list-statements=FILE", |o, v| set(&mut o.output.statements, Ok::<_, Failure>(ground::text::path(v.text))));
-
-pub const SHARD: Row = value("--shard=I/N", |o, v| set(&mut o.load.shard, sharing::shard(v.text)));
-pub const SLICE: Row = value("--slice=TIME", |o, v| set(&mut o.load.slicing.length, sharing::slice_length(v.text)));
-pub const SLICE_OF: Row = value("--slice-of=I/N", |o, v| set(&mut o.load.slicing.part, sharing::slice_part(v.text)));
-pub const SLICE_SEED: Row =
-    value("--slice-seed=NUM", |o, v| set(&mut o.load.slicing.seed, sharing::slice_seed(v.text)));
-pub const START_AT: Row = value("--start-at=WHEN|-", |o, v| set(&mut o.load.settings.start, StartAt::read(v.text)));
-
-pub const APPS: Row =
-    value("--apps=NUM", |o, v| set(&mut o.load.pooling.apps, count_to(v, MAX_CONNECTIONS).map(|apps| apps as usize)));
-pub const ARRIVAL: Row =
-    value("--arrival=at-once|RATE|poisson:RATE", |o, v| set(&mut o.load.pooling.arrival, arrival(v)));
-pub const POOL: Row =
-    value("--pool=SIZE", |o, v| set(&mut o.load.pooling.size, count_to(v, MAX_CONNECTIONS).map(|size| size as usize)));
-pub const POOL_LIFETIME: Row =
-    value("--pool-lifetime=SECONDS", |o, v| set(&mut o.load.pooling.lifetime, positive_seconds(v)));
-pub const POOL_TIMEOUT: Row =
-    value("--pool-timeout=SECONDS", |o, v| set(&mut o.load.pooling.timeout, positive_seconds(v)));
-pub const TASKS: Row = value("--tasks=NUM", |o, v| set(&mut o.load.pooling.tasks, count_to(v, MAX_TASKS)));
+pub(crate) use {about_rows, connection_rows};

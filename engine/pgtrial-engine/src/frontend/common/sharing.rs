@@ -90,7 +90,7 @@ pub fn check_enough(shard: Shard, total: usize, what: &'static str) -> Result<()
 /// The options of slices of time, in which engines with different loads take turns. A field is `None` if its option was
 /// not given.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SliceArguments {
+pub struct SliceOptions {
     pub length: Option<Nanos>,
     pub part: Option<Shard>,
     pub seed: Option<u64>,
@@ -123,7 +123,7 @@ pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
     text.trim().parse().map_err(|_| SharingError::Seed(text.to_owned()))
 }
 
-impl SliceArguments {
+impl SliceOptions {
     /// Returns this engine's slices of time, or `None` if the options request no slices. `has_start` is true if
     /// `--start-at` is given. Each of `lengths` (the warm-up and the measured part) must consist of whole rounds, in
     /// which each engine has one slice.
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn settled(length: &str, part: &str, warmup: u64, time: u64) -> Result<Option<Slices>, SharingError> {
-        let options = SliceArguments {
+        let options = SliceOptions {
             length: Some(slice_length(length)?),
             part: Some(slice_part(part)?),
             seed: Some(slice_seed("7")?),
@@ -241,13 +241,13 @@ mod tests {
 
     #[test]
     fn the_options_of_slices_come_together() {
-        let only = SliceArguments { seed: Some(1), ..SliceArguments::default() };
+        let only = SliceOptions { seed: Some(1), ..SliceOptions::default() };
         assert_eq!(
             only.settle(false, &[]).unwrap_err().to_string(),
             "the options --slice, --slice-of, --slice-seed and --start-at must be given together; missing: --slice, \
              --slice-of, --start-at"
         );
-        assert_eq!(SliceArguments::default().settle(true, &[]), Ok(None));
+        assert_eq!(SliceOptions::default().settle(true, &[]), Ok(None));
         assert!(slice_seed("-1").unwrap_err().to_string().contains("a whole number from 0 to 18446744073709551615"));
     }
 

@@ -11,9 +11,6 @@ use wire::statement::QueryMode;
 /// The longest time that an option accepts: one day, in seconds.
 const LONGEST_S: f64 = 86_400.0;
 
-/// The longest mean time between two transactions that a rate can ask for: 136 years, in nanoseconds.
-const LONGEST_INTERVAL_NS: f64 = u32::MAX as f64 * 1e9;
-
 /// The reason why the value of an option is rejected. Each message is a whole sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ValueError {
@@ -39,7 +36,8 @@ impl ValueError {
         Self::Invalid { text: value.text.to_owned(), option: value.option() }
     }
 
-    fn of(what: &'static str, text: &str) -> Self {
+    /// Makes the error for an invalid value, in the form in which pgbench reports it for some of its options.
+    pub fn of(what: &'static str, text: &str) -> Self {
         Self::InvalidOf { what, text: text.to_owned() }
     }
 }
@@ -100,35 +98,8 @@ pub fn named_mode(text: &str) -> Option<QueryMode> {
     [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared].into_iter().find(|mode| mode.name() == text)
 }
 
-/// Reads a latency limit in milliseconds, and rounds it down to whole microseconds. Returns `None`, which is no limit,
-/// if it is less than one microsecond.
-pub fn latency_limit(text: &str) -> Result<Option<Duration>, ValueError> {
-    let ms = positive(text).ok_or_else(|| ValueError::of("latency limit", text))?;
-    // The longest time that the run's clock can represent is 292 years.
-    let us = ((ms * 1000.0) as u64).min(i64::MAX as u64 / 1000);
-    Ok((us > 0).then(|| Duration::from_micros(us)))
-}
-
-/// Reads a rate in transactions per second. Returns the mean time between two transactions in nanoseconds, which is at
-/// most `LONGEST_INTERVAL_NS`.
-pub fn rate(text: &str) -> Result<f64, ValueError> {
-    let rate = positive(text).ok_or_else(|| ValueError::of("rate limit", text))?;
-    Ok((1e9 / rate).min(LONGEST_INTERVAL_NS))
-}
-
-/// Reads the fraction of transactions to be logged, which is more than 0 and at most 1.
-pub fn sampling_rate(text: &str) -> Result<f64, ValueError> {
-    positive(text).filter(|rate| *rate <= 1.0).ok_or_else(|| ValueError::of("sampling rate", text))
-}
-
-/// Reads how often a transaction may be tried. Returns `None`, which is no limit, for 0.
-pub fn max_tries(text: &str) -> Result<Option<u32>, ValueError> {
-    let tries = u32::try_from(c_numbers::atoi(text.as_bytes()));
-    let tries = tries.map_err(|_| ValueError::of("number of maximum tries", text))?;
-    Ok((tries > 0).then_some(tries))
-}
-
-fn positive(text: &str) -> Option<f64> {
+/// Reads a number that is greater than 0 and finite, as C's `atof` does. Returns `None` for any other text.
+pub fn positive(text: &str) -> Option<f64> {
     Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
@@ -155,18 +126,6 @@ mod tests {
         for text in ["x", "7x", "7.5", "-", "--7"] {
             let expected = format!("invalid value \"{text}\" for option -x/--things");
             assert_eq!(integer(&of(text), 1, 9).unwrap_err().to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn extreme_rates_and_limits_are_cut_to_what_a_clock_can_hold() {
-        assert_eq!(rate("1e-300").unwrap(), LONGEST_INTERVAL_NS);
-        assert_eq!(rate("250").unwrap(), 4e6);
-        assert_eq!(rate("3e9").unwrap(), 1e9 / 3e9);
-        assert_eq!(latency_limit("0.0001").unwrap(), None);
-        assert!(latency_limit("1e300").unwrap().unwrap().as_nanos() < u64::MAX.into());
-        for text in ["0", "-1", "x", "inf", "nan"] {
-            assert!(rate(text).is_err() && latency_limit(text).is_err() && sampling_rate(text).is_err(), "{text}");
         }
     }
 

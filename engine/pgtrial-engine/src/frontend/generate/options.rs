@@ -4,7 +4,7 @@
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows::{self, CONNECTION};
+use crate::frontend::common::rows::{CONNECTION, about_rows, connection_rows};
 use crate::frontend::common::values::{ValueError, count_to, seed};
 use ground::getopt;
 use ground::manual::{Manual, entries};
@@ -23,10 +23,9 @@ const DEFAULT_SEED: u64 = 1;
 /// then 3.
 pub const GENERATE: FrontEnd = FrontEnd::new(NAME);
 
-/// The complete options: which tables are made, on which server, and how.
+/// The options: on which server tables are made, and how.
 pub struct GenerateOptions {
     pub server: Given,
-    pub suite: &'static SuiteTables,
     pub scale: Scale,
     /// The seed of the random values in the rows.
     pub seed: u64,
@@ -34,27 +33,12 @@ pub struct GenerateOptions {
     pub jobs: Option<usize>,
 }
 
-/// The options of the command line. Each value has been checked on its own, but not whether the options fit together.
-#[derive(Debug, Default)]
-struct Arguments {
-    server: Given,
-    scale: Option<Scale>,
-    seed: Option<u64>,
-    jobs: Option<usize>,
-}
-
-impl AsMut<Given> for Arguments {
-    fn as_mut(&mut self) -> &mut Given {
-        &mut self.server
-    }
-}
-
-type Row = OptionRow<Arguments, Failure, &'static str>;
+type Row = OptionRow<GenerateOptions, Failure, &'static str>;
 
 const TABLES: &str = "Tables:";
 
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
+const OPTIONS: &[&[Row]] = &[&[
     Row::value("-s, --scale=NUM", TABLES,
         "size of the tables, from 0.01 to 100 (default: 1); at scale 1\nreports has about 1.5 GB and joins about 0.4 \
          GB",
@@ -64,16 +48,7 @@ const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.jobs, count_to(v, MOST_JOBS).map(|jobs| jobs as usize))),
     Row::value("--random-seed=NUM", TABLES,
         "seed of the rows, a whole number (default: 1)", |o, v| set(&mut o.seed, seed(v))),
-
-    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
-    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
-    Row::part(&rows::PORT, CONNECTION, "database server port number"),
-    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
-
-    Row::action("-V, --version", "", "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
-];
+], &connection_rows!(CONNECTION, server), &about_rows!("")];
 
 /// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
@@ -91,10 +66,10 @@ The exit status is 0 if the tables were made, 3 after an error, and 130 after an
     }
 }
 
-/// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<GenerateOptions, Stop<Failure>> {
-    let mut arguments = Arguments::default();
-    let mut words = getopt::read(OPTIONS, args, &mut arguments)?.into_iter();
+/// Reads the command line (without the program's name). Returns the options, and the suite that it names.
+pub fn parse(args: Vec<String>) -> Result<(GenerateOptions, &'static SuiteTables), Stop<Failure>> {
+    let mut options = GenerateOptions { server: Given::default(), scale: Scale::ONE, seed: DEFAULT_SEED, jobs: None };
+    let mut words = getopt::read(OPTIONS, args, &mut options)?.into_iter();
     let names = SUITES.each_ref().map(|suite| suite.name).join(" or ");
     let Some(word) = words.next() else {
         return Err(Failure::misuse(format!("name a suite: {names}")).into());
@@ -102,33 +77,27 @@ pub fn parse(args: Vec<String>) -> Result<GenerateOptions, Stop<Failure>> {
     let Some(suite) = SUITES.iter().find(|suite| suite.name == word) else {
         return Err(Failure::misuse(format!("unknown suite \"{word}\"; write {names}")).into());
     };
-    let Arguments { server, scale, seed, jobs } = arguments;
-    Ok(GenerateOptions {
-        server: with_database(server, words)?,
-        suite,
-        scale: scale.unwrap_or(Scale::ONE),
-        seed: seed.unwrap_or(DEFAULT_SEED),
-        jobs,
-    })
+    with_database(&mut options.server, words)?;
+    Ok((options, suite))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::lines::parsed;
+    use crate::frontend::lines::{all_refused, parsed};
 
     #[test]
     fn a_suite_has_a_scale_a_seed_and_a_database() {
-        let options = parsed("-s 0.1 joins bench --jobs 3 --random-seed 7", parse).ok().unwrap();
-        assert_eq!((options.suite.name, options.scale.to_string().as_str()), ("joins", "0.1"));
+        let (options, suite) = parsed("-s 0.1 joins bench --jobs 3 --random-seed 7", parse).ok().unwrap();
+        assert_eq!((suite.name, options.scale.to_string().as_str()), ("joins", "0.1"));
         assert_eq!((options.seed, options.jobs, options.server.dbname.as_deref()), (7, Some(3), Some("bench")));
-        let options = parsed("reports", parse).ok().unwrap();
-        assert_eq!((options.suite.name, options.scale, options.seed), ("reports", Scale::ONE, 1));
+        let (options, suite) = parsed("reports", parse).ok().unwrap();
+        assert_eq!((suite.name, options.scale, options.seed), ("reports", Scale::ONE, 1));
     }
 
     #[test]
     fn mistakes_are_a_sentence_each() {
-        for (line, message) in [
+        let lines = [
             ("", "name a suite: reports or joins; try \"pgtrial-engine generate --help\""),
             ("orders", "unknown suite \"orders\"; write reports or joins; try"),
             ("reports a b", "too many command-line arguments (first is \"b\"); try"),
@@ -137,12 +106,7 @@ mod tests {
             ("reports -j 0", "invalid value \"0\" for option -j/--jobs: it must be a whole number"),
             ("reports --random-seed x", "invalid value \"x\" for option --random-seed: it must be a whole number"),
             ("reports --bogus", "unrecognized option '--bogus'; try"),
-        ] {
-            let found = GENERATE.describe(&parsed(line, parse).err().unwrap());
-            assert!(
-                found.starts_with(&format!("pgtrial-engine generate: error: {message}")) && !found.contains('\n'),
-                "{line}: {found}"
-            );
-        }
+        ];
+        all_refused(GENERATE, parse, &lines);
     }
 }

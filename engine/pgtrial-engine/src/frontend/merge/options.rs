@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::rows::about_rows;
 use ground::getopt;
 use ground::manual::{Manual, entries};
 use ground::options::{OptionRow, Stop};
@@ -26,17 +27,14 @@ pub struct Inputs {
 type Row = OptionRow<Inputs, Failure, ()>;
 
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
+const OPTIONS: &[&[Row]] = &[&[
     Row::value("--machines=NAME,NAME...", (),
         "names of the machines, in the order of the files (default: made\nfrom the names of the files)",
         |inputs, value| {
             inputs.machines = value.text.split(',').map(str::to_owned).collect();
             Ok(())
         }),
-    Row::action("-V, --version", (), "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
-];
+], &about_rows!(())];
 
 /// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
@@ -120,13 +118,14 @@ fn check_names(machines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontend::lines::{all_refused, parsed};
 
-    fn read(line: &str) -> Result<Inputs, Stop<Failure>> {
-        parse(line.split_whitespace().map(str::to_owned).collect())
+    fn read(line: &str) -> Inputs {
+        parsed(line, parse).unwrap()
     }
 
     fn names(line: &str) -> Vec<String> {
-        read(line).unwrap().machines
+        read(line).machines
     }
 
     #[test]
@@ -135,13 +134,13 @@ mod tests {
         assert_eq!(names("--machines a,b x.jsonl y.jsonl"), ["a", "b"]);
         assert_eq!(names("runs/x.jsonl runs/y.jsonl"), ["x", "y"]);
         assert_eq!(names("x/events.jsonl y/events.jsonl"), ["x/events.jsonl", "y/events.jsonl"]);
-        assert!(read("--machines=a").unwrap().files.is_empty());
-        assert_eq!(read("a").unwrap().files, [PathBuf::from("a")]);
+        assert!(read("--machines=a").files.is_empty());
+        assert_eq!(read("a").files, [PathBuf::from("a")]);
     }
 
     #[test]
     fn mistakes_are_a_sentence_each() {
-        for (line, message) in [
+        let lines = [
             (
                 "",
                 "name the file of each machine, or name the machines whose events are on standard input with \
@@ -155,11 +154,7 @@ mod tests {
                 "the number of names in --machines is 1, but there are 2 files: give one name for each file",
             ),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine merge --help\""),
-        ] {
-            let Err(Stop::Error(failure)) = read(line) else { panic!("{line} is accepted") };
-            let found = MERGE.describe(&failure);
-            let expected = format!("{NAME}: error: {message}");
-            assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
-        }
+        ];
+        all_refused(MERGE, parse, &lines);
     }
 }

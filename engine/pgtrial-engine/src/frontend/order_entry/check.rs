@@ -2,9 +2,8 @@
 //! tables.
 
 use super::options::ORDER_ENTRY;
-use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::connection::connect;
 use crate::frontend::common::failure::Failure;
-use ground::interrupt;
 use ground::output::print_stdout;
 use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
 use tables::order_entry::find;
@@ -19,9 +18,7 @@ const PURPOSE: &str = "checking";
 
 /// Checks all conditions and prints a line about each condition. Returns the exit status.
 pub fn run(server: &Given) -> Result<u8, Failure> {
-    let target = target(server, "pgtrial order-entry", PURPOSE)?;
-    let mut session = session(&target, PURPOSE)?;
-    target.obey(&interrupt::catch()?);
+    let (target, mut session, _) = connect(server, "pgtrial order-entry", PURPOSE)?;
     find(&mut session, &target.params.dbname)?;
     begin(&mut session).map_err(Failure::error)?;
     let mut status = 0;

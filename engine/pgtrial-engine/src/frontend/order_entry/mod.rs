@@ -20,8 +20,8 @@ use options::{ORDER_ENTRY, OrderEntryCommand};
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {
-            OrderEntryCommand::Load(tables) => load::run(&tables)?,
-            OrderEntryCommand::Run(command) => run::run(&command)?,
+            OrderEntryCommand::Load(options) => load::run(&options)?,
+            OrderEntryCommand::Run(options, share) => run::run(&options, &share)?,
             OrderEntryCommand::Check(server) => check::run(&server)?,
         })
     });

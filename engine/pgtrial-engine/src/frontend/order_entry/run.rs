@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::options::{ORDER_ENTRY, OrderEntryRun};
+use super::options::{ORDER_ENTRY, OrderEntryOptions};
 use super::report::{Results, report};
 use super::watch::OrderEntryObserver;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{SETUP, session, target};
-use crate::frontend::common::failure::{ABORTED, Failure};
+use crate::frontend::common::connection::{SETUP, connect};
+use crate::frontend::common::end::exit_status;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::self_check;
 use drive::Outcome;
 use drive::plan::Plan;
 use ground::clock::Clock;
-use ground::interrupt;
 use ground::output::print_stdout;
 use tables::order_entry::{Made, Space, find, make_procedures, space};
 use tables::refuse_read_only;
@@ -21,44 +22,37 @@ use wire::session::Session;
 use wire::target::Target;
 use workload::order_entry::{OrderEntry, TransactionStyle};
 
-/// Runs the load. Returns the exit status.
-pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
+/// Runs this engine's share of the load. Returns the exit status.
+pub fn run(options: &OrderEntryOptions, share: &EngineShare) -> Result<u8, Failure> {
     let (clock, origin) = (Clock::start(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
-    let OrderEntryRun { run, mix, style } = command;
-    let target = target(&run.server, "pgtrial order-entry", SETUP)?;
-    let mut session = session(&target, SETUP)?;
-    let interrupt = interrupt::catch()?;
-    target.obey(&interrupt);
+    let OrderEntryOptions { run, mix, .. } = options;
+    let style = options.style();
+    let (target, mut session, interrupt) = connect(&run.server, "pgtrial order-entry", SETUP)?;
     refuse_read_only(&mut session, "order entry writes to its tables")?;
     let made = find(&mut session, &target.params.dbname)?;
-    if *style == TransactionStyle::Procedures {
+    if style == TransactionStyle::Procedures {
         make_procedures(&mut session)?;
     }
-    let seeds = run.seeds(None);
+    let seeds = run.seeds(share, None);
     let of_seeds = (seeds.hashes, made.seed);
-    let (whole, mode) = (run.load.share.part.whole, run.load.settings.mode);
-    let workload = OrderEntry::new(made.warehouses, whole, *mix, *style, of_seeds, mode);
-    let plan = run.plan(ORDER_ENTRY, Arc::clone(&target), Arc::new(workload), seeds, origin)?;
+    let workload = OrderEntry::new(made.warehouses, share.part.whole, *mix, style, of_seeds, run.mode);
+    let plan = run.plan(ORDER_ENTRY, Arc::clone(&target), Arc::new(workload), share, seeds, origin)?;
     let hello = RunDescription {
-        frontend: "order-entry",
-        plan: &plan,
         scale: Some(made.warehouses),
-        seed: run.load.seed,
         server: Some(&session.server.version),
-        replay: None,
-        lost_status: ORDER_ENTRY.failed,
+        ..RunDescription::new("order-entry", &plan, run.seed.number, ORDER_ENTRY.failed)
     };
     let complain = |problem: &str| ORDER_ENTRY.error(problem);
     let mut events = RunEvents::open(run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     drop(session);
     let mut watch = OrderEntryObserver::new(run.output.progress, &plan);
     let outcome = events.run(&plan, clock, &mut watch).map_err(Failure::error)?;
-    Ok(finish(command, &plan, made, &outcome, &mut events, &target))
+    Ok(finish(options, &plan, made, &outcome, &mut events, &target))
 }
 
 /// Writes the last event, the report, and the warnings. Returns the exit status.
 fn finish(
-    command: &OrderEntryRun,
+    options: &OrderEntryOptions,
     plan: &Plan,
     made: Made,
     outcome: &Outcome,
@@ -67,20 +61,17 @@ fn finish(
 ) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = events.done(outcome, exit_status(outcome), &warnings);
-    if !command.run.output.has_only_events() {
+    if !options.run.output.has_only_events() {
         // After an interrupt the server is not asked, since an interrupted program must end soon even if the server
         // does not answer.
         let space = if outcome.interrupted { None } else { space_now(target) };
-        let (mix, style) = (command.mix, command.style);
+        let (mix, style) = (options.mix, options.style());
         print_stdout(report(&Results { plan, made, mix, style, outcome, space }));
     }
-    warnings.iter().for_each(|warning| ORDER_ENTRY.warning(&warning.message));
     if outcome.aborted > 0 {
         ORDER_ENTRY.error("clients were aborted; the results are incomplete");
     }
-    if outcome.interrupted {
-        ORDER_ENTRY.interrupted(outcome.elapsed_s);
-    }
+    ORDER_ENTRY.warn_of_limits(outcome, &warnings);
     status
 }
 
@@ -89,12 +80,4 @@ fn finish(
 fn space_now(target: &Arc<Target>) -> Option<Space> {
     let mut session = Session::connect(target).ok()?;
     space(&mut session).ok()?
-}
-
-fn exit_status(outcome: &Outcome) -> u8 {
-    match (outcome.interrupted, outcome.aborted) {
-        (true, _) => interrupt::STATUS,
-        (false, 0) => 0,
-        (false, _) => ABORTED,
-    }
 }

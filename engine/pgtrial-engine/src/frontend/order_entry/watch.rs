@@ -2,8 +2,8 @@
 //! about the run.
 
 use super::options::ORDER_ENTRY;
-use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::messages::USER;
+use crate::frontend::common::progress::{Progress, ProgressInterval};
 use drive::plan::Plan;
 use drive::statistics::LoadStatistics;
 use drive::{Abortion, Began, Observer, Tick};
@@ -13,28 +13,14 @@ use workload::order_entry::TransactionKind;
 /// The observer of a run, which the event loop calls once for each second and for each client that is aborted. It
 /// prints the lines that the user sees while the run is in progress.
 pub struct OrderEntryObserver {
-    /// The time between progress lines, in seconds. `None` if no progress lines are printed.
-    every: Option<u64>,
-    clients: usize,
-    elapsed: Elapsed,
-    /// The counts since the last progress line.
-    since: LoadStatistics,
-    /// The length of the time in which `since` was counted, in seconds.
-    since_s: f64,
+    progress: Progress,
 }
 
 impl OrderEntryObserver {
     /// Makes the observer for a run with this plan. It prints a progress line every `every` seconds of the measured
     /// part.
     pub fn new(every: Option<u32>, plan: &Plan) -> Self {
-        let elapsed = Elapsed::new(plan);
-        Self {
-            every: every.map(u64::from),
-            clients: plan.clients,
-            elapsed,
-            since: LoadStatistics::default(),
-            since_s: 0.0,
-        }
+        Self { progress: Progress::new(every, plan) }
     }
 }
 
@@ -44,15 +30,8 @@ impl Observer for OrderEntryObserver {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        let Some(every) = self.every.filter(|_| tick.phase != Phase::Warmup) else { return };
-        self.since.merge(&tick.statistics);
-        self.since_s += tick.seconds;
-        if self.elapsed.add(tick).any(|second| second % every == 0) {
-            // If engines take turns in slices of time, rates are computed from the time for which clients took part,
-            // without the slices of other engines.
-            let seconds = self.since.slice_time_s(self.clients).unwrap_or(self.since_s);
-            (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
-            (self.since, self.since_s) = (LoadStatistics::default(), 0.0);
+        if let Some(ProgressInterval { end_s, length_s, statistics }) = self.progress.add(tick) {
+            (USER.tell)(&line(end_s, length_s, &statistics));
         }
     }
 

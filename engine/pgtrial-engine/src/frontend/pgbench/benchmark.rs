@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::histogram;
-use super::options::arguments::Benchmark;
+use super::options::table::PgbenchOptions;
 use super::program::PGBENCH;
 use super::progress::PgbenchObserver;
 use super::report::report;
 use super::scripts;
 use super::server::{Facts, print_version, survey, vacuum};
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{SETUP, check_limit, no_connection, session, target};
-use crate::frontend::common::failure::{ABORTED, Failure};
+use crate::frontend::common::connection::{SETUP, check_limit, connect, no_connection};
+use crate::frontend::common::end::exit_status;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::self_check;
 use drive::plan::Plan;
 use drive::{ClosedPlan, Limit, Outcome, RunError};
@@ -21,81 +23,74 @@ use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
 
-/// Runs the benchmark. Returns pgbench's exit status.
-pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
+/// Runs this engine's share of the benchmark. Returns pgbench's exit status.
+pub fn run(mut options: PgbenchOptions, share: &EngineShare) -> Result<u8, Failure> {
     let clock = Clock::start();
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // As in pgbench, errors in the scripts are reported before the first connection is made. The scale is not known
     // yet, so 0 stands in for it.
-    benchmark.sources.link(&benchmark.run, &automatic(&benchmark, 0), 0)?;
-    if benchmark.lists_commands {
-        let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
-        let variables = automatic(&benchmark, benchmark.scale.unwrap_or(1));
-        let linked = benchmark.sources.link(&benchmark.run, &variables, seeds.hashes)?;
-        print_stdout(scripts::listing(&benchmark.sources.scripts, &linked, &seeds.clients[0])?);
+    options.sources.link(&options.run, &automatic(&options, 0), 0)?;
+    if options.lists_commands {
+        let seeds = options.run.seeds(share, options.sources.seed_of_hashes());
+        let variables = automatic(&options, options.scale.unwrap_or(1));
+        let linked = options.sources.link(&options.run, &variables, seeds.hashes)?;
+        print_stdout(scripts::listing(&options.sources.scripts, &linked, &seeds.clients[0])?);
         return Ok(0);
     }
-    let target = target(&benchmark.run.server, PGBENCH.name, SETUP)?;
-    let mut session = session(&target, SETUP)?;
-    let interrupt = interrupt::catch()?;
-    target.obey(&interrupt);
-    if !benchmark.run.output.has_only_events() {
+    let (target, mut session, interrupt) = connect(&options.run.server, PGBENCH.name, SETUP)?;
+    if !options.run.output.has_only_events() {
         print_version(&session.server.version);
     }
-    if benchmark.run.load.settings.script.notes.steps {
-        PGBENCH.info(describe_run(&benchmark, &target));
+    if options.run.script.notes.steps {
+        PGBENCH.info(describe_run(&options, share, &target));
     }
-    let facts = survey(&mut session, &benchmark, &target)?;
-    if let Some(pools) = &benchmark.run.load.share.pools {
+    let facts = survey(&mut session, &options, &target)?;
+    if let Some(pools) = &share.pools {
         check_limit(&mut session, pools)?;
     }
-    let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
-    let workload = benchmark.sources.link(&benchmark.run, &automatic(&benchmark, facts.scale), seeds.hashes)?;
-    let mut plan = benchmark.run.plan(PGBENCH, target, Arc::new(workload), seeds, origin)?;
-    benchmark.sources.scripts = Vec::new();
+    let seeds = options.run.seeds(share, options.sources.seed_of_hashes());
+    let workload = options.sources.link(&options.run, &automatic(&options, facts.scale), seeds.hashes)?;
+    let mut plan = options.run.plan(PGBENCH, target, Arc::new(workload), share, seeds, origin)?;
+    options.sources.scripts = Vec::new();
     // The file is created before the run, so that a wrong path is an error before the load begins.
-    let histogram = benchmark.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
+    let histogram = options.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
     let histogram = histogram.transpose()?;
     let hello = RunDescription {
-        frontend: PGBENCH.name,
-        plan: &plan,
         scale: Some(facts.scale),
-        seed: benchmark.run.load.seed,
         server: Some(&session.server.version),
-        replay: None,
-        lost_status: PGBENCH.failed,
+        ..RunDescription::new(PGBENCH.name, &plan, options.run.seed.number, PGBENCH.failed)
     };
     let complain = |problem: &str| PGBENCH.error(problem);
-    let mut events = RunEvents::open(benchmark.run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
-    if benchmark.run.load.shard.is_first() {
-        vacuum(&mut session, &benchmark);
+    let mut events = RunEvents::open(options.run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
+    if options.run.shard.is_first() {
+        vacuum(&mut session, &options);
     }
     drop(session);
 
-    let mut progress = PgbenchObserver::new(&benchmark.run.output, &plan, clock, origin);
+    let mut progress = PgbenchObserver::new(&options.run.output, &plan, clock, origin);
     if let (None, Some(ClosedPlan { limit: Limit::Time(_), alarm, .. })) = (plan.slices, plan.load.of_mut()) {
         *alarm = Some(interrupt::catch_alarm()?);
     }
     let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;
-    Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
+    Ok(finish(&options, &plan, &facts, &outcome, &mut events, histogram))
 }
 
 /// Returns the variables that pgbench sets for all scripts, `scale` and `random_seed`. The command line can replace
 /// their values.
-fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
-    [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
+fn automatic(options: &PgbenchOptions, scale: u32) -> [(&'static str, i64); 2] {
+    [("scale", scale.into()), ("random_seed", options.run.seed.number as i64)]
 }
 
 /// Writes the histogram file, the last event, the report, and the warnings. Returns the exit status.
 fn finish(
-    benchmark: &Benchmark,
+    options: &PgbenchOptions,
     plan: &Plan,
     facts: &Facts,
     outcome: &Outcome,
     events: &mut RunEvents<'_>,
     histogram: Option<OutputFile>,
 ) -> u8 {
-    let to_stdout = !benchmark.run.output.has_only_events();
+    let to_stdout = !options.run.output.has_only_events();
     let mut status = exit_status(outcome);
     let text = || histogram::text(&outcome.measure);
     if let Some(Err(error)) = histogram.map(|mut file| file.write(|out| out.write_all(text().as_bytes()))) {
@@ -106,14 +101,14 @@ fn finish(
         PGBENCH.error(error);
         status = PGBENCH.failed;
     }
-    let warnings = if benchmark.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
+    let warnings = if options.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
     let status = events.done(outcome, status, &warnings);
     if let Some(thread) = outcome.ended_by_thread {
         PGBENCH.error(format!("Run was aborted due to an error in thread {thread}"));
         return status;
     }
     if to_stdout {
-        print_stdout(report(&benchmark.run.output, plan, facts, outcome));
+        print_stdout(report(&options.run.output, plan, facts, outcome));
     }
     for warning in &warnings {
         PGBENCH.warning(&warning.message);
@@ -128,26 +123,18 @@ fn finish(
     status
 }
 
-fn exit_status(outcome: &Outcome) -> u8 {
-    match (outcome.interrupted, outcome.aborted) {
-        (true, _) => interrupt::STATUS,
-        (false, 0) => 0,
-        (false, _) => ABORTED,
-    }
-}
-
 /// Returns the line with the server and the size of the run that `pgbench --debug` prints before the run.
-fn describe_run(benchmark: &Benchmark, target: &Target) -> String {
+fn describe_run(options: &PgbenchOptions, share: &EngineShare, target: &Target) -> String {
     let (host, port) = target
         .params
         .endpoints
         .first()
         .map_or_else(Default::default, |endpoint| (endpoint.host_name.clone(), endpoint.port));
-    let (word, number) = match benchmark.run.load.limit {
+    let (word, number) = match options.run.limit() {
         Limit::Time(time) => ("duration", time.as_secs()),
         Limit::Transactions(each) => ("nxacts", each),
     };
-    let (clients, dbname) = (benchmark.run.load.share.part.clients(), &target.params.dbname);
+    let (clients, dbname) = (share.part.clients(), &target.params.dbname);
     format!("pghost: {host} pgport: {port} nclients: {clients} {word}: {number} dbName: {dbname}")
 }
 

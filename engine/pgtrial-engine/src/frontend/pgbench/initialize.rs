@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::options::arguments::Initialization;
+use super::options::table::PgbenchOptions;
 use crate::frontend::common::connection::{Purpose, no_connection, session, target};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
@@ -29,13 +29,13 @@ const PURPOSE: Purpose = "initialization";
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 /// Makes the tables with the options of the command line. Returns the exit status.
-pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
-    let target = target(&initialization.server, "pgbench", PURPOSE)?;
+pub fn run(PgbenchOptions { run, init, .. }: &PgbenchOptions) -> Result<u8, Failure> {
+    let target = target(&run.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let steps: Vec<_> = initialization.steps.chars().filter_map(InitStep::from_letter).collect();
+    let steps: Vec<_> = init.steps.chars().filter_map(InitStep::from_letter).collect();
     let (backends, order) = (Backends::default(), MessageOrder::default());
     cancel_on_interrupt(&backends, &order)?;
-    let loaded = tables::initialize(&target, &mut session, &initialization.tables, &steps, &backends);
+    let loaded = tables::initialize(&target, &mut session, &init.tables, &steps, &backends);
     let _held = order.lock();
     loaded.map_err(describe)?;
     Ok(0)

@@ -13,9 +13,8 @@ mod server;
 
 use std::process::ExitCode;
 
-use options::arguments::PgbenchCommand;
-pub use options::reader::manual;
-use options::reader::parse;
+pub use options::manual;
+use options::{PgbenchCommand, parse};
 use program::PGBENCH;
 
 /// Runs the front end with the command line `args` (without the program's name). The exit status is the same as
@@ -24,8 +23,8 @@ use program::PGBENCH;
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = parse(args).and_then(|command| {
         Ok(match command {
-            PgbenchCommand::Initialize(initialization) => initialize::run(&initialization)?,
-            PgbenchCommand::Benchmark(benchmark) => benchmark::run(*benchmark)?,
+            PgbenchCommand::Initialize(options) => initialize::run(&options)?,
+            PgbenchCommand::Benchmark(options, share) => benchmark::run(*options, &share)?,
         })
     });
     PGBENCH.exit_status(status)

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::program::PGBENCH;
-use crate::frontend::common::arguments::OutputOptions;
-use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
+use crate::frontend::common::options::OutputOptions;
+use crate::frontend::common::progress::{Progress, ProgressInterval};
 use drive::plan::{Plan, ScriptOptions};
 use drive::statistics::LoadStatistics;
 use drive::{Abortion, Began, Cause, Observer, Tick};
@@ -23,18 +23,11 @@ pub struct PgbenchObserver {
     /// True if only the first aborted client is reported, because the run then ends (`--exit-on-abort`).
     only_first_abortion: bool,
     abortions: usize,
-    /// The time between progress lines, in seconds. `None` if no progress lines are printed.
-    every: Option<u64>,
+    progress: Progress,
     columns: Columns,
     /// The time since 1970 at which the run's clock shows 0. `None` unless progress lines contain the Unix time
     /// (`--progress-timestamp`).
     timestamps: Option<Duration>,
-    /// The counts since the last progress line.
-    since: LoadStatistics,
-    /// The length of the time in which `since` was counted, in seconds.
-    since_s: f64,
-    elapsed: Elapsed,
-    clients: usize,
 }
 
 /// The values that only some progress lines have, depending on the options. Each field is true if the lines have the
@@ -55,51 +48,25 @@ impl PgbenchObserver {
             clock,
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
-            every: options.progress.map(u64::from),
+            progress: Progress::new(options.progress, plan),
             columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: *tries != Some(1) },
             timestamps: options.progress_timestamp.then_some(origin),
-            since: LoadStatistics::default(),
-            since_s: 0.0,
-            elapsed: Elapsed::new(plan),
-            clients: plan.clients,
         }
-    }
-
-    fn forget(&mut self) {
-        self.since = LoadStatistics::default();
-        self.since_s = 0.0;
     }
 }
 
 impl Observer for PgbenchObserver {
-    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+    fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
         began.and_then(Began::lateness).iter().for_each(|message| PGBENCH.warning(message));
-        if phase == Phase::Measure {
-            self.forget();
-        }
     }
 
-    /// Prints a progress line when an interval is complete. There is no line for an incomplete interval at the end of a
-    /// run.
     fn tick(&mut self, tick: &Tick) {
-        let Some(every) = self.every else { return };
-        if tick.phase == Phase::Warmup {
-            return;
-        }
-        self.since.merge(&tick.statistics);
-        self.since_s += tick.seconds;
-        if self.elapsed.add(tick).any(|second| second % every == 0) {
-            let time = match self.timestamps {
-                Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
-                None => format!("{:.1}", self.elapsed.seconds()),
-            };
-            // If engines take turns in slices of time, rates are computed from the time for which clients took part,
-            // without the slices of other engines.
-            let since_s = self.since.slice_time_s(self.clients).unwrap_or(self.since_s);
-            let line = progress_line(&time, since_s, &self.since, self.columns);
-            (USER.tell)(&line);
-            self.forget();
-        }
+        let Some(ProgressInterval { end_s, length_s, statistics }) = self.progress.add(tick) else { return };
+        let time = match self.timestamps {
+            Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
+            None => format!("{end_s:.1}"),
+        };
+        (USER.tell)(&progress_line(&time, length_s, &statistics, self.columns));
     }
 
     fn aborted(&mut self, abortion: &Abortion) {

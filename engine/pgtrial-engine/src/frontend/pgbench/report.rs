@@ -6,7 +6,7 @@ mod tests;
 use std::fmt::{Result, Write};
 
 use super::server::Facts;
-use crate::frontend::common::arguments::OutputOptions;
+use crate::frontend::common::options::OutputOptions;
 use drive::plan::Plan;
 use drive::slices::Slices;
 use drive::statistics::tasks::{PooledTasks, Tasks};

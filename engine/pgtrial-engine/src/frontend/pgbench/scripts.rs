@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use super::options::arguments::Arguments;
 use crate::frontend::common::failure::Failure;
+use crate::frontend::common::scripts::ScriptSources;
 use ground::c_numbers;
 use ground::output::could_not;
 use ground::random::Random;
@@ -23,22 +23,22 @@ pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
 }
 
 /// Adds a built-in script, `NAME` or `NAME@WEIGHT`.
-pub fn add_builtin(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
+pub fn add_builtin(sources: &mut ScriptSources, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let script = named(name)?;
-    arguments.needs_tables = true;
-    add(arguments, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
+    sources.needs_tables = true;
+    add(sources, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
 }
 
 /// The meta-commands of scripts that run programs of the operating system.
 const SHELL: [&[u8]; 2] = [b"\\shell", b"\\setshell"];
 
 /// Adds a script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
-pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
+pub fn add_file(sources: &mut ScriptSources, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let mut bytes = Vec::new();
     let read = if name == "-" {
-        arguments.reads_stdin = true;
+        sources.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
         let mut file = open_file(&ground::text::path(name)).map_err(could_not(format_args!("open file \"{name}\"")))?;
@@ -48,12 +48,12 @@ pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     if name != "-" && SHELL.iter().any(|command| memchr::memmem::find(&bytes, command).is_some()) {
         check_exchangeable(&ground::text::path(name)).map_err(could_not(format_args!("run file \"{name}\"")))?;
     }
-    add(arguments, parse(name, weight, &bytes).map_err(Failure::error)?)
+    add(sources, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
 /// Adds the list of values that the option `--values=VARNAME=FILE` names. Each line of the file is one value; white
 /// space in it is a part of the value.
-pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
+pub fn add_values(sources: &mut ScriptSources, text: &str) -> Result<(), Failure> {
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
         return Err(Failure::error(format!("invalid list of values \"{text}\": it must be VARNAME=FILE")));
     };
@@ -65,8 +65,8 @@ pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> 
         )));
     }
     let values = whole.split(|byte| *byte == b'\n').map(value).collect();
-    arguments.sources.lists.retain(|(known, _)| known != name);
-    arguments.sources.lists.push((name.to_owned(), values));
+    sources.lists.retain(|(known, _)| known != name);
+    sources.lists.push((name.to_owned(), values));
     Ok(())
 }
 
@@ -109,11 +109,11 @@ pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<
     Ok(lines)
 }
 
-fn add(arguments: &mut Arguments, script: Parsed) -> Result<(), Failure> {
-    if arguments.sources.scripts.len() >= MAX_SCRIPTS {
+fn add(sources: &mut ScriptSources, script: Parsed) -> Result<(), Failure> {
+    if sources.scripts.len() >= MAX_SCRIPTS {
         return Err(Failure::error(format!("at most {MAX_SCRIPTS} SQL scripts are allowed")));
     }
-    arguments.sources.scripts.push(script);
+    sources.scripts.push(script);
     Ok(())
 }
 

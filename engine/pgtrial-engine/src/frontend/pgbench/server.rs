@@ -1,6 +1,6 @@
 //! Prepares the server for a run: reads the scale from pgbench's tables, and vacuums the tables.
 
-use super::options::arguments::Benchmark;
+use super::options::table::PgbenchOptions;
 use super::program::{PGBENCH, VERSION};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
@@ -31,9 +31,9 @@ pub fn print_version(server: &str) {
 
 /// Reads the scale and the partitioning from pgbench's tables. If the run has no built-in script, the tables need not
 /// exist: they are not read, and the scale is the value of the option `-s` (default 1).
-pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
-    if !benchmark.needs_tables {
-        return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });
+pub fn survey(session: &mut Session, options: &PgbenchOptions, target: &Target) -> Result<Facts, Failure> {
+    if !options.sources.needs_tables {
+        return Ok(Facts { scale: options.scale.unwrap_or(1), partitions: None });
     }
     let rows = session.query("select count(*) from pgbench_branches").map_err(|error| {
         let mut failure = Failure::error(format!("could not count number of branches: {error}"));
@@ -50,7 +50,7 @@ pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> 
         .ok()
         .filter(|scale| *scale <= i32::MAX as u32)
         .ok_or_else(|| Failure::error(format!("invalid count(*) from pgbench_branches: \"{count}\"")))?;
-    if benchmark.scale.is_some() {
+    if options.scale.is_some() {
         PGBENCH.warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
     }
     Ok(Facts { scale, partitions: partitions(session, &target.params.dbname)? })
@@ -82,19 +82,19 @@ fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32
 }
 
 /// Vacuums the tables before the run. An error is reported and does not end the run.
-pub fn vacuum(session: &mut Session, benchmark: &Benchmark) {
+pub fn vacuum(session: &mut Session, options: &PgbenchOptions) {
     let mut try_to = |sql: &str| {
         if let Err(error) = session.query(sql) {
             PGBENCH.report(&Failure::error(error).detail("(ignoring this error and continuing anyway)"));
         }
     };
-    if !benchmark.no_vacuum {
+    if !options.no_vacuum {
         (USER.show)("starting vacuum...");
         for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
             try_to(sql);
         }
         (USER.tell)("end.");
-        if benchmark.vacuum_all {
+        if options.vacuum_all {
             (USER.show)("starting vacuum pgbench_accounts...");
             try_to("vacuum analyze pgbench_accounts");
             (USER.tell)("end.");

@@ -8,7 +8,7 @@ use crate::event::Events;
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows::{self, CONNECTION, OUTPUT};
+use crate::frontend::common::rows::{CONNECTION, OUTPUT, about_rows, connection_rows};
 use crate::frontend::common::values::{ValueError, count_to, positive_seconds, seed};
 use drive::ReplayTiming;
 use drive::start_at::StartAt;
@@ -102,12 +102,6 @@ impl ReplayOptions {
     }
 }
 
-impl AsMut<Given> for ReplayOptions {
-    fn as_mut(&mut self) -> &mut Given {
-        &mut self.server
-    }
-}
-
 /// A row of the table of options. The third type parameter is the type of the headings under which the help lists
 /// options.
 type Row = OptionRow<ReplayOptions, Failure, &'static str>;
@@ -115,7 +109,7 @@ type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 const SESSIONS: &str = "Replay:";
 
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
+const OPTIONS: &[&[Row]] = &[&[
     Row::switch("--as-fast-as-possible", SESSIONS,
         "send each statement as soon as the statement before it in the\n\
          session has ended, without the recorded pauses",
@@ -162,16 +156,7 @@ const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.examples, templates(v))),
     Row::value("--list=NUM", OUTPUT, "list NUM templates (statements without their values) in the\nreport (default: 20)",
         |o, v| set(&mut o.listed, count_to(v, MOST_LINES).map(|lines| lines as usize))),
-
-    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
-    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
-    Row::part(&rows::PORT, CONNECTION, "database server port number"),
-    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
-
-    Row::action("-V, --version", "", "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
-];
+], &connection_rows!(CONNECTION, server), &about_rows!("")];
 
 /// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
@@ -207,7 +192,8 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
         let message = "--speed cannot be combined with --as-fast-as-possible: the recorded times are not used then";
         return Err(Failure::error(message).into());
     }
-    Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
+    with_database(&mut options.server, positional)?;
+    Ok(options)
 }
 
 /// Converts an error in the command line to a failure. If the error is an unknown option that divides or interleaves
@@ -253,7 +239,7 @@ fn speed(value: &Argument<'_>) -> Result<f64, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::lines;
+    use crate::frontend::lines::{self, all_refused};
 
     fn parsed(line: &str) -> Result<ReplayOptions, Failure> {
         lines::parsed(line, parse)
@@ -283,7 +269,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_a_sentence_each() {
-        for (line, message) in [
+        let lines = [
             ("", "name the directory of a capture; try \"pgtrial-engine replay --help\""),
             ("a b c", "too many command-line arguments (first is \"c\"); try"),
             ("a --speed 0", "invalid value \"0\" for option --speed: it must be a number from 0.000001 to 1000000"),
@@ -304,10 +290,7 @@ mod tests {
             ("a --shard=1/2", "--shard cannot be combined with a replay: one engine replays all sessions"),
             ("a --bogus", "unrecognized option '--bogus'; try \"pgtrial-engine replay --help\""),
             ("a --start-at soon", "\"soon\" is not a time to start at: give Unix seconds"),
-        ] {
-            let found = REPLAY.describe(&parsed(line).unwrap_err());
-            let expected = format!("pgtrial-engine replay: error: {message}");
-            assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
-        }
+        ];
+        all_refused(REPLAY, parse, &lines);
     }
 }

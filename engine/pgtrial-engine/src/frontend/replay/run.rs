@@ -9,10 +9,10 @@ use super::examples;
 use super::options::{REPLAY, ReplayOptions};
 use super::report::report;
 use crate::event::{ReplayDescription, RunDescription, RunEvents};
-use crate::frontend::common::connection::connection_limit;
+use crate::frontend::common::connection::{connection_limit, reserve_files};
+use crate::frontend::common::end::exit_status;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
-use crate::frontend::common::options::reserve_files;
 use crate::frontend::common::self_check;
 use drive::plan::{Load, Plan};
 use drive::{Abortion, Began, Observer, Outcome, ReplayPlan};
@@ -29,9 +29,6 @@ use workload::seeds::Seeds;
 /// The client encoding of the replay's connections. Captures are always in UTF-8, whatever the encoding of the recorded
 /// database was.
 const ENCODING: &str = "UTF8";
-
-/// The exit status of a replay that could not read its capture to the end.
-const UNREADABLE: u8 = 2;
 
 /// Replays the capture. Returns the exit status.
 pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
@@ -53,13 +50,9 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     let described = describe(options, &replay);
     let interrupt = interrupt::catch()?;
     let hello = RunDescription {
-        frontend: "replay",
-        plan: &plan,
-        scale: None,
-        seed: options.seed(),
         server: Some(&session.server.version),
         replay: Some(&described),
-        lost_status: REPLAY.failed,
+        ..RunDescription::new("replay", &plan, options.seed(), REPLAY.failed)
     };
     let complain = |problem: &str| REPLAY.error(problem);
     let mut events =
@@ -78,19 +71,11 @@ fn finish(
     events: &mut RunEvents<'_>,
 ) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = match (outcome.interrupted, outcome.aborted) {
-        (true, _) => interrupt::STATUS,
-        (false, 0) => 0,
-        (false, _) => UNREADABLE,
-    };
-    let status = events.done(outcome, status, &warnings);
+    let status = events.done(outcome, exit_status(outcome), &warnings);
     if !options.has_only_events() {
         print_stdout(report(plan, described, outcome, options.listed));
     }
-    warnings.iter().for_each(|warning| REPLAY.warning(&warning.message));
-    if outcome.interrupted {
-        REPLAY.interrupted(outcome.elapsed_s);
-    }
+    REPLAY.warn_of_limits(outcome, &warnings);
     status
 }
 

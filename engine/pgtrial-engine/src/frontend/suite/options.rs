@@ -8,7 +8,7 @@ use crate::event::Events;
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
-use crate::frontend::common::rows::{self, CONNECTION, OUTPUT};
+use crate::frontend::common::rows::{CONNECTION, OUTPUT, about_rows, connection_rows};
 use crate::frontend::common::values::{count_to, positive_seconds, seed, seed_of_time};
 use ground::getopt;
 use ground::manual::{Manual, entries};
@@ -92,12 +92,6 @@ pub struct Query {
     pub text: Vec<u8>,
 }
 
-impl AsMut<Given> for SuiteOptions {
-    fn as_mut(&mut self) -> &mut Given {
-        &mut self.server
-    }
-}
-
 /// A row of the table of options. The third type parameter is the type of the headings under which the help lists
 /// options.
 type Row = OptionRow<SuiteOptions, Failure, &'static str>;
@@ -105,7 +99,7 @@ type Row = OptionRow<SuiteOptions, Failure, &'static str>;
 const QUERIES: &str = "Queries:";
 
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
+const OPTIONS: &[&[Row]] = &[&[
     Row::value("-f, --file=FILE", QUERIES, "run the statements of FILE as one query; may be given many times",
         |o, v| { o.files.push(ground::text::path(v.text)); Ok(()) }),
     Row::value("--limit=SECONDS", QUERIES, "cancel a query that runs longer than this (default: 60)",
@@ -124,16 +118,7 @@ const OPTIONS: &[Row] = &[
     Row::value("--events=FILE", OUTPUT,
         "write the events of the run as JSON Lines to FILE, or with \"-\"\nto standard output instead of the report",
         |o, v| set(&mut o.events, Ok::<_, Failure>(Events::named(v.text)))),
-
-    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
-    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
-    Row::part(&rows::PORT, CONNECTION, "database server port number"),
-    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
-
-    Row::action("-V, --version", "", "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
-];
+], &connection_rows!(CONNECTION, server), &about_rows!("")];
 
 /// Returns the description of this front end and its options, from which the help and the manual page are made.
 pub fn manual() -> Manual {
@@ -157,7 +142,8 @@ lost; 3 if an option is invalid or a file cannot be written; 130 after an interr
 pub fn parse(args: Vec<String>) -> Result<SuiteOptions, Stop<Failure>> {
     let mut options = SuiteOptions::new();
     let positional = getopt::read(OPTIONS, args, &mut options)?;
-    Ok(SuiteOptions { server: with_database(options.server, positional)?, ..options })
+    with_database(&mut options.server, positional)?;
+    Ok(options)
 }
 
 #[cfg(test)]

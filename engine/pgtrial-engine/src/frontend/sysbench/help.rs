@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::options::checks::{Group, SysbenchOption};
-use super::options::table::OPTIONS;
+use super::options::table::{Group, OPTIONS, SysbenchOption};
 use super::options::values::{OptionKind, show};
 use ground::manual::{Manual, OptionEntry};
 use workload::host;

@@ -10,7 +10,7 @@ use super::log::SysbenchError;
 use super::report::options::ReportOptions;
 use crate::frontend::common::messages::USER;
 use crate::frontend::common::sharing;
-use crate::frontend::common::sharing::{Length, SharingError, SliceArguments, WHOLE_SECONDS};
+use crate::frontend::common::sharing::{Length, SharingError, SliceOptions, WHOLE_SECONDS};
 use drive::StagedPlan;
 use drive::alone::{Alone, ProtocolOptions, Server};
 use drive::plan::{Load, Plan};
@@ -114,7 +114,7 @@ fn slices(
 ) -> Result<Option<Slices>, SysbenchError> {
     let text = |name| settings.text(name);
     let options = || {
-        Ok::<_, SharingError>(SliceArguments {
+        Ok::<_, SharingError>(SliceOptions {
             length: text("slice").map(sharing::slice_length).transpose()?,
             part: text("slice_of").map(sharing::slice_part).transpose()?,
             seed: text("slice_seed").map(sharing::slice_seed).transpose()?,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::log::SysbenchError;
-use super::options::settle::Unknown;
+use super::options::Unknown;
 use super::options::values::Numbers;
 use ground::text;
 use workload::Executors;

@@ -20,8 +20,8 @@ use options::{TASKS, TasksCommand};
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {
-            TasksCommand::Initialize(server, table) => run::initialize(&server, &table)?,
-            TasksCommand::Run(command) => run::run(*command)?,
+            TasksCommand::Initialize(options) => run::initialize(&options)?,
+            TasksCommand::Run(options, share) => run::run(&options, &share)?,
         })
     });
     TASKS.exit_status(status)

@@ -6,17 +6,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::lines::{LineFormat, TaskLines};
-use super::options::{TASKS, TableSteps, TasksRun};
+use super::options::{TASKS, TasksOptions};
 use super::summary::summary;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::common::connection::{SETUP, check_limit, session, target};
+use crate::frontend::common::connection::{self, SETUP, check_limit};
+use crate::frontend::common::end::exit_status;
 use crate::frontend::common::failure::Failure;
-use crate::frontend::common::plan::ScriptSources;
+use crate::frontend::common::options::EngineShare;
+use crate::frontend::common::scripts::ScriptSources;
 use crate::frontend::common::self_check;
 use drive::statistics::tasks::PooledTasks;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
-use ground::interrupt;
 use ground::output::{CouldNot, OutputFile, print_stdout};
 use tables::refuse_read_only;
 use tables::tasks;
@@ -40,43 +41,36 @@ UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value =
 ";
 
 /// Makes the table. Returns the exit status.
-pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
-    let (target, mut session, _interrupt) = connect(server)?;
-    make(&mut session, table, &target)?;
+pub fn initialize(options: &TasksOptions) -> Result<u8, Failure> {
+    let (target, mut session, _interrupt) = connect(&options.run.server)?;
+    make(&mut session, options, &target)?;
     Ok(0)
 }
 
-/// Makes the table, if the options ask for that, and runs the tasks. Returns the exit status.
-pub fn run(command: TasksRun) -> Result<u8, Failure> {
-    let TasksRun { run, table, threads_in_table, rows, .. } = &command;
+/// Makes the table, if the options ask for that, and runs this engine's share of the tasks. Returns the exit status.
+pub fn run(options: &TasksOptions, share: &EngineShare) -> Result<u8, Failure> {
+    let TasksOptions { run, threads_in_table, rows, .. } = options;
     let (target, mut session, interrupt) = connect(&run.server)?;
-    if let Some(table) = table {
-        make(&mut session, table, &target)?;
+    if options.initialize {
+        make(&mut session, options, &target)?;
     }
     let shape = tasks::find(&mut session, *threads_in_table, *rows, &target.params.dbname)?;
 
     let (clock, origin) = (Clock::start(), SystemTime::now());
-    if let Some(pools) = &run.load.share.pools {
+    if let Some(pools) = &share.pools {
         check_limit(&mut session, pools)?;
     }
     let script = parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(Failure::error)?;
     let sources = ScriptSources { scripts: vec![script], ..ScriptSources::default() };
-    let seeds = run.seeds(None);
+    let seeds = run.seeds(share, None);
     let variables = [("threads", shape.threads.into()), ("rows", shape.rows.into())];
     let workload = sources.link(run, &variables, seeds.hashes)?;
-    let plan =
-        run.plan(TASKS, target, Arc::new(workload), seeds, origin.duration_since(UNIX_EPOCH).unwrap_or_default())?;
-    let lines = open_lines(&command, origin)?;
-    let server = Some(session.server.version.as_str());
-    let seed = run.load.seed;
+    let since_1970 = origin.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let plan = run.plan(TASKS, target, Arc::new(workload), share, seeds, since_1970)?;
+    let lines = open_lines(options, origin)?;
     let hello = RunDescription {
-        frontend: "tasks",
-        plan: &plan,
-        scale: None,
-        seed,
-        server,
-        replay: None,
-        lost_status: TASKS.failed,
+        server: Some(&session.server.version),
+        ..RunDescription::new("tasks", &plan, run.seed.number, TASKS.failed)
     };
     let only_events = run.output.has_only_events();
     let complain = |problem: &str| TASKS.error(problem);
@@ -91,35 +85,31 @@ pub fn run(command: TasksRun) -> Result<u8, Failure> {
 /// Opens a session before the run, and checks that the server accepts writes. Also returns the flag that an interrupt
 /// sets.
 fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
-    let target = target(server, "pgtrial tasks", SETUP)?;
-    let mut session = session(&target, SETUP)?;
-    let interrupt = interrupt::catch()?;
-    target.obey(&interrupt);
+    let (target, mut session, interrupt) = connection::connect(server, "pgtrial tasks", SETUP)?;
     refuse_read_only(&mut session, "tasks update a table")?;
     Ok((target, session, interrupt))
 }
 
-fn make(session: &mut Session, table: &TableSteps, target: &Target) -> Result<(), Failure> {
-    Ok(tasks::make(session, table.shape, &table.steps, table.shard, target)?)
+fn make(session: &mut Session, options: &TasksOptions, target: &Target) -> Result<(), Failure> {
+    Ok(tasks::make(session, options.shape(), &options.init_steps, options.run.shard, target)?)
 }
 
 /// Writes the last event, the summary, and the warnings. Returns the exit status.
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
-    let status = if has_lost_lines { TASKS.failed } else { status };
+    let status = if has_lost_lines { TASKS.failed } else { exit_status(outcome) };
     let status = events.done(outcome, status, &warnings);
     if !only_events {
         print_stdout(summary(outcome));
     }
-    warnings.iter().for_each(|warning| TASKS.warning(&warning.message));
-    if outcome.interrupted {
-        TASKS.interrupted(outcome.elapsed_s);
-    }
+    TASKS.warn_of_limits(outcome, &warnings);
     status
 }
 
-fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTime) -> Result<Vec<TaskLines>, CouldNot> {
+fn open_lines(
+    TasksOptions { run, lines: options, .. }: &TasksOptions,
+    origin: SystemTime,
+) -> Result<Vec<TaskLines>, CouldNot> {
     let to_stdout = !options.quiet && options.log.is_none() && !run.output.has_only_events();
     let mut lines = Vec::new();
     if to_stdout {

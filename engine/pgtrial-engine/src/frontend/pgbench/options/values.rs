@@ -1,8 +1,8 @@
 //! Reads the values of options that only pgbench has, and of options for which pgbench has error messages of its own.
 
-use crate::frontend::common::arguments::Seed;
 use crate::frontend::common::failure::Failure;
-use crate::frontend::common::values::{named_mode, seed_of_time};
+use crate::frontend::common::options::Seed;
+use crate::frontend::common::values::{ValueError, named_mode, positive, seed_of_time};
 use crate::frontend::pgbench::program::PGBENCH;
 use ground::c_numbers;
 use ground::random::entropy;
@@ -34,6 +34,11 @@ pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
         "hash" => Ok(PartitionMethod::Hash),
         _ => Err(Failure::error(format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{text}\""))),
     }
+}
+
+/// Reads the fraction of transactions to be logged, which is more than 0 and at most 1.
+pub fn sampling_rate(text: &str) -> Result<f64, ValueError> {
+    positive(text).filter(|rate| *rate <= 1.0).ok_or_else(|| ValueError::of("sampling rate", text))
 }
 
 /// Reads the definition `NAME=VALUE` of a variable.
@@ -75,5 +80,13 @@ mod tests {
         assert!(init_steps("d t gGvpf").is_ok());
         assert!(init_steps("").is_err());
         assert!(PGBENCH.describe(&init_steps("dx").unwrap_err()).contains("step \"x\""));
+    }
+
+    #[test]
+    fn a_sampling_rate_is_a_fraction() {
+        assert_eq!(sampling_rate("1").unwrap(), 1.0);
+        for text in ["0", "-1", "1.01", "x", "inf", "nan"] {
+            assert!(sampling_rate(text).is_err(), "{text}");
+        }
     }
 }

@@ -2,11 +2,10 @@ use std::io;
 
 use proptest::prelude::*;
 
-use super::checks::Group;
 use super::command_line::{CommandLine, TEST_IS_DEPRECATED};
-use super::settle::{Chosen, Declared, Unknown, check};
-use super::table;
+use super::table::Group;
 use super::values::{Numbers, OptionKind};
+use super::{Chosen, Declared, Unknown, check, table};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 

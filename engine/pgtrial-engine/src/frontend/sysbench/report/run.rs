@@ -144,15 +144,7 @@ fn open_events<'a, W: Write + 'a>(
     stop: &'a AtomicBool,
 ) -> Result<RunEvents<'a>, CouldNot> {
     let seed = run.settings.int("rand_seed") as u64;
-    let hello = RunDescription {
-        frontend: "sysbench",
-        plan: run.plan,
-        scale: None,
-        seed,
-        server: None,
-        replay: None,
-        lost_status: FAILED,
-    };
+    let hello = RunDescription::new("sysbench", run.plan, seed, FAILED);
     let log = run.log.clone();
     let complain = move |problem: &str| log.text(Level::Fatal, problem);
     RunEvents::open(options.events.as_ref(), run.clock, &hello, stop, complain)
