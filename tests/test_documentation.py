@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "examples" not in path.parts
+    if "examples" not in path.relative_to(ROOT).parts
 }
 OTHERWISE = ("README.md", "docs/index.md")
 """The pages to which the rules for the beginning of a page do not apply."""
