@@ -121,7 +121,9 @@ def stop_in_the_second_trial(directory, number):
     lab = start_lab(directory)
     engine = engine_of_the_second_trial(lab, directory)
     lab.send_signal(number)
-    _, err = lab.communicate(timeout=PATIENCE_S)
+    out, err = lab.communicate(timeout=PATIENCE_S)
+    if number != signal.SIGKILL:
+        assert "interrupted: the load ends and the servers stop" in out
     return lab.returncode, err, engine
 
 

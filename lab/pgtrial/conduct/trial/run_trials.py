@@ -8,12 +8,12 @@ Trials that alternate are stored together, since they are compared with each oth
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from pgtrial.conduct.drawn_values import ValuesOfArms
-from pgtrial.conduct.progress import Listener
+from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.trial.leftovers import remove
 from pgtrial.conduct.trial.longer_slices import check_slices, may_lengthen
 from pgtrial.conduct.trial.order import TrialOrder
@@ -144,7 +144,7 @@ def _run(
     orders = orders_for(study, planned, arms, load, listener=listener, maker=maker, values=values or {}, counts=counts)
     under_way: list[TrialRunner] = []
     try:
-        with ExitStack() as stack:
+        with ExitStack() as stack, _told_if_interrupted(listener):
             for order in orders:
                 runner = TrialRunner(order, while_served)
                 under_way.append(runner)
@@ -164,6 +164,16 @@ def _run(
         _end_unstored(study, under_way, error, counts=counts)
         raise
     return under_way
+
+
+@contextmanager
+def _told_if_interrupted(listener: Listener) -> Iterator[None]:
+    """Tells the user at once that a signal has arrived, since it takes some seconds to stop the servers."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        listener(Preparing("interrupted: the load ends and the servers stop, which takes some seconds", stays=True))
+        raise
 
 
 def _longest_s(order: TrialOrder, engine_grace_s: float) -> float:
