@@ -15,6 +15,7 @@ import pgtrial
 from pgtrial.cli import application, main, selftest
 from pgtrial.cli.by_options import by_options, paths_of_keys
 from pgtrial.cli.compare import FLAGS, OPTIONS, OPTIONS_OF_BOTH
+from pgtrial.cli.screen import OPTIONS as SCREEN
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, reworded
 from pgtrial.model import marks
@@ -98,7 +99,9 @@ def test_a_command_without_set_names_marked_keys_as_the_study_file_does():
     assert OF_A_GATE(message) == "[load] [load] clients ([load] data); set --budget"
 
 
-@pytest.mark.parametrize(("command", "options"), [("compare", OPTIONS), ("capacity", OPTIONS_OF_BOTH)])
+@pytest.mark.parametrize(
+    ("command", "options"), [("compare", OPTIONS), ("capacity", OPTIONS_OF_BOTH), ("screen", SCREEN)]
+)
 def test_each_option_that_a_message_may_name_is_one_of_the_command(command, options):
     known = {name for option in get_command(application(command)).commands[command].params for name in option.opts}
     assert {option.rpartition(" ")[2] for option in options.values()} <= known

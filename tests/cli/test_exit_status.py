@@ -15,6 +15,7 @@ WRONG = {
     "stop": [[], ["absent"], ["--nonsense"], ["."]],
     "compare": [[], ["jit=on"], ["jit=on", "jit=off", "--clients", "x"], ["jit=on", "jit=off", "--budget", "1s"]],
     "capacity": [[], ["a", "b"], ["--p99", "20ms"], ["jit=on", "--p99", "0"], ["jit=on", "jit=off", "--p99", "soon"]],
+    "screen": [[], ["jit"], ["jit=on"], ["jit=on,off", "--clients", "1,8"], ["jit=on,off", "--budget", "1s"]],
     "gate": [[], ["jit=on"], ["jit=on", "jit=off"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--fail-on", "x"]],
     "upgrade": [
         [],

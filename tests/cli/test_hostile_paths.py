@@ -61,6 +61,10 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "bisect": {"good": NO_PATH, "bad": NO_PATH, "study": READ, "results": _LATER},
     "capacity": {"arms": RUN, "workload": READ, "query": NO_PATH, "data": READ, "server": RUN, "results": WRITTEN},
+    "screen": {
+        "factors": NO_PATH, "workload": READ, "query": NO_PATH, "data": READ, "server": RUN, "metric": NO_PATH,
+        "results": WRITTEN,
+    },
     "selftest": {"directory": READ, "workload": NO_PATH, "server": NO_PATH, "results": WRITTEN},
     "plan": {"study": READ, "fleet": NO_PATH},
     "verdict": {"studies": READ},
@@ -113,7 +117,8 @@ _NO_KEYS = {
     "server.monitoring.cloudwatch",
     "server.monitoring.region", "server.settings", "server.initdb", "server.setup_sql", "server.price",
     "server.sysctl", "server.governor", "server.io_scheduler", "server.numa", "server.cpus", "server.environment",
-    "server.command_files", "arms", "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
+    "server.command_files", "arms", "factors", "server.query", "verdict.metrics", "fleet.address",
+    "fleet.on_machine_loss",
 }  # fmt: skip
 """The keys that name no path of the lab's machine, or a path that only the servers' account uses."""
 

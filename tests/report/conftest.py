@@ -20,6 +20,7 @@ from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, SLICES_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
+from tests.verdict.screens import plan_of, screened, screening_study
 from tests.verdict.slices import Turn, alternate, interleaved_plan
 from tests.verdict.studies import LoadPoint, make_plan, noisy, run
 
@@ -359,6 +360,14 @@ def provided(values: dict[str, list[float]], *, since: int = -90, span: int = 60
     return pl.DataFrame(rows, schema=PROVIDER_SCHEMA, orient="row")
 
 
+def screening(path: Path) -> StudyDirectory:
+    """A study that screens four factors, of which two matter and two interact."""
+    spec = screening_study(study={"question": "Which of four settings matter?", "name": "synthetic"})
+    plan = plan_of(spec)
+    trials = screened(plan, {"shared_buffers": 0.2, "jit": -0.1}, pairs={("jit", "work_mem"): 0.3})
+    return write_study(path, plan, trials, Audit(findings=[]), spec.study.question, spec=spec)
+
+
 _MAKERS = {
     "demo": demo,
     "grid": grid,
@@ -376,4 +385,5 @@ _MAKERS = {
     "interleaved": interleaved,
     "began": began,
     "empty": empty,
+    "screening": screening,
 }

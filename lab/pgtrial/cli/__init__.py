@@ -31,6 +31,7 @@ COMMANDS = {
     "stop": ("run", "Make a running study end after its current block."),
     "compare": ("compare", "Compare set-ups that are named on the command line, without a study file."),
     "upgrade": ("upgrade", "Rehearse an upgrade: what breaks, gets other rows, gets another plan, gets slower."),
+    "screen": ("screen", "Find out which of many settings matter, in one study."),
     "gate": ("gate", "Check in continuous integration that a change makes nothing slower."),
     "bisect": ("bisect", "Find the commit that made PostgreSQL or an extension slower."),
     "capacity": ("capacity", "Compare the highest rates at which set-ups answer within a limit."),

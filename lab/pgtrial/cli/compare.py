@@ -401,14 +401,20 @@ def run_comparison(
 
     `reword` rewords the messages of errors, so that they name options instead of keys of the study file.
     """
-    given = {name: held for name, section in sections.items() if (held := _given(section))}
-    given["server"] = merged_setups(server or [])
     try:
+        given = sections_of(sections, server)
         spec = comparison(arms, "the command line", question, seed, given, change=with_keys(keys or []))
         return start(spec, results, anew=new, as_json=json, reword=reword, fail_on_regression=fail_on_regression)
     except PgtrialError as error:
         error.reword(reword)
         raise
+
+
+def sections_of(sections: Mapping[str, Mapping[str, Any]], server: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """Returns the sections of a study file that options have set. Keys without a value are left out, and so are
+    sections without keys. `server` has the values of `--server`, which make the section [server]."""
+    given = {name: held for name, section in sections.items() if (held := _given(section))}
+    return {**given, "server": merged_setups(server or [])}
 
 
 def merged_setups(texts: Sequence[str]) -> dict[str, Any]:

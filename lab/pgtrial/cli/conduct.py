@@ -16,7 +16,7 @@ from pgtrial.cli.output import print_message, stopped, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.planning.outlook import cautions, outlook
+from pgtrial.conduct.planning.outlook import cautions, in_words, outlook
 from pgtrial.conduct.planning.plan import More, warnings
 from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent, StudyBegins
 from pgtrial.conduct.provider_metrics import import_metrics
@@ -179,7 +179,8 @@ def conduct(
 
 def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> Listener:
     """Returns a listener that passes events on to `listener`. It also warns if the margin is so small that the planned
-    number of blocks can hardly show that two arms are equivalent.
+    number of blocks can hardly show that two arms are equivalent, and for a screening study it says how large an effect
+    the study can find, if the noise of this machine is known.
 
     The warning comes when the first trial begins. Before the first trial pgtrial rehearses the load, that is, runs it
     once on each arm. The rehearsal may refuse the study for a graver reason, and only after it are the lengths of the
@@ -188,8 +189,11 @@ def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> L
 
     def on_event(event: ProgressEvent) -> None:
         if isinstance(event, StudyBegins) and not event.stored:
-            for sentence in cautions(outlook(Design.planned(spec, study.plan), study.plan), study.plan):
+            known = outlook(Design.planned(spec, study.plan), study.plan)
+            for sentence in cautions(known, study.plan):
                 listener(Preparing(f"warning: {sentence}", stays=True))
+            if study.plan.factors and known is not None and known.precision is not None:
+                listener(Preparing(f"by its end the study {in_words(known.precision)}", stays=True))
         listener(event)
 
     return on_event

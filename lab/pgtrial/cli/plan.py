@@ -187,8 +187,10 @@ def _estimates(design: Design, plan: Plan) -> dict[str, Any]:
 def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "question", spec.study.question
     yield "arms", ", ".join(f"{arm} (baseline)" if arm == plan.baseline else arm for arm in plan.arms)
+    for number, factor in enumerate(plan.factors):
+        yield "factors" if number == 0 else "", f"{factor.name}: {factor.first} or {factor.second}"
     for arm in plan.arms:
-        if plan.declared[arm]:
+        if plan.declared[arm] and not plan.factors:
             yield "", f"{arm} differs in {', '.join(plan.declared[arm])}"
     for number, (arm, script) in enumerate(plan.load_points[0].of_arms.items()):
         text = shortened(" ".join(spec.scripts[script].split()), _SHOWN_SCRIPT)
@@ -373,4 +375,6 @@ def _order(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _turn(trial: PlannedTrial) -> str:
+    if trial.levels is not None:
+        return f"{trial.arm} ({trial.levels})"
     return trial.arm if trial.layout is None else f"{trial.arm} (layout {trial.layout})"

@@ -56,10 +56,17 @@ def running_estimate(event: BlockEnds) -> str:
     """Returns the estimated differences from all blocks so far, such as `off is 153% faster (+120 to +190% at the last
     look)`. A look is a planned interim analysis. An interval is computed only at a look, so that the text has the
     interval of the latest look."""
-    return ", ".join(
+    largest = sorted(event.running, key=lambda arm: -abs(event.running[arm]))[:_NAMED]
+    texts = [
         f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
         for arm, difference in event.running.items()
-    )
+        if arm in largest
+    ]
+    return ", ".join([*texts, *([f"{len(event.running) - _NAMED} more"] if len(event.running) > _NAMED else [])])
+
+
+_NAMED = 4
+"""The largest number of comparisons that a line of progress names."""
 
 
 def _interval(event: BlockEnds, arm: str) -> str:

@@ -13,6 +13,8 @@ import typer
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
+from pgtrial.cli.confirm import check_screens
+from pgtrial.cli.confirm import confirm as confirm_winner
 from pgtrial.cli.output import line, print_message
 from pgtrial.cli.study_options import FailOnRegression, Profile, Seed, parsed, read
 from pgtrial.cli.trust import Allow, Trust, check_trust
@@ -49,6 +51,14 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            "--confirm",
+            help="After a study that screens factors, compare its winning set-up with the first levels in a study of "
+            "its own.",
+        ),
+    ] = False,
     new: study_options.New = False,
     trust: Trust = False,
     allow: Allow = None,
@@ -87,11 +97,19 @@ def run_command(
         given = _at(there, fleet, changed=machines is not None or share_machines)
         if not there.made_here:
             check_trust(str(directory), effects_of(given), trust=trust, allow=allow)
-        return conduct(there, given, more=_more(more), as_json=json, fail_on_regression=fail_on_regression)
+        if confirm:
+            check_screens(given)
+        status = conduct(there, given, more=_more(more), as_json=json, fail_on_regression=fail_on_regression)
+        return confirm_winner(there, given, as_json=json) if confirm and not status else status
     if more is not None:
         raise StudyError(
             "--more extends a study that has ended; name the directory of the study, e.g. `pgtrial run "
             "results/NAME-DATE-TIME --more 1h`"
+        )
+    if confirm:
+        raise StudyError(
+            "--confirm needs the directory of a study that has screened factors; run the study first, then `pgtrial "
+            "run results/NAME-DATE-TIME --confirm`"
         )
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial list` lists the bundled studies")

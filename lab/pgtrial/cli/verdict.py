@@ -21,6 +21,7 @@ from pgtrial.report.brief import Brief, Headline, Line
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.metrics import metric_value
 from pgtrial.report.tables.results import median_tps
+from pgtrial.report.tables.screen import factor_table
 from pgtrial.report.tables.tasks import criterion_value
 from pgtrial.report.words import estimate_text, in_regime, signed
 
@@ -81,7 +82,7 @@ def in_full(result: StudyResult) -> RenderableType:
     parts += [_headline(word, sentence) for word, sentence in zip(words, result.sentences, strict=True)]
     parts += [Text(sentence) for sentence in result.moved]
     parts += [Text(f"note: {note}") for note in result.notes]
-    parts += ["", for_terminal(_comparisons(result))]
+    parts += ["", for_terminal(_comparisons(result) if result.screen is None else factor_table(result))]
     if result.criteria:
         parts += ["", for_terminal(_criteria(result))]
     if any(not row.primary for row in result.metrics):

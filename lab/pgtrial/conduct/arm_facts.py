@@ -90,6 +90,8 @@ class ArmFacts:
         """
         key = arm.name, deployment if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
+        if known is not None and self._study.plan.factors:
+            return  # an arm of a screening study has another set-up in each block, so that its facts always differ
         if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
             return
         if self._design.servers[arm.name].command is not None:

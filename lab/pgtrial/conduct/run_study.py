@@ -123,7 +123,7 @@ def run_study(
         if not design.sessions and (shared := locks.in_common()) is not None:
             design = _take_for_one(study, design, *shared, listener)
         at_once = len(arms) if design.interleaving is not None and not design.sessions else 1
-        prepare_arms(replace(needs, at_once=at_once), design.load.cpus, arms, maker, listener)
+        prepare_arms(study, replace(needs, at_once=at_once), arms, maker, listener)
         forget_dump(design.spec)
         facts = ArmFacts(study, design, listener)
         values = _rehearsed(study, design, arms, workspace, listener, facts=facts)

@@ -18,6 +18,7 @@ from pgtrial.report.alone import alone_measured, capacity_text, interval_text, w
 from pgtrial.report.instructions import instruction_texts
 from pgtrial.report.never_measured import LONGEST_REASON, never_measured
 from pgtrial.report.next_steps import against, steps_to_a_verdict, withholding
+from pgtrial.report.screen import headline_claims, next_steps, pairs_text, rest_text
 from pgtrial.report.statement_errors import NAMED_LENGTH, NAMED_STATEMENTS, errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
@@ -81,13 +82,15 @@ class Brief:
     """The next step: the command or the change of the study that leads to a verdict, or further sizes of the data to
     measure. Further sizes narrow down a cliff, which is a size above which the throughput falls. None if nothing is
     left to do."""
+    factors: Sequence[Line] = ()
+    """In a screening study: the factors that have no headline, and a hint at factors that seem to interact."""
 
     def lines(self, most: int | None = None) -> list[Line]:
         """Returns the lines below the headlines. At most `most` warnings are shown; a further line then says how many
         more there are."""
         left = len(self.watched) - most if most is not None else 0
         shown = [*self.watched[:most], *([f"{left} more: pgtrial verdict --all"] if left > 0 else [])]
-        lines = [Line("measured", self.measured), Line("failures", self.failures)]
+        lines = [*self.factors, Line("measured", self.measured), Line("failures", self.failures)]
         lines += [Line("errors", self.errors)] if self.errors is not None else []
         lines += [Line("watch out", "; ".join(shown))] if shown else []
         lines += [Line("next", self.then)] if self.then is not None else []
@@ -98,18 +101,29 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials
     """Returns the result in short form. `directory` is the directory of the study; it is needed for the command that
     continues the study. `trials` are the stored trials; they have the reasons of failed trials."""
     missing = never_measured(plan, trials)
-    steps = [] if missing else [next(steps_to_a_verdict(result, plan, directory), None), next_sizes(result)]
+    of_verdict = steps_to_a_verdict(result, plan, directory)
+    if plan.factors and not any(claim.verdict == "withheld" for claim in result.primary):
+        of_verdict = next_steps(result, plan, directory)
+    steps = [] if missing else [next(of_verdict, None), next_sizes(result)]
     *before, last = [step for step in steps if step] or [""]
     return Brief(
-        [_headline(claim, result, plan) for claim in result.primary]
+        [_headline(claim, result, plan) for claim in (headline_claims(result) if plan.factors else result.primary)]
         or [_alone(level, result, plan) for level in result.levels],
         measured=_measured(result, plan, result.primary[0]) if result.primary else alone_measured(result, plan),
         failures=_failures(result, plan, trials),
         missing=missing,
+        factors=_factors(result),
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
         then="; ".join([*(step.removesuffix(".") for step in before), last]) or None,
     )
+
+
+def _factors(result: StudyResult) -> list[Line]:
+    if result.screen is None:
+        return []
+    texts = {"the rest": rest_text(result), "a hint": pairs_text(result.screen)}
+    return [Line(label, text) for label, text in texts.items() if text]
 
 
 def _alone(level: Level, result: StudyResult, plan: Plan) -> Headline:
@@ -331,7 +345,7 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )
     notes += _choices(result, plan)
-    parts = [part for claim in result.primary for part in claim.read]
+    parts = [part for claim in result.primary for part in claim.read] if not plan.factors else []
     notes += _of_arms("the effect changes during the study", [part.arm for part in parts if part.changing], plan)
     for unit in dict.fromkeys(part.unit for part in parts):
         odd = [part.arm for part in parts if part.unstable and part.unit == unit]

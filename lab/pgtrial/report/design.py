@@ -12,6 +12,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.kinds import words_of
 from pgtrial.report.tables.certificate import dated
 
+_LEVELS = "for each block a coin chose the level of each factor; the other trial of the block had the other levels"
 _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
@@ -26,6 +27,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("profile", data.spec.study.profile),
         ("baseline", plan.baseline),
         ("arms", ", ".join(plan.arms)),
+        ("factors", "; ".join(f"{one.name}: {one.first} or {one.second}" for one in plan.factors)),
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
         ("load", words.load(data.spec, plan)),
         ("left out, added or doubtful", "; ".join(words.doubts(data.spec))),
@@ -46,6 +48,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
             "stopping",
             "at the first planned look at the verdict that decides" if plan.stop_early else "after all planned blocks",
         ),
+        ("levels", _LEVELS if plan.factors else None),
         ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
         ("scope", plan.scope),
         ("certificate of this machine", dated(data.certificate) if data.certificate is not None else _NO_CERTIFICATE),

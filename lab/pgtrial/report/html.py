@@ -23,6 +23,7 @@ from pgtrial.model.units import change, decimals_for
 from pgtrial.report.brief import Brief, Headline, Line, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
+from pgtrial.report.screen import headline_claims
 from pgtrial.report.sections import Section
 from pgtrial.report.words import bounds_text
 from pgtrial.store.state import kept
@@ -92,14 +93,13 @@ def _visible(content: object) -> object:
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
-    """Returns the values for the head of the page: a card (a box with the verdict) for each comparison. The result is
-    empty for a study with a single arm."""
+    """Returns the values for the head of the page: a card (a box with the verdict) for each comparison, and in a
+    screening study for each factor that matters. The result is empty for a study with a single arm."""
     sentences = data.result.sentences if data.result.primary else []
     compared = [headline for headline in short.headlines if headline.verdict is not None]
-    return [
-        card(data, claim, text, headline)
-        for claim, text, headline in zip(data.result.primary, sentences, compared, strict=True)
-    ]
+    shown = headline_claims(data.result) if data.plan.factors else data.result.primary
+    of_claims = {claim.arm: text for claim, text in zip(data.result.primary, sentences, strict=True)}
+    return [card(data, claim, of_claims[claim.arm], headline) for claim, headline in zip(shown, compared, strict=True)]
 
 
 def lines_below(short: Brief) -> list[Line]:

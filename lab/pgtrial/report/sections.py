@@ -12,6 +12,7 @@ from pgtrial.report.charts.differences import block_charts, cost_charts, forest
 from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
 from pgtrial.report.charts.parts import Figure
 from pgtrial.report.charts.published import published_charts
+from pgtrial.report.charts.screen import factor_chart
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.charts.slices import slice_charts
 from pgtrial.report.charts.sweeps import cliff_charts, scaling_charts
@@ -38,6 +39,7 @@ from pgtrial.report.tables import (
     trials,
     where,
 )
+from pgtrial.report.tables.screen import screen_tables
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,20 @@ CREATE INDEX)."""
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
 """The topics that compare arms, which are left out for a study with a single arm."""
 
+_OF_SCREENS = ("factors", "where", "facts", "certificate", "failures", "method", "trials")
+"""The topics of a screening study. The others compare arms, and its arms have other set-ups in each block."""
+
 _TOPICS = (
+    Topic(
+        "factors",
+        "Factors",
+        "Bars are the effect of each factor: its second level against its first one, averaged over the levels of the "
+        "others. Lines are 95% intervals, which hold for all factors together. The shaded band is the margin, within "
+        "which levels count as equivalent.",
+        [factor_chart],
+        [screen_tables],
+        folded=False,
+    ),
     Topic(
         "tps",
         "Throughput",
@@ -300,6 +315,7 @@ def draw(key: str, data: StudyData) -> list[Figure]:
 
 
 SHORT = (
+    "factors",
     "tps",
     "job",
     "ratio",
@@ -315,7 +331,7 @@ SHORT = (
 )
 """The sections of a short report."""
 
-MAIL = ("tps", "job", "ratio", "queries", "plans", "costs", "instructions", "failures")
+MAIL = ("factors", "tps", "job", "ratio", "queries", "plans", "costs", "instructions", "failures")
 """The sections of the plain text for a mailing list."""
 
 
@@ -325,6 +341,8 @@ def sections(data: StudyData, only: Collection[str] | None = None) -> list[Secti
     made = []
     for topic in _TOPICS:
         if (only is not None and topic.key not in only) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):
+            continue
+        if data.plan.factors and topic.key not in _OF_SCREENS:
             continue
         if not data.plan.others and topic.key in _NOT_OF_ONE_ARM:
             continue

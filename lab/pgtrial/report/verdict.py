@@ -13,6 +13,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
 from pgtrial.report.alone import alone_sentence
+from pgtrial.report.screen import factor_sentence, pair_text
 from pgtrial.report.sweep_words import sweep_remarks
 from pgtrial.report.words import cost_text, in_regime, sentence, signed, transaction
 from pgtrial.statistics.describe import uneven
@@ -25,12 +26,9 @@ def verdict_of(case: Case) -> StudyResult:
     """Returns the result of the study, completed by sentences and notes in words. `case` holds the facts, the trials
     and the plan from which the result is computed."""
     result, plan = decide(case), case.plan
-    why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
     return result.model_copy(
         update={
-            "sentences": [sentence(claim, plan, result, withheld=why[claim.arm]) for claim in result.primary]
-            if plan.others
-            else [alone_sentence(level, result, plan) for level in result.levels],
+            "sentences": _sentences(result, plan),
             "notes": [
                 *_notes(result),
                 *earlier_notes(plan),
@@ -43,7 +41,19 @@ def verdict_of(case: Case) -> StudyResult:
     )
 
 
+def _sentences(result: StudyResult, plan: Plan) -> list[str]:
+    if not plan.others:
+        return [alone_sentence(level, result, plan) for level in result.levels]
+    why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
+    if plan.factors:
+        return [factor_sentence(claim, plan, withheld=why[claim.arm]) for claim in result.primary]
+    return [sentence(claim, plan, result, withheld=why[claim.arm]) for claim in result.primary]
+
+
 def _notes(result: StudyResult) -> Iterator[str]:
+    if result.screen is not None:
+        yield from (f"A hint, and no verdict: {pair_text(pair)}." for pair in result.screen.pairs)
+        return
     if result.identical_arms and result.primary:
         yield "The study declares no difference between its arms: this is an A/A study, a check of the method."
     for claim in result.primary:

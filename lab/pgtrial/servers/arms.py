@@ -15,12 +15,14 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
-from pgtrial.model.errors import TrialError, one_line
+from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.design import Design
+from pgtrial.model.study.factors import ends_of
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.servers.arm import Arm, Instrument, Needs, allow_settings
 from pgtrial.servers.copy_statistics import CopyStatistics
+from pgtrial.servers.drawn_setups import DrawnArm
 from pgtrial.servers.given import GivenServer
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.made import MadeArm
@@ -254,10 +256,28 @@ def make_arms(design: Design, workspace: Workspace, maker: LoadMaker = ENGINE_HE
     if sessions:
         of_baseline = servers[baseline]
         kept = {name: value for name, value in of_baseline.settings.items() if name not in sessions[baseline]}
-        server = SharedServer(
+        shared = SharedServer(
             _KINDS[type(of_baseline)](
                 baseline, of_baseline.model_copy(update={"settings": kept}), needs, workspace, maker
             )
         )
-        return {name: SessionArm(name, servers[name], sessions[name], server) for name in servers}
-    return {name: _KINDS[type(server)](name, server, needs, workspace, maker) for name, server in servers.items()}
+
+    def with_setup(name: str, setup: Server) -> Arm:
+        if not sessions:
+            return _KINDS[type(setup)](name, setup, needs, workspace, maker)
+        own = {setting: value for setting, value in setup.settings.items() if setting in sessions[name]}
+        return SessionArm(name, setup, own, shared)
+
+    if not design.factors:
+        return {name: with_setup(name, server) for name, server in servers.items()}
+    if design.given and not sessions:
+        raise StudyError(
+            "factors are screened in sessions of the given server, in turns, but this load cannot take turns; choose a "
+            "load whose trials alternate"
+        )
+
+    def at_levels(name: str, levels: str) -> Arm:
+        return with_setup(name, design.server_at(levels))
+
+    ends = ends_of(design.spec.factors)
+    return {name: DrawnArm(name, ends[name], partial(at_levels, name)) for name in servers}

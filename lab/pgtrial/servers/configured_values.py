@@ -37,7 +37,8 @@ def check_configured(design: Design) -> None:
                 words = _asked(found.bin, name, wanted)[1]
                 if words is not None:
                     cure = _nearest(found.bin, name) if _UNKNOWN in words else _cure_of_value(wanted)
-                    raise StudyError(f"arms.{arm}: PostgreSQL {found.version} rejects {name}: {words}; {cure}")
+                    what = "factors" if design.factors else f"arms.{arm}"
+                    raise StudyError(f"{what}: PostgreSQL {found.version} rejects {name}: {words}; {cure}")
 
 
 def _cure_of_value(wanted: str) -> str:

@@ -74,6 +74,9 @@ _TRIED = 8
 """The search for the bound divides the log-ratios into cells, which are the gaps between neighbouring Walsh averages.
 This is the number of cells near the expected position that it tries before it continues by bisection."""
 
+_LEAST_SHARE = 1e-9
+"""Shares of a pair that sum to less than this are rounding errors of zero."""
+
 _STEP = 1e-9
 """A tolerance for rounding errors, when an error (a probability) is converted into a number of flips of the group."""
 
@@ -172,6 +175,14 @@ class Step:
     spent: float
     """The error that this claim is allowed to have spent by this look (interim analysis), for the verdicts "better" and
     "worse" together."""
+    shares: tuple[float, ...] = ()
+    """The share of the effect that each value has, in the order of `values`; empty if each value has the whole effect.
+    If the log-ratio is theta, the values minus theta times their shares have random signs. Only the factors of a
+    screening study have shares (`screening`)."""
+
+    def at(self, theta: float) -> Floats:
+        """Returns the values minus the part of them that a log-ratio of `theta` explains."""
+        return np.clip(self.values, -WORST, WORST) - theta * (np.asarray(self.shares) if self.shares else 1.0)
 
 
 def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
@@ -185,13 +196,23 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
     last = steps[-1]
     if not last.values or any(map(math.isnan, last.values)):
         raise ValueError("an interval needs the log-ratio of at least one unit, and no log-ratio may be NaN")
-    return Interval(limit(steps, 1, 1 - worse), estimate(last.values), limit(steps, -1, worse))
+    low, high = limit(steps, 1, 1 - worse), limit(steps, -1, worse)
+    middle = float(np.median(_walsh(last.values, last.shares)))
+    if last.shares:  # with shares, the steps of the statistic are not evenly distributed around its middle
+        middle = min(max(middle, low), high)
+    return Interval(low, middle, high)
 
 
 def estimate(values: Sequence[float]) -> float:
     """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages: the means of all
     pairs of values, including pairs of a value with itself."""
     return float(np.median(_walsh(tuple(values))))
+
+
+def has_estimate(step: Step) -> bool:
+    """True if the values of a look (interim analysis) tell anything about the log-ratio. Values with shares tell
+    nothing if all shares are zero."""
+    return bool(len(_walsh(step.values, step.shares)))
 
 
 @lru_cache(maxsize=4096)
@@ -206,13 +227,28 @@ def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
     rejects it.
     """
     before = limit(steps[:-1], side, share) if len(steps) > 1 else -side * math.inf
-    averages = side * _walsh(steps[-1].values)[::side]
+    averages = side * _walsh(steps[-1].values, steps[-1].shares)[::side]
+    if steps[-1].shares and side * before < 0 and rejects(steps, 0.0, side, share):
+        return side * _beyond_zero(steps, averages, side, share)
     low = int(np.searchsorted(averages, side * before)) if math.isfinite(before) else 0
     spared = _first_spared(steps, averages, low, side, share)
     bound = side * before if spared == 0 else max(side * before, float(averages[spared - 1]))
     if side * before <= 0 < bound and not rejects(steps, 0.0, side, share):
         bound = 0.0
     return side * bound
+
+
+def _beyond_zero(steps: tuple[Step, ...], averages: Floats, side: int, share: float) -> float:
+    """Returns the bound for values with shares if the last look (interim analysis) rejects that the log-ratio is zero.
+
+    Some shares may be negative, so that the statistic does not only fall as theta grows: a theta far beyond zero may be
+    accepted although zero is rejected. Therefore the search begins at the cell of zero, which counts as rejected.
+    """
+    zero = int(np.searchsorted(averages, 0.0, side="right"))
+    if zero == len(averages):
+        return 0.0
+    spared = max(zero + 1, _first_spared(steps, averages, zero, side, share))
+    return float(averages[spared - 1])
 
 
 def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int, share: float) -> int:
@@ -311,19 +347,31 @@ def _highest_spared(sums: Sums, may: int, units: int) -> float:
 def _flipped(step: Step, theta: float, side: int) -> Sums:
     """Returns the sum of signed ranks of the values minus theta for each flip of the signs. Element 0 is the observed
     sum."""
-    values = side * (np.clip(step.values, -WORST, WORST) - theta)
+    values = side * step.at(theta)
     ranks = np.empty(len(values))
     ranks[np.argsort(np.abs(values), kind="stable")] = np.arange(1, len(values) + 1)
     return flipped_sums(np.sign(values) * ranks, code_words(step.units))
 
 
 @lru_cache(maxsize=256)
-def _walsh(values: tuple[float, ...]) -> Floats:
+def _walsh(values: tuple[float, ...], shares: tuple[float, ...] = ()) -> Floats:
     """Returns the Walsh averages in ascending order: the means of all pairs of values, including pairs of a value with
-    itself (Walsh 1949)."""
+    itself (Walsh 1949).
+
+    With shares, the average of a pair is the sum of its values divided by the sum of its shares: the log-ratio at which
+    the signs of the two values change their order. Pairs whose shares sum to zero or less have no such log-ratio.
+    """
     clipped = np.clip(np.asarray(values, dtype=np.float64), -WORST, WORST)
     first, second = np.triu_indices(len(clipped))
-    averages: Floats = np.sort((clipped[first] + clipped[second]) / 2)
+    averages: Floats = clipped[first] + clipped[second]
+    if shares:
+        whole = np.asarray(shares, dtype=np.float64)
+        of_pairs = whole[first] + whole[second]
+        known = of_pairs > _LEAST_SHARE
+        averages = averages[known] / of_pairs[known]
+    else:
+        averages = averages / 2
+    averages = np.sort(averages)
     averages.flags.writeable = False
     return averages
 
@@ -366,6 +414,6 @@ def _mean_excludes(step: Step, theta: float, side: int) -> bool:
     its rank (Fisher 1935, The Design of Experiments, 21)."""
     if math.isinf(theta):
         return True
-    values = side * (np.clip(step.values, -WORST, WORST) - theta)
+    values = side * step.at(theta)
     sums = flipped_sums(values, code_words(step.units))
     return bool(np.count_nonzero(sums >= sums[0]) <= ERROR * len(sums))

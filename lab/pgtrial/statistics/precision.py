@@ -72,17 +72,20 @@ _EXACT_UNTIL = 1000
 (interim analyses) of the plan. Beyond this number the result is an approximation."""
 
 
-def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
+def precision(looks: Looks, claims: int, sd: float, fitted: int = 0) -> Precision | None:
     """Returns the difference and the margin that the planned looks (interim analyses) can establish for each of
     `claims` claims. `sd` is the standard deviation of a block's log-ratio.
 
-    The claims share the error of the looks. Returns None if no planned look can decide a claim.
+    The claims share the error of the looks. In a screening study, `fitted` is the number of other factors, whose
+    effects are fitted to the blocks. Returns None if no planned look can decide a claim.
     """
-    able = [look for look in looks.schedule() if looks.rule.can_decide(look, claims)]
+    able = [look for look in looks.schedule() if looks.rule.can_decide(look, claims) and look.blocks > fitted + 2]
     if not able:
         return None
-    smallest = min(_smallest(look, looks.level(look, claims), sd, FIND) for look in able)
-    established = min(_smallest(look, looks.level(look, claims, margin=True), sd, ESTABLISH) for look in able)
+    smallest = min(_smallest(look, looks.level(look, claims), sd, FIND, fitted) for look in able)
+    established = min(_of_factor(look, looks.level(look, claims, margin=True), sd, ESTABLISH, fitted) for look in able)
+    if math.isinf(smallest):
+        return None
     return Precision(difference=math.expm1(smallest), margin=math.expm1(established), blocks=looks.planned[-1])
 
 
@@ -165,9 +168,29 @@ def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: fl
     return next(length_s for length_s, time_s in zip(known, times, strict=True) if time_s <= _SLOWER * min(times))
 
 
-def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:
-    quantile = -float(stdtrit(look.blocks - 1, level / 2))
-    return promise.factor * (quantile + promise.reserve) * sd / math.sqrt(look.blocks - 2)
+def _smallest(look: Look, level: float, sd: float, promise: _Promise, fitted: int = 0) -> float:
+    """Returns the smallest log-ratio for which the promise holds at a look (interim analysis); infinity if there is
+    none.
+
+    If the effects of `fitted` other factors are fitted to the n blocks, the fit takes the share h = fitted / n of a
+    factor's effect on average, but not the same share in each block. A test that compares with no effect sees this
+    variation, of the variance h (1 - h) times the square of the effect, as noise.
+    """
+    steps = _standard_errors(look, level, promise)
+    share = fitted / look.blocks
+    left = 1 - promise.factor**2 * steps**2 * share / ((look.blocks - 2) * (1 - share))
+    return _of_factor(look, level, sd, promise, fitted) / math.sqrt(left) if left > 0 else math.inf
+
+
+def _of_factor(look: Look, level: float, sd: float, promise: _Promise, fitted: int) -> float:
+    """Returns the smallest log-ratio for which the promise holds, if the effects of `fitted` other factors are fitted
+    to the blocks and the test is at the log-ratio itself. The fit then only takes away blocks."""
+    steps = _standard_errors(look, level, promise)
+    return promise.factor * steps * sd / math.sqrt((look.blocks - 2) * (1 - fitted / look.blocks))
+
+
+def _standard_errors(look: Look, level: float, promise: _Promise) -> float:
+    return promise.reserve - float(stdtrit(look.blocks - 1, level / 2))
 
 
 def half_width(difference: Estimate | None) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
 from pgtrial.model.study.design import Design
+from pgtrial.model.study.factors import arms_of, objections_to_factors
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.former_keys import name_of_today, why_gone
 from pgtrial.model.study.frozen import without_secrets
@@ -29,6 +31,7 @@ from pgtrial.model.study.objections import (
     objection_to_metrics,
     objection_to_own_metrics,
     objection_to_prices,
+    objection_to_screen,
     objections_to_sql,
 )
 from pgtrial.model.study.own_metrics import JobRead, MetricSection
@@ -132,7 +135,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     In error messages, `source` is the name of the study: a file, or the command line. Paths of scripts are relative to
     `folder`. `text` is the text of the file, in which the line numbers for messages are looked up.
     """
-    keys = with_job_workload(with_program_workload(data))
+    keys = with_job_workload(with_program_workload(_with_arms_of_factors(data, source, text)))
     try:
         spec = StudySpec.model_validate(keys)
     except ValidationError as error:
@@ -144,6 +147,33 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     for read_files in (with_sources, with_programs, with_replay, with_data, with_arm_data, take_in):
         spec = read_files(spec, folder, source)
     return spec
+
+
+def _with_arms_of_factors(data: Mapping[str, Any], source: str, text: str) -> Mapping[str, Any]:
+    """Returns the keys of a study file with the arms of its factors; unchanged if it has no factors. Raises StudyError
+    if the factors are invalid, or if the file has arms as well.
+
+    A study file that pgtrial has stored has both, and its arms are those of its factors.
+    """
+    if "factors" not in data:
+        return data
+    factors = data["factors"]
+    if objections := list(objections_to_factors(factors)):
+        raise StudyError(in_one(source, [(line_of(text, ("factors",)), sentence) for sentence in objections]))
+    arms = arms_of(factors)
+    if data.get("arms") and not _are_arms(data["arms"], arms):
+        both = f"{marks.section('factors')} and {marks.section('arms')} exclude each other; remove one of the two"
+        raise StudyError(in_one(source, [(line_of(text, ("factors",)), both)]))
+    return {**data, "arms": arms}
+
+
+def _are_arms(given: Any, arms: Mapping[str, Any]) -> bool:
+    """True if the tables of arms in a study file mean the same as `arms`."""
+    if not isinstance(given, Mapping) or list(given) != list(arms):
+        return False
+    with suppress(ValidationError):
+        return all(SetUp.model_validate(given[arm]) == SetUp.model_validate(keys) for arm, keys in arms.items())
+    return False
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
@@ -245,6 +275,7 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
         objection_to_fleet(spec),
         objection_to_instructions(design),
         objection_to_statistics(design),
+        objection_to_screen(design),
     )
     for objection in of_the_study:
         if objection is not None:

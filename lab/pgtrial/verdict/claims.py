@@ -13,12 +13,14 @@ from pgtrial.model.records.claims import BlockRatio, Claim, Comparison, LookRead
 from pgtrial.statistics import p8, p9
 from pgtrial.statistics.describe import robust_sd
 from pgtrial.statistics.paired_t import t_interval
+from pgtrial.statistics.screening import fewest_units
 from pgtrial.verdict.changes import Changes, Regimes
 from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.metrics.declared_claims import undecided_arms
 from pgtrial.verdict.metrics.queries import undecided_queries
+from pgtrial.verdict.screening import first_label
 from pgtrial.verdict.series import Series, as_difference, established_margin
 
 _ODD = 3.5
@@ -100,10 +102,13 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     family = series.asked.family
     values = list(series.asked.values.values())
     not_worse = _one_sided(grid) and series.not_worse
-    forecast = not series.decided and not not_worse and not series.asked.cut
+    # the forecast knows nothing of the other factors of a screening study, whose fit takes a part of each effect
+    forecast = not series.decided and not not_worse and not series.asked.cut and not plan.factors
     more = units.more(values, plan.margin, family, grid.counted) if forecast else None
-    in_total = plan.measure == "goodput" and part.regime is None
-    claim = claim_of(about.arm, plan.baseline, series, part.ratios, units.fewest(family), withheld=withheld)
+    in_total = plan.measure == "goodput" and part.regime is None and not plan.factors
+    baseline = first_label(plan, about.arm) if plan.factors else plan.baseline
+    fewest = max(units.fewest(family), fewest_units(len(plan.factors)))
+    claim = claim_of(about.arm, baseline, series, part.ratios, fewest, withheld=withheld)
     return claim.model_copy(
         update={
             "load_point": about.point,

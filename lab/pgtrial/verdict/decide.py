@@ -21,7 +21,8 @@ from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.plans import plan_differences
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
-from pgtrial.verdict.rules.use import beside_the_claims
+from pgtrial.verdict.rules.use import UNUSED, beside_the_claims
+from pgtrial.verdict.screening import best_first, screen_of
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
@@ -34,14 +35,15 @@ def decide(case: Case) -> StudyResult:
     plan, grid = case.plan, case.grid
     overall, at_points = subjects(plan)
     block_s = block_time(plan, grid.trials)
-    regimes = regimes_of(grid.trials, case.seconds or {}) if may_change(plan) else None
+    regimes = regimes_of(grid.trials, case.seconds or {}) if may_change(plan) and not plan.factors else None
     changes = Changes(grid, regimes, case.seconds)
     objections = _objections(case)
 
     def claims(of: Sequence[Subject]) -> list[Claim]:
         return [make_claim(grid, changes, subject, block_s, withheld=objections.forbid(subject)) for subject in of]
 
-    primary = claims(overall)
+    primary = best_first(claims(overall)) if plan.factors else claims(overall)
+    families = {} if plan.factors else {key: family(grid, primary) for key, family in FAMILIES.items()}
     failures = [levels.failures(grid, arm) for arm in plan.arms]
     return StudyResult(
         **{key: getattr(plan, key) for key in _AS_PLANNED},
@@ -55,7 +57,9 @@ def decide(case: Case) -> StudyResult:
         findings=beside_the_claims(objections.findings, case, primary),
         primary=primary,
         by_load_point=claims(at_points),
-        levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms],
+        levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms]
+        if not plan.factors
+        else [],
         failures=failures,
         failures_lead=levels.leading_failures(grid, failures),
         failed_trials=levels.failed_trials(grid),
@@ -65,10 +69,11 @@ def decide(case: Case) -> StudyResult:
         interruptions=list(case.interruptions),
         carry_over=carry_over(grid, case.speeds),
         carry_over_shifts=case.shifts,
-        plans=plan_differences(plan, grid.trials),
+        plans=plan_differences(plan, grid.trials) if not plan.factors else [],
         instructions=compare_instructions(plan, case.instructions),
         where=where_it_ran(plan, grid.trials, case.facts),
-        **{key: family(grid, primary) for key, family in FAMILIES.items()},
+        screen=screen_of(grid, primary) if plan.factors else None,
+        **families,
     )
 
 
@@ -76,6 +81,13 @@ def withholds(finding: Finding, arm: str, baseline: str) -> bool:
     """True if a finding of the audit forbids a verdict on an arm. Such a finding has the severity `withhold`. It names
     the arm, or no arm other than the baseline, in which case no arm can be compared with the baseline."""
     return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
+
+
+_OF_ONE_SETUP = frozenset(
+    (UNUSED, "other_defaults", "planned_each_time", "plans_vary", "data_larger_than_cache", "unequal_tables")
+)
+"""The rules of the audit that take all trials of an arm for trials of one set-up. They are left out for a screening
+study, whose arms have other set-ups in each block. All other findings apply to all of its factors."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,10 @@ def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
 def _objections(case: Case) -> _Objections:
     stored = case.audit.findings if case.audit is not None else []
     concerns = found_in_trials(case)
+    if case.plan.factors:
+        found = [*stored, *(finding for finding, _ in concerns)]
+        findings = [finding.model_copy(update={"arms": []}) for finding in found if finding.rule not in _OF_ONE_SETUP]
+        return _Objections(case.plan, by_gravity(findings), everywhere=findings, cells=set())
     grave = [concern for _, concern in concerns if concern.severity == "withhold"]
     return _Objections(
         plan=case.plan,

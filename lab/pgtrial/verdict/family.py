@@ -16,6 +16,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.verdict.changes import Changes
 from pgtrial.verdict.failures import failed_in
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.screening import factor_series, labels
 from pgtrial.verdict.series import Question, Series, follow
 from pgtrial.verdict.sweeps import sides
 
@@ -34,7 +35,12 @@ class Subject:
 
 def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
     """Returns first the subjects of the primary claims, which compare each arm with the baseline over all load points
-    and decide the verdicts, and then the subjects of the comparisons at single load points."""
+    and decide the verdicts, and then the subjects of the comparisons at single load points.
+
+    In a screening study the primary claims compare the second level of each factor with the first one.
+    """
+    if plan.factors:
+        return [Subject(label, None, primary_sharing(plan)) for label in labels(plan)], []
     arms, points = plan.others, range(len(plan.load_points))
     at_points = [Subject(arm, point, sharing(plan)) for arm in arms for point in points]
     return [Subject(arm, None, primary_sharing(plan)) for arm in arms], at_points
@@ -44,7 +50,7 @@ def primary_sharing(plan: Plan) -> int:
     """Returns among how many primary claims (the comparisons that decide the verdicts) each look (interim analysis)
     divides its allowed probability of a wrong verdict. If the plan lets several studies share the error of 5%, the
     claims of all of them count. The result is at least one."""
-    return plan.sharing(max(1, len(plan.others)), over_studies=True)
+    return plan.sharing(len(plan.factors) or max(1, len(plan.others)), over_studies=True)
 
 
 def sharing(plan: Plan) -> int:
@@ -84,6 +90,8 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
     it reads no claim. Therefore no look uses its allowed probability of a wrong verdict twice, and a claim that is
     decided stays decided.
     """
+    if grid.plan.factors:
+        return [Part(about, None, *factor_series(grid, about.arm, about.family))]
     ratios: dict[Key, list[BlockRatio]] = {}
 
     def choice(blocks: Set[int], decided: Set[Key]) -> Mapping[Key, Question] | None:

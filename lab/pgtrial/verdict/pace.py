@@ -20,6 +20,7 @@ from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.carry_over import Slices, log_speed
 from pgtrial.verdict.family import counting
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.screening import noise_of_blocks
 from pgtrial.verdict.series import as_difference
 
 
@@ -33,6 +34,8 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
     if grid.units.unit != "block":
         return None
     known = [list(counting(grid.ratios(arm, grid.points)).values()) for arm in grid.plan.others]
+    if grid.plan.factors:  # without the effects of the factors, whose levels differ from block to block
+        known = [noise_of_blocks(grid)]
     fewest = min(map(len, known), default=0)
     return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
 

@@ -15,6 +15,7 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.servers import Server
 from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
+from pgtrial.statistics.screening import fewest_units
 
 _RESTORE_S_PER_SCALE = 0.03
 """The expected time, in seconds, to copy or to vacuum the data of one unit of pgbench's scale. These are 15 MB, at 500
@@ -34,7 +35,9 @@ def fewest_for_a_verdict(design: Design) -> int:
     is the smallest number that gives an interval."""
     if len(design.servers) == 1:
         return FEWEST_FOR_MEDIAN
-    return design.deployments if are_units(design) else p9.first_look(design.claims, kept_of(design))
+    if are_units(design):
+        return design.deployments
+    return max(p9.first_look(design.claims, kept_of(design)), fewest_units(len(design.factors)))
 
 
 def kept_of(design: Design) -> float:

@@ -39,8 +39,8 @@ def outlook(design: Design, plan: Plan) -> Outlook | None:
     """Returns which differences and margins the plan can establish, given the noise of this machine. Returns None if no
     planned look (interim analysis) can decide a comparison, or if the verdict counts pairs of deployments instead of
     blocks."""
-    claims = primary_sharing(plan)
-    if are_units(design) or precision(_looks(plan), claims, 0.0) is None:
+    claims, fitted = primary_sharing(plan), _fitted(plan)
+    if are_units(design) or precision(_looks(plan), claims, 0.0, fitted) is None:
         return None
     try:
         noise = noise_under_conditions(design, plan.duration_s)
@@ -49,7 +49,7 @@ def outlook(design: Design, plan: Plan) -> Outlook | None:
     if noise is None:
         return Outlook()
     spread = spread_at(noise, plan.duration_s)
-    reach = precision(_looks(plan), claims, spread)
+    reach = precision(_looks(plan), claims, spread, fitted)
     more = blocks_for(plan.margin, claims, spread)
     return Outlook(precision=reach, noise=noise, blocks_for_margin=more)
 
@@ -58,7 +58,14 @@ def precision_so_far(grid: Grid) -> Precision | None:
     """Returns the precision that the plan will reach by its end, computed from the noise of the blocks so far. Returns
     None before the fourth block."""
     measured = measured_spread(grid)
-    return precision(_looks(grid.plan), primary_sharing(grid.plan), measured[0]) if measured else None
+    if measured is None:
+        return None
+    return precision(_looks(grid.plan), primary_sharing(grid.plan), measured[0], _fitted(grid.plan))
+
+
+def _fitted(plan: Plan) -> int:
+    """Returns the number of factors that a screening study fits to test one of its factors; 0 for other studies."""
+    return max(0, len(plan.factors) - 1)
 
 
 def _looks(plan: Plan) -> Looks:
@@ -87,6 +94,8 @@ def cautions(known: Outlook | None, plan: Plan) -> list[str]:
     study's margin."""
     if known is None or known.noise is None or known.precision is None or known.precision.margin <= plan.margin:
         return [known.note] if known is not None and known.note is not None else []
+    if plan.factors:  # a screening study looks for the factors that matter, and not for a proof that the others do not
+        return []
     needed = "more blocks than can be run"
     if known.blocks_for_margin is not None:
         about = float(f"{known.blocks_for_margin:.2g}")

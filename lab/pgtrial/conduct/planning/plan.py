@@ -28,6 +28,7 @@ from pgtrial.conduct.planning.block_estimates import (
 )
 from pgtrial.conduct.planning.declared import metric_warnings
 from pgtrial.conduct.planning.deployments import are_units, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.conduct.planning.factors import draw_levels
 from pgtrial.conduct.planning.interleaving import interleaved
 from pgtrial.conduct.planning.layouts import blocks_for_all, draw_layouts, layouts_for
 from pgtrial.conduct.planning.lengths import LEAST_BUDGET_S, expected_lengths
@@ -68,6 +69,7 @@ def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | Non
     lengths = lengths or expected_lengths(design)
     max_blocks = planned_blocks(design, lengths.block_s) if are_units(design) else _max_blocks(design, lengths)
     trials = share_out(list(_order(arms, len(design.load_points), max_blocks, seed)), deployments, seed)
+    trials = draw_levels(design, trials, seed)
     return Plan(
         name=design.spec.study.name or "study",
         created=created,
@@ -93,6 +95,7 @@ def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | Non
         duration_s=lengths.duration_s,
         trial_estimate_s=lengths.block_s / lengths.trials,
         declared={arm: declared(design, arm) for arm in arms},
+        factors=design.factors,
         scope=scope_of(design, max_blocks),
         statistics=design.statistics,
         scripts={name: digest(text) for name, text in design.spec.scripts.items()},
@@ -146,7 +149,8 @@ def warnings(design: Design, plan: Plan) -> list[str]:
         if are_units(design):
             given, needed = f"{plan.deployments} deployments", f"{p9.first_look(len(plan.arms) - 1)} of each"
         what = "no verdict is possible" if plan.others else "the capacity has no interval"
-        sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
+        compared = plural(len(plan.factors), "factor") if plan.factors else plural(len(plan.arms), "arm")
+        sentences.append(f"with {given} {what}; {compared} take at least {needed}")
     all_layouts = blocks_for_all(design)
     if all_layouts is not None and plan.max_blocks > all_layouts:
         sentences.append(
@@ -191,6 +195,9 @@ def _max_blocks(design: Design, lengths: TrialLengths) -> int:
         if load.kind.stored.time_is_unknown:
             cures = f"take less data ({marks.key('load', 'scale')}), or use fewer {load.kind.fewer}"
         goal = "a verdict" if len(design.servers) > 1 else "an interval"
+        if design.factors:
+            goal = f"a verdict on {plural(len(design.factors), 'factor')}"
+            cures = f"{lengths_out if chosen else 'shorten the trials'}, or screen fewer factors"
         raise BudgetError(
             f"{goal} needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f"{format_duration(verdict.budget)} holds {affordable}; "
@@ -221,6 +228,7 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
 _OF_THE_STUDY = {
     "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
     "studies", "warmup_s", "duration_s", "declared", "scripts", "deployments",
+    "factors",
 }  # fmt: skip
 """The fields of the plan that follow directly from keys of the study."""
 

@@ -37,6 +37,8 @@ def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, s
             else (f"one of these {counts} layouts of the server's code, which are used more than once,")
         )
         parts.append(f"{which} drawn for each arm and block")
+    if len(design.factors) > 1:
+        parts.append("the effect of each factor averaged over the levels of the others")
     if design.shares_server:
         parts.append("all arms as sessions of one server")
     if design.load.answers != "same":

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pgtrial.conduct.preparation.startable import check_setups
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model.study.design import Design
@@ -13,6 +14,7 @@ from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.builds.of_study import built, has_sources
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.servers.workspace import Workspace
+from pgtrial.store.directory import StudyDirectory
 
 
 def with_builds(design: Design, workspace: Workspace, listener: Listener) -> Design:
@@ -26,11 +28,16 @@ def with_builds(design: Design, workspace: Workspace, listener: Listener) -> Des
     return changed
 
 
-def prepare_arms(needs: Needs, cpus: str | None, arms: Mapping[str, Arm], maker: LoadMaker, listener: Listener) -> None:
-    """Checks that engines can run on the CPUs `cpus`, checks the set-up of each arm, and loads its data. Raises
+def prepare_arms(
+    study: StudyDirectory, needs: Needs, arms: Mapping[str, Arm], maker: LoadMaker, listener: Listener
+) -> None:
+    """Checks that engines can run on the CPUs that the study names, checks the set-up of each arm, and loads its data.
+    Before the first trial of a screening study, it also starts servers with the levels of the factors. Raises
     StudyError and ArmError."""
-    if cpus is not None:
-        maker.check_cpus(cpus)
+    if study.spec.load.cpus is not None:
+        maker.check_cpus(study.spec.load.cpus)
+    if not study.trials():
+        check_setups(study.plan, arms, needs, listener)
     sentences: set[str] = set()
     check_arms(needs, arms, maker, listener, sentences)
     load_arms(needs, arms, listener, sentences)

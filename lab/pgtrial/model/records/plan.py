@@ -15,6 +15,7 @@ from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint, kind_of
 from pgtrial.model.records.own_metrics import OwnMetric
+from pgtrial.model.records.screens import Factor
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.units import format_duration
 
@@ -36,6 +37,17 @@ DrawnLayout = Annotated[
         description="The server's code can be linked in several orders in memory, called layouts. The number of "
         "the layout that was drawn for this trial, counted from 1; None if the server has only one "
         "layout.",
+    ),
+]
+
+
+DrawnLevels = Annotated[
+    str | None,
+    Field(
+        exclude_if=lambda levels: levels is None,
+        pattern="^[01]+$",
+        description="In a screening study: the level that was drawn for each factor of Plan.factors, in their order. 0 "
+        "stands for the first level and 1 for the second one.",
     ),
 ]
 
@@ -165,6 +177,8 @@ class Drawn:
     layout: int | None = None
     """The number of the layout (the order of the server's code in memory) that was drawn for the trial, counted
     from 1."""
+    levels: str | None = None
+    """The levels of a screening study's factors, as in `PlannedTrial.levels`."""
 
 
 AS_IT_IS = Drawn()
@@ -217,11 +231,12 @@ class PlannedTrial(Record):
     )
     place: DrawnPlace = None
     layout: DrawnLayout = None
+    levels: DrawnLevels = None
 
     @property
     def drawn(self) -> Drawn:
         """Returns the values that the plan drew for the trial's server."""
-        return Drawn(self.place, self.layout)
+        return Drawn(self.place, self.layout, self.levels)
 
 
 class Plan(Record):
@@ -286,6 +301,11 @@ class Plan(Record):
     declared: dict[str, list[str]] = Field(
         description="For each arm, the names of the facts that may differ from the baseline because the study file "
         "says so, such as `settings.work_mem`."
+    )
+    factors: list[Factor] = added(
+        [],
+        "The factors of a screening study. Its arms are the two set-ups of each block: one with levels that were drawn "
+        "at random, and its complement with the other level of each factor.",
     )
     scope: str = Field(description="The scope of the verdict, such as `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(

@@ -13,6 +13,7 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.instructions import InstructionComparison
 from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.screens import Screen
 from pgtrial.model.records.sweeps import Scaling, SizeCurve
 from pgtrial.model.records.trial import Shape, TrialRegime
 from pgtrial.model.records.where_it_ran import WhereItRan
@@ -549,6 +550,7 @@ class StudyResult(Record):
         [], "In a study of a suite, the claim on the geometric mean, followed by the claims on each query."
     )
 
+    screen: Screen | None = added(None, "In a screening study: the winning set-up, and factors that interact.")
     scaling: list[Scaling] = added([], "The scalability law of each arm, if there are six or more numbers of clients.")
     cliffs: list[SizeCurve] = added(
         [], "The sizes at which the throughput of each arm falls, if there are six or more scales."
@@ -570,8 +572,11 @@ class StudyResult(Record):
 
         If the speed changes within trials, an arm that is worse either before or after the change counts as worse. For
         a study of a single arm, the status is 0 if the arm's tps has an interval at each load point; it is 2 if an
-        interval is missing, or if a finding of the audit withholds the result.
+        interval is missing, or if a finding of the audit withholds the result. For a screening study, it is 0 if a
+        factor is decided, otherwise 2.
         """
+        if self.screen is not None:
+            return 0 if any(claim.verdict in ("better", "worse") for claim in self.primary) else 2
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)
             return 0 if stands and all(level.tps_low is not None for level in self.levels) else 2

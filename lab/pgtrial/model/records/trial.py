@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pgtrial.model.records import FORMAT, Moment, Record, added
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.records.plan import DrawnLayout, DrawnPlace
+from pgtrial.model.records.plan import DrawnLayout, DrawnLevels, DrawnPlace
 from pgtrial.model.records.replay import ReplaySummary
 from pgtrial.model.records.suite import SuiteSummary
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -336,6 +336,7 @@ class Trial(Record):
     seed: int
     place: DrawnPlace = None
     layout: DrawnLayout = None
+    levels: DrawnLevels = None
     status: Literal["completed", "failed"]
     reason: str | None = Field(
         None, description="The reason why the trial failed, as a sentence; None if it did not fail."

@@ -17,6 +17,8 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.metrics import PER_CENT, TPS
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Interleaving, Plan
+from pgtrial.model.records.screens import Factor
+from pgtrial.model.study.factors import DRAWN, listed_factors, setup_of
 from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.price import Price, price_of
@@ -70,6 +72,16 @@ class Design:
     def servers(self) -> dict[str, Server]:
         """The server of each arm, with the keys that all arms share filled in; the baseline is the first."""
         return {arm: self.spec.resolved(arm) for arm in self.spec.arms}
+
+    @cached_property
+    def factors(self) -> list[Factor]:
+        """The factors of a screening study, in the order of the study file; empty for a study that compares arms."""
+        return listed_factors(self.spec.factors)
+
+    def server_at(self, levels: str) -> Server:
+        """Returns the server of a screening study with these levels of its factors (`PlannedTrial.levels`)."""
+        base, keys = self.servers[DRAWN], setup_of(self.spec.factors, levels)
+        return base.model_copy(update={**keys, "settings": {**base.settings, **keys.get("settings", {})}})
 
     @cached_property
     def given(self) -> dict[str, Given]:
@@ -235,7 +247,7 @@ class Design:
         """The largest number of claims that share the error of one look (interim analysis): the primary claims, those
         on further metrics, or those on statements or queries. The more claims share the error, the more blocks are
         needed before the first look can give a verdict."""
-        primary, families = max(1, len(self.servers) - 1), self.families
+        primary, families = len(self.factors) or max(1, len(self.servers) - 1), self.families
         secondary = (len(self.metrics) - 1) * primary
         comparisons = primary if families > 1 else 1
         parts = self.load.kind.parts(self.load) * comparisons

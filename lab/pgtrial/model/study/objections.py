@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pgtrial.model import marks
 from pgtrial.model.metrics import PER_CENT, TPS, unknown_metric
+from pgtrial.model.study.cut_values import cut
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.jobs import NOTHING
 from pgtrial.model.study.manifests import Location
@@ -112,3 +113,48 @@ def objection_to_fleet(spec: StudySpec) -> str | None:
     of_values = "one engine draws the values, so several machines cannot share the load" if spec.load.values else None
     why = of_values or spec.load.kind.why_no_fleet
     return f"{marks.key('fleet')} {why}; remove it" if why is not None else None
+
+
+def objection_to_screen(design: Design) -> str | None:
+    """Returns the reason why the study cannot screen its factors, as a sentence; None if it can, or if it compares arms
+    and has no factors."""
+    return next(_objections_to_screen(design), None) if design.spec.factors else None
+
+
+def _objections_to_screen(design: Design) -> Iterator[str]:
+    spec, kind, verdict = design.spec, design.load.kind, design.verdict
+    shared = {name.lower() for name in spec.server.settings}
+    for name in spec.factors:
+        if name.lower() in shared:
+            yield (
+                f"{name} is a factor, and {marks.section('server')} sets it as well, for all set-ups; remove it in one "
+                "of the two places"
+            )
+    if kind.has_family(spec.load) or kind.searches_rate or kind.follows_the_arm:
+        yield "factors are screened under a load of transactions or a job; choose such a load, or compare set-ups"
+    if len(design.load_points) > 1:
+        keys = [marks.short_key("load", key) for key in ("workload", "scale", "clients", "rate")]
+        yield (
+            f"factors are screened at one load point, and the study has {len(design.load_points)}; give one value for "
+            f"each of {', '.join(keys)}"
+        )
+    if len(design.metrics) > 1:
+        yield f"factors are screened by one metric, and the study has {', '.join(design.metrics)}; keep one of them"
+    unfit = {
+        marks.key("verdict", "drop_decided"): verdict.drop_decided,
+        marks.key("verdict", "one_sided"): verdict.one_sided,
+        marks.key("load", "instructions"): spec.load.instructions,
+    }
+    for key, is_set in unfit.items():
+        if is_set:
+            yield f"{key} is not for a study that screens factors; remove it"
+    for path in (path for paths in cut(spec)[1].values() for path in paths if path.startswith("arms.")):
+        name = path.rpartition("settings.")[2]
+        yield f"the levels of {name} may be secrets, and a plan stores the levels of factors; leave the factor out"
+    if design.deployments > 1:
+        yield f"factors are screened on one server, and the study names {design.deployments} deployments; name one"
+    if design.given and (not design.possible_sessions or spec.load.interleave == "off"):
+        yield (
+            "on a server that exists already, factors are screened in sessions of the server, in turns; take settings "
+            f"that a session can set as factors, and leave {marks.key('load', 'interleave')} out"
+        )

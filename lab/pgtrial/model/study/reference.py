@@ -82,6 +82,20 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 }
 """The sections of the page by their titles. The text of a section is the docstring of its type."""
 
+_FACTORS = """
+## `[factors]`
+The settings that a [screening study](screen.md) tries at once, each with its two levels, the present one first. They
+take the place of the arms. A factor is a setting of PostgreSQL, or one of the keys `postgres` (major versions),
+`huge_pages`, `thp`, `governor`, `io_scheduler`, `numa` and `cpus`.
+
+```toml
+[factors]
+shared_buffers  = ["128MB", "1GB"]
+jit             = ["on", "off"]
+wal_compression = ["off", "lz4"]
+```
+"""
+
 _PROFILES = """
 ## `[profiles.NAME]`
 Profiles are variants of one study, such as a quick one and a full one. The keys of `[profiles.NAME.SECTION]` override
@@ -110,7 +124,7 @@ def markdown() -> str:
         text = " ".join((model.__doc__ or "").split())
         keys = [_item(name, field) for name, field in model.model_fields.items()]
         parts.append("\n".join([f"\n## {title}", text, "", *keys]))
-    return "\n".join([*parts, _PROFILES])
+    return "\n".join([*parts, _FACTORS, _PROFILES])
 
 
 def _item(name: str, field: FieldInfo) -> str:

@@ -19,7 +19,7 @@ from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.own_metrics import MetricSection, metrics_of_reads, metrics_of_sections
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
-from pgtrial.model.units import Seconds, Share, Whole, as_list
+from pgtrial.model.units import Seconds, Setting, Share, Whole, as_list
 
 
 class StudySection(Record):
@@ -140,6 +140,10 @@ class StudySpec(Record):
     verdict: VerdictSection = VerdictSection()
     metrics: dict[str, MetricSection] = added(
         {}, "The metrics that the study file defines in `[metrics.NAME]`, by name."
+    )
+    factors: dict[str, Annotated[list[Setting], Field(min_length=2, max_length=2)]] = added(
+        {},
+        "The factors of a screening study by name, each with its two levels. They take the place of the arms.",
     )
     fleet: FleetSection | None = Field(None, description="The machines that make the load. Default: this machine.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -21,13 +21,14 @@ _ROW = 40
 _COST_ROW = 22
 """The height in pixels of a row in a chart of costs."""
 
-_SHAPES = {
+VERDICT_SHAPES = {
     "better": "triangle-right",
     "worse": "triangle-left",
     "equivalent": "diamond",
     "undecided": "circle",
     "withheld": "cross",
 }
+"""The shapes of the marks of comparisons, by their verdict."""
 
 
 def forest(data: StudyData) -> list[Figure]:
@@ -74,7 +75,8 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
         axis={"format": "+.1~%" if reach < 0.05 else "+.0%", "tickCount": 6, "labelExpr": ZERO_LABEL},
     )
     y = row_axis("label:N", rows, labelExpr="split(datum.label, '|')", labelLimit=190, labelPadding=10)
-    shape = channel("verdict:N", scale={"domain": list(_SHAPES), "range": list(_SHAPES.values())}, legend=None)
+    shapes = {"domain": list(VERDICT_SHAPES), "range": list(VERDICT_SHAPES.values())}
+    shape = channel("verdict:N", scale=shapes, legend=None)
     tooltip = ["claim:N", channel("text:N", title="difference"), "verdict:N", "blocks:Q"]
     canvas = Canvas()
     band = canvas.chart([{"from": -margin, "to": margin}]).mark("rect", color="--band", opacity=1)

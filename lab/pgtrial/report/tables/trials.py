@@ -8,6 +8,7 @@ from typing import Any
 
 from pgtrial.model.records.interruptions import InterruptedTrial, Interruption
 from pgtrial.model.records.load_point import rate_unit
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
@@ -36,6 +37,7 @@ def trial_table(data: StudyData) -> Table[Trial]:
             number("block", lambda t: t.block + 1),
             Column("load point", lambda t: t.load_point.label),
             Column("arm", lambda t: t.arm),
+            *([Column("levels", lambda t: _levels(data.plan, t))] if data.plan.factors else []),
             Column("status", lambda t: t.status),
             number(rate_unit(data.plan.load_points), tps),
             number("committed", lambda t: t.measured and t.measured.transactions, ","),
@@ -50,6 +52,12 @@ def trial_table(data: StudyData) -> Table[Trial]:
             Column("remarks", _remarks),
         ],
     )
+
+
+def _levels(plan: Plan, trial: Trial) -> str:
+    """Returns the levels of a trial in a screening study, such as `jit=off, work_mem=4MB`."""
+    pairs = zip(plan.factors, trial.levels or "", strict=True)
+    return ", ".join(factor.labels[int(level)] for factor, level in pairs)
 
 
 def _latency(name: str) -> Callable[[Trial], float | None]:

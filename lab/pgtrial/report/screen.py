@@ -1,0 +1,91 @@
+"""The result of a screening study in words: which factors matter, the winning set-up, and the next step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.screens import FactorPair, Screen
+from pgtrial.model.units import percent, plural
+from pgtrial.report.words import bounds_text, headline, interval_name, measure_text, measured_text, signed
+from pgtrial.verdict.rules.case import listed
+
+_NAMED = 3
+"""The number of undecided factors that the short result names."""
+
+
+def is_decided(claim: Claim) -> bool:
+    """True if a screening study has decided that a factor matters."""
+    return claim.verdict in ("better", "worse")
+
+
+def headline_claims(result: StudyResult) -> list[Claim]:
+    """Returns the claims that get a headline of their own: those on factors that matter or, if there are none, the one
+    with the largest estimate."""
+    return [claim for claim in result.primary if is_decided(claim)] or result.primary[:1]
+
+
+def factor_sentence(claim: Claim, plan: Plan, *, withheld: list[str]) -> str:
+    """Returns the complete sentence about a factor. `withheld` are the reasons why it has no verdict."""
+    if claim.verdict == "withheld":
+        return f"{headline(claim, plan)}: {' '.join(withheld)}"
+    difference = claim.difference
+    value = "" if difference is None or is_decided(claim) else f"{signed(difference.value)}, "
+    interval = f", {value}{interval_name(plan)} {difference.text(sign=False)}" if difference is not None else ""
+    return f"{headline(claim, plan)} ({measure_text(plan)}){interval}, {measured_text(claim, plan)}."
+
+
+def rest_text(result: StudyResult) -> str:
+    """Returns the factors that have no headline as text: those whose effect is smaller than the margin, and those that
+    are undecided with their intervals, the largest estimate first. The text is empty if there are none."""
+    shown = headline_claims(result)
+    rest = [claim for claim in result.primary if claim not in shown and claim.verdict in ("equivalent", "undecided")]
+    same = [claim.arm.partition("=")[0] for claim in rest if claim.verdict == "equivalent"]
+    undecided = [claim for claim in rest if claim.verdict == "undecided"]
+    named = [
+        f"{claim.arm} {f'({bounds_text(claim.difference)})' if claim.difference else '(no interval yet)'}"
+        for claim in undecided[:_NAMED]
+    ]
+    named += [f"{len(undecided) - _NAMED} more"] if len(undecided) > _NAMED else []
+    texts = [f"{listed(same)} within the margin"] if same else []
+    texts += [f"{plural(len(undecided), 'factor')} undecided: {', '.join(named)}"] if undecided else []
+    return "; ".join(texts)
+
+
+def pair_text(pair: FactorPair) -> str:
+    """Returns a hint about two factors as text, such as `the effect of jit=off is 4% larger with work_mem=64MB than
+    with work_mem=4MB`."""
+    first, second = pair.other.labels
+    than = f"{percent(abs(pair.difference))} {'larger' if pair.difference > 0 else 'smaller'}"
+    return f"the effect of {pair.one.labels[1]} is {than} with {second} than with {first}"
+
+
+def pairs_text(screen: Screen) -> str:
+    """Returns the pairs of factors that seem to interact as text; empty if there are none."""
+    return "; ".join(map(pair_text, screen.pairs))
+
+
+def changed_levels(result: StudyResult) -> list[str]:
+    """Returns the levels in which the winning set-up differs from the first levels, such as `jit=off`."""
+    return [claim.arm for claim in result.primary if claim.verdict == "better"]
+
+
+def next_steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
+    """Yields the next steps: to confirm the winning set-up, or how to find more factors."""
+    study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
+    if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
+        yield f"pgtrial run {study} goes on: {result.blocks_complete} of {plural(plan.end, 'block')} are complete"
+    elif levels := changed_levels(result):
+        yield (
+            f"pgtrial run {study} --confirm compares {', '.join(levels)} with the first levels, in a study of its own"
+        )
+    elif any(map(is_decided, result.primary)):
+        yield "keep the first levels: each factor that matters is better with its first level"
+    elif plan.is_final:
+        yield "a new study with more time: this one has spent its whole error and ends for good"
+    else:
+        yield f"pgtrial run {study} --more TIME measures more blocks; fewer factors or longer trials help too"

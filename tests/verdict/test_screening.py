@@ -1,0 +1,131 @@
+"""Screening studies from plan to verdict: which factors matter, the winning set-up, and what withholds all of it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from pgtrial.model.records.facts import Audit, Finding
+from pgtrial.report.brief import brief
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import measured_spread
+from pgtrial.verdict.screening import signs_of
+
+from .screens import plan_of, screened, screening_study
+from .studies import verdict_of
+
+EFFECTS = {"shared_buffers": 0.2, "jit": -0.1}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of(screening_study())
+
+
+@pytest.fixture(scope="module")
+def result(plan):
+    return verdict_of(plan, screened(plan, EFFECTS))
+
+
+def test_the_factors_that_matter_are_decided_and_come_first(result):
+    verdicts = [(claim.arm, claim.baseline, claim.verdict) for claim in result.primary]
+    assert verdicts[:2] == [
+        ("shared_buffers=1GB", "shared_buffers=128MB", "better"),
+        ("jit=off", "jit=on", "worse"),
+    ]
+    assert {word for _, _, word in verdicts[2:]} <= {"undecided", "equivalent"}
+    for claim, true in zip(result.primary, EFFECTS.values(), strict=False):
+        assert claim.difference is not None
+        assert claim.difference.low < math.expm1(true) < claim.difference.high
+        assert claim.family == 4
+    assert result.exit_status == 0
+
+
+def test_the_winning_set_up_has_the_better_level_of_each_decided_factor(result):
+    assert result.screen is not None
+    assert result.screen.winner == {"shared_buffers": "1GB", "jit": "on"}
+
+
+def test_the_claims_on_arms_are_left_out(result):
+    assert result.by_load_point == result.levels == result.costs == result.plans == []
+    assert result.arms == ["drawn", "complement"]
+
+
+def test_the_short_result_names_the_decided_factors_and_the_next_step(result, plan):
+    short = brief(result, plan)
+    assert [re.sub(r"[\d.]+%", "N%", headline.text) for headline in short.headlines] == [
+        "shared_buffers=1GB is N% faster than shared_buffers=128MB",
+        "jit=off is N% slower than jit=on",
+    ]
+    texts = {line.label: line.text for line in short.lines()}
+    assert "undecided: " in texts["the rest"] or "within the margin" in texts["the rest"]
+    assert texts["next"].startswith("pgtrial run DIRECTORY --confirm compares shared_buffers=1GB with the first levels")
+    assert len(result.sentences) == 4
+    assert "30 blocks of 2 x 5s" in result.sentences[0]
+
+
+def test_a_study_without_effects_has_no_winner_and_says_how_to_go_on(plan):
+    result = verdict_of(plan, screened(plan, {}))
+    assert result.screen is not None
+    assert result.screen.winner == {}
+    assert result.exit_status == 2
+    short = brief(result, plan)
+    assert [headline.verdict for headline in short.headlines] == ["undecided"]
+    assert short.then is not None
+    assert short.then.startswith("pgtrial run DIRECTORY --more TIME")
+
+
+def test_a_level_with_which_trials_fail_loses(plan):
+    result = verdict_of(plan, screened(plan, {"jit": 0.1}, failing="work_mem"))
+    verdicts = {claim.arm: claim.verdict for claim in result.primary}
+    assert verdicts["work_mem=64MB"] == "worse"
+    assert result.screen is not None
+    assert result.screen.winner["work_mem"] == "4MB"
+
+
+def test_a_finding_withholds_the_verdicts_on_all_factors(plan):
+    finding = Finding(
+        rule="not_durable", severity="withhold", arms=["complement"], message="It is not fair.", cure="Mend it."
+    )
+    result = verdict_of(plan, screened(plan, EFFECTS), Audit(findings=[finding]))
+    assert {claim.verdict for claim in result.primary} == {"withheld"}
+    assert result.withheld == ["It is not fair. Mend it."]
+    assert result.screen is not None
+    assert result.screen.winner == {}
+    short = brief(result, plan)
+    assert [line.text for line in short.headlines[0].lines if line.label == "because"] == ["It is not fair."]
+    assert short.then == "Mend it."
+
+
+def test_two_factors_that_interact_are_a_hint(plan):
+    trials = screened(plan, {}, pairs={("jit", "work_mem"): 0.3})
+    screen = verdict_of(plan, trials).screen
+    assert screen is not None
+    assert [(pair.one.name, pair.other.name) for pair in screen.pairs] == [("jit", "work_mem")]
+    assert screen.pairs[0].difference == pytest.approx(math.expm1(0.3), abs=0.15)
+
+
+def test_only_blocks_up_to_a_look_count_and_a_running_study_gets_the_same_decisions(plan, result):
+    trials = screened(plan, EFFECTS)
+    grid = Grid(plan, trials)
+    decided = {one.arm for one in comparisons(grid) if one.decided}
+    assert decided == {claim.arm for claim in result.primary if claim.verdict != "undecided"}
+    early = verdict_of(plan, trials[: 2 * (plan.looks[-1] - 1)])
+    assert {claim.blocks for claim in early.primary} == {plan.looks[-2]}
+    assert comparisons(Grid(plan, trials[:4]))[0].so_far is None
+
+
+def test_the_noise_of_the_machine_is_that_of_blocks_without_the_factors(plan):
+    spread, blocks = measured_spread(Grid(plan, screened(plan, {"shared_buffers": 2.0}, sd=0.02)))
+    assert blocks == 30
+    assert spread == pytest.approx(0.02 * math.sqrt(2), rel=0.5)
+    assert measured_spread(Grid(plan, screened(plan, EFFECTS)[:8])) is None
+
+
+def test_the_signs_are_those_of_the_drawn_levels(plan):
+    signs = signs_of(plan, [0, 1])
+    drawn = [trial.levels for trial in plan.trials if trial.arm == "complement"]
+    assert [["01"[int(sign > 0)] for sign in row] for row in signs] == [list(levels) for levels in drawn[:2]]
