@@ -58,6 +58,7 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
         ("interleaved", 11),
         ("watched", 8),
         ("hosted", 12),
+        ("screening", 1),
     ],
 )
 def test_every_chart_draws_marks_without_network_or_complaint(browser, reports, name, charts):

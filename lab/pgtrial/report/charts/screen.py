@@ -60,8 +60,9 @@ def _row(claim: Claim) -> dict[str, Any] | None:
     if value is None:
         return None
     interval = f" ({difference.text()})" if difference is not None and difference.low is not None else ""
+    name, _, second = claim.arm.partition("=")
     return {
-        "label": f"{claim.arm}|against {claim.baseline.partition('=')[2]}",
+        "label": f"{name}|{second} against {claim.baseline.partition('=')[2]}",
         "factor": f"{claim.arm} against {claim.baseline}",
         "value": value,
         "zero": 0,
