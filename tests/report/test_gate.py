@@ -335,6 +335,9 @@ def test_a_query_that_is_slower_fails_the_gate_though_the_mean_of_the_suite_is_e
             "between b and a."
         )
     text = summary(data, said, None)
+    means = re.search(r"^\| suite:shop, 4 queries, caches warm \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
+    assert means is not None
+    assert [float(mean) for mean in means.groups()] == pytest.approx([1.0, 1.0], rel=0.01), "the geometric means in ms"
     assert "Of 4 queries: 1 slower, 1 faster, 0 undecided" in text
     rows = [line for line in text.splitlines() if line.startswith(("| q1 ", "| q3 "))]
     assert [re.split(r" \| ?", row)[-2] for row in rows] == ["worse", "better"]

@@ -209,9 +209,13 @@ def _level_of(arm: str, row: Row) -> str | None:
 
 def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
     """Returns the speed of each arm as text: the throughput of the median trial, or its mean response time in
-    milliseconds. The result is empty if the claim (comparison) is about the mean over several load points."""
+    milliseconds, which for a suite is the geometric mean over its queries. The result is empty if the claim
+    (comparison) is about the mean over several load points."""
     if claim.load_point is None and len(result.load_points) > 1:
         return {}
+    if result.queries:
+        of_all = next(row.time_us for row in result.queries if row.query is None and row.arm == claim.arm)
+        return {arm: milliseconds(us) for arm, us in of_all.items() if us is not None}
     by_goodput = measure_of(result.load_points) == "goodput"
     texts = {}
     for level in result.levels:
