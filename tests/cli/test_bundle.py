@@ -125,6 +125,9 @@ def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
         "a report follows from its file name, and out.pdf is neither HTML nor Markdown; end the name in .html or .md"
         in reason
     )
+    for mail in ("m.txt", "m.md"):
+        told = refusal(pgtrial("report", "s", "--mail", "-o", mail, cwd=tmp_path))
+        assert f"leave out -o, and write > {mail} after the command" in told
     short = pgtrial("report", "s", "--short", cwd=tmp_path).stdout
     whole = (study / "report.md").read_text()
     assert short.splitlines()[0] == whole.splitlines()[0]

@@ -37,6 +37,15 @@ def test_no_option_of_one_value_is_taken_twice(capsys, command):
             assert told.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [[], ["verdict"], ["gate"]])
+def test_the_help_shows_no_value_for_an_option_that_takes_none(capsys, command):
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown
+
+
 def test_what_can_be_repeated_can_still_be_repeated(capsys):
     repeatable = {(name, option.name) for name in OF_THE_LAB for option in options_of(name) if option.multiple}
     assert {("compare", "data"), ("compare", "values"), ("compare", "server"), ("cleanup", "template")} <= repeatable

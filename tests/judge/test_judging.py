@@ -142,7 +142,9 @@ def test_before_and_after_is_never_better_however_large_the_difference(tmp_path)
     assert claim.difference.low < 0.5 < claim.difference.high
     assert "The arms ran one after the other (old, then new)" in line_of(judgement, "because")
     assert "only if nothing drifted" in line_of(judgement, "interval")
-    assert "something caused it: the arms, or another change between the runs" in line_of(judgement, "interval")
+    assert "not chance alone; the cause is the arms, or another change between the runs" in line_of(
+        judgement, "interval"
+    )
     assert "pgtrial judge --draw old,new --blocks 6" in line_of(judgement, "next")
     with pytest.raises(StudyError, match="without a column block"):
         judged(tmp_path, text_of(rows), drawn=True)

@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from pgtrial.cli.verdict import in_short
+from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
-from pgtrial.report.words import outlook
+from pgtrial.report.words import interval_words, open_end, outlook
 from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
 
 from .conftest import FSYNC, POINTS, THP
@@ -129,6 +130,15 @@ def test_warnings_and_the_next_step_name_the_comparisons_of_a_study_with_several
     assert re.search(r"( and decides 17 against 15 with|would not decide 17 against 15$)", told.then)
     withheld = short(plan, trials, *(FSYNC.model_copy(update={"arms": ["15", arm]}) for arm in ("16", "17")))
     assert withheld.then == f"16 against 15: {FSYNC.cure}"
+
+
+def test_the_end_of_an_interval_that_is_not_known_yet_is_named():
+    ends = [Estimate(low=low, value=0.05, high=high) for low, high in ((None, 0.14), (-0.04, None), (None, None))]
+    assert list(map(open_end, ends)) == [", no lower end yet", ", no upper end yet", ""]
+    [claim] = verdict_of(make_plan(), run(make_plan(), noisy({"off": 1.0}, sd=0.04))).primary
+    assert interval_words(claim, ends[0], None, 0.01, "95% interval") == (
+        "+5.0%, at most +14.0%, no lower end yet (95% interval), margin 1%"
+    )
 
 
 def test_two_next_steps_are_joined_like_the_parts_of_one_sentence(monkeypatch):

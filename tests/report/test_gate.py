@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from pgtrial.cli.verdict import in_short
-from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.plan import Spending
 from pgtrial.model.records.results import PlanDifference
 from pgtrial.model.study.spec import StudySpec
@@ -20,6 +20,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.gate.junit import Case, junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
+from pgtrial.report.next_steps import steps_to_a_verdict
 from pgtrial.statistics import p8, p9
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
@@ -201,6 +202,20 @@ def test_a_gate_whose_budget_was_too_short_says_how_long_one_has_to_be_that_excl
     )
     assert found is not None, said
     assert int(found[1]) > 8
+
+
+def test_a_gate_says_what_more_trials_of_a_load_that_does_not_use_the_difference_could_show():
+    gate = of_one_side(noisy({"head": 1.0}, sd=0.04, seed=2), 8, margin=0.03)
+    unused = Finding(rule="unused_difference", severity="warning", arms=list(PAIR), message="", cure="")
+    result = gate.result.model_copy(update={"findings": [unused]})
+    first, *others = steps_to_a_verdict(result, gate.plan, None)
+    assert first == (
+        f"choose a load that uses what differs between {PAIR[0]} and {PAIR[1]}; more trials of this load could exclude "
+        "a loss, but say nothing about this difference"
+    )
+    assert others[0] == (
+        "a new gate with a longer budget: this one has reached the end of its plan and cannot be continued"
+    )
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(0.94, 1), (1.06, 0), (1.0, 0), (0.985, 1)])

@@ -91,6 +91,9 @@ def test_a_frozen_study_is_the_same_study(arms, load):
     Path("v7.sql").write_text("create table other (id int);\n")
     with pytest.raises(StudyError, match=r"v7\.sql has changed since the study was planned"):
         check_data_unchanged(read)
+    Path("v7.sql").unlink()
+    with pytest.raises(StudyError, match=r"v7\.sql, which is the data of the study, does not exist on this machine"):
+        check_data_unchanged(read)
 
 
 def test_values_of_an_arm_are_those_of_clients_on_one_server():

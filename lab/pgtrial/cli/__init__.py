@@ -18,7 +18,7 @@ from typing import NoReturn
 import typer
 
 from pgtrial import __version__
-from pgtrial.cli.commands import Command
+from pgtrial.cli.commands import Command, Root
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
 from pgtrial.cli.output import discard, line, print_message, print_notes, warn
@@ -103,8 +103,8 @@ def _root(
     """Compare PostgreSQL set-ups by measurement. Each set-up runs the same load, in random order, and gets a verdict
     that states how sure it is.
 
-    Exit status of all commands: 0 done, 1 a regression, 2 no verdict or something is missing, 3 an error. `pgbench` and
-    `sysbench` have the exit statuses of the original programs.
+    Exit status: 0 done, 3 an error. `verdict` and `gate` have 1 after a regression and 2 without a verdict; the other
+    commands say in their `--help` what 1 and 2 mean. `pgbench` and `sysbench` have those of the original programs.
     """
     if context.invoked_subcommand is None:
         line(context.get_help())
@@ -119,7 +119,7 @@ def application(called: str | None) -> typer.Typer:
     """Returns the command line as a Typer application. Only the module of the command `called` is imported; the other
     commands have just their short help."""
     app = typer.Typer(rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]})
-    app.callback(invoke_without_command=True)(_root)
+    app.callback(cls=Root, invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
         if name == called:
             app.command(name, cls=Command)(getattr(importlib.import_module(f"pgtrial.cli.{module}"), f"{name}_command"))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from pgtrial.cli.output import stopped
 from pgtrial.machines.interrupt import Interrupted
@@ -32,8 +33,20 @@ _FORMER = {
 error message gives to a user who still writes the option."""
 
 
+class Root(TyperGroup):
+    """The program `pgtrial` itself, which has the commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # Any: the types are private to typer
+        """Returns the options of the program, with --help."""
+        return _without_values(super().get_params(ctx))
+
+
 class Command(TyperCommand):
     """A command of pgtrial that is written in Python. The load engine carries out the other commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # Any: the types are private to typer
+        """Returns the arguments and options of the command, with --help."""
+        return _without_values(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
         """Parses the arguments. Raises StudyError for an option that only earlier versions of pgtrial had, and for an
@@ -60,6 +73,15 @@ class Command(TyperCommand):
             return stopped(interrupted)
         except KeyboardInterrupt:
             return stopped(Interrupted(signal.SIGINT))
+
+
+def _without_values(parameters: Sequence[Any]) -> list[Any]:
+    """Returns the parameters, in which options that take no value have an empty text in place of the type of a value.
+    The help of Typer by itself writes `--all <bool>`, as if one had to write `--all true`."""
+    for one in parameters:
+        if isinstance(one, TyperOption) and one.is_flag:
+            one.metavar = ""
+    return list(parameters)
 
 
 def _refusal(option: TyperOption) -> str:

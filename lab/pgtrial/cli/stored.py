@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -106,14 +107,18 @@ def report_command(
     The files are written into the study directory. For a bundle a single HTML page is written next to the bundle; an
     existing file is not replaced.
     """
+    if mail and short:
+        raise StudyError("--mail prints plain text, and --short prints Markdown; leave one of the two out")
+    if mail and output is not None:
+        raise StudyError(
+            f"--mail prints its text and writes no file; leave out -o, and write > {shlex.quote(str(output))} after "
+            "the command"
+        )
     if output is not None and output.suffix not in _PAGES:
         raise StudyError(
             f"the format of a report follows from its file name, and {output} is neither HTML nor Markdown; end "
             "the name in .html or .md"
         )
-    if mail and (short or output is not None):
-        other = "--short" if short else "-o"
-        raise StudyError(f"--mail prints plain text, and {other} is for other forms; leave one of the two out")
     with open_study(study) as opened, values_of(study):
         if mail:
             line(report_for_mail(opened).rstrip("\n"))

@@ -113,7 +113,8 @@ def _weighed(claim: Claim, judgement: Judgement) -> str:
     if difference.low <= 0 <= difference.high:
         return "the runs of one arm differ by as much, so that the arms may be equal"
     return (
-        "the runs of one arm differ by less, so that something caused it: the arms, or another change between the runs"
+        "the runs of one arm differ by less than that, so it is not chance alone; the cause is the arms, or another "
+        "change between the runs"
     )
 
 

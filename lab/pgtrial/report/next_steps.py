@@ -44,7 +44,7 @@ def steps_to_a_verdict(result: StudyResult, plan: Plan, directory: Path | None) 
             yield f"{about}: {longer}" if (about := of(changed)) else longer
         return
     undecided = {claim.arm for claim in open_claims} | {row.arm for row in open_queries}
-    yield from _cures_of_use(result, undecided)
+    yield from _cures_of_use(result, plan, undecided)
     study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
     if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
         yield f"pgtrial run {study} goes on: {_how_far(result, plan)}"
@@ -53,7 +53,8 @@ def steps_to_a_verdict(result: StudyResult, plan: Plan, directory: Path | None) 
     for_queries = [row.more_blocks for row in open_queries if row.more_blocks is not None]
     if plan.is_final:
         if result.blocks_complete >= plan.end:
-            yield "a new study with more time: this one has spent its whole error and ends for good"
+            kind = "gate" if plan.spending is not None and plan.spending.one_sided else "study"
+            yield f"a new {kind} with a longer budget: this one has reached the end of its plan and cannot be continued"
     elif for_queries:
         yield f"pgtrial run {study} --more {_for_queries(known, for_queries, result)}"
     elif known:
@@ -68,9 +69,12 @@ def steps_to_a_verdict(result: StudyResult, plan: Plan, directory: Path | None) 
     yield f"{longer}, less noise on the machine, or a wider margin: more blocks alone would not decide {about}".rstrip()
 
 
-def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
+def _cures_of_use(result: StudyResult, plan: Plan, undecided: set[str]) -> Iterator[str]:
     """Yields advice for undecided arms if the load did not use the setting or object in which such an arm differs from
     the baseline. More blocks would not help these arms.
+
+    In a plan that cannot be extended, such as that of a gate, the advice does not say so: the result of the gate names
+    how long a gate must be to exclude a loss, which is possible although the load does not use the difference.
 
     The cures of such findings say "these arms", or in older studies "it", so the advice has its own words with the
     names of the arms.
@@ -78,9 +82,10 @@ def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
     unused = [finding for finding in result.findings if finding.rule == UNUSED and finding.severity == "warning"]
     arms = [arm for finding in unused if undecided.intersection(finding.arms) for arm in finding.arms]
     if arms:
+        longer = "could exclude a loss, but say nothing about this difference" if plan.is_final else "would not help"
         yield (
             f"choose a load that uses what differs between {listed(dict.fromkeys(arms))}; more trials of this load "
-            "would not help"
+            f"{longer}"
         )
 
 

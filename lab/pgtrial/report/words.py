@@ -78,6 +78,14 @@ def bounds_beside(metric: str | None, difference: Estimate) -> str:
     return f"{' to '.join(times_between(*(1 / (1 + bound) for bound in (high, difference.value, low))))} times as long"
 
 
+def open_end(difference: Estimate) -> str:
+    """Returns a text such as `, no lower end yet` for an interval of which only the other end is known so far. For
+    other intervals the text is empty."""
+    if (difference.low is None) == (difference.high is None):
+        return ""
+    return f", no {'lower' if difference.low is None else 'upper'} end yet"
+
+
 def takes_times_as_long(metric: str | None, difference: float) -> bool:
     """True if the arm has half the speed of the baseline or less. The text then compares the times and not the speeds,
     such as `takes 5 times as long`.
@@ -230,7 +238,8 @@ def interval_words(claim: Claim, difference: Estimate | None, metric: str | None
     in_headline = not claim.regime and claim.verdict in ("better", "worse")
     value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
     bounds = bounds_beside(metric, difference) if in_headline else bounds_text(difference)
-    return f"{value}{bounds} ({name}), margin {as_written(within)}"
+    end = "" if claim.not_worse else open_end(difference)
+    return f"{value}{bounds}{end} ({name}), margin {as_written(within)}"
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
@@ -373,7 +382,9 @@ def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
     elif claim.more_blocks is None and ends_for_good:
-        parts.append("at the present spread no look of this plan would decide, and it ends for good")
+        parts.append(
+            "at the present spread no look of this plan would decide, and the study cannot be continued beyond its plan"
+        )
         parts.append("a study with more time, longer trials, less noise or a wider margin may")
     elif claim.more_blocks is None:
         parts.append(f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide")

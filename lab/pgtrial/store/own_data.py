@@ -72,12 +72,19 @@ def _is_archive(named: str) -> bool:
 
 
 def check_data_unchanged(spec: StudySpec) -> None:
-    """Raises StudyError if a file of the study's data has changed since the study was planned."""
+    """Raises StudyError if a file of the study's data is missing or has changed since the study was planned."""
     for arm in spec.arms if spec.has_arm_data else [spec.baseline]:
         load = spec.for_arm(arm).load
         files, data = load.data_files, load.data
         if files is None or not data or names_server(data[0]):
             continue
+        missing = next((named for named in data if not Path(named).exists()), None)
+        if missing is not None:
+            raise StudyError(
+                f"{missing}, which is the data of the study, does not exist on this machine, and a bundle does not "
+                "contain it; put it there, or copy study.toml with its scripts to a directory of your own (tar -xf "
+                "unpacks a bundle), write the path that the data has here as `data` into the copy, and run the copy"
+            )
         if files_of(data, marks.key("load", "data")).sha256 != files.sha256:
             names = " or ".join(data)
             raise StudyError(f"{names} has changed since the study was planned; restore it, or start a new study")

@@ -15,7 +15,16 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.gate.parts import listed, parts_of
-from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed, where
+from pgtrial.report.words import (
+    bounds_beside,
+    established,
+    headline,
+    interval_name,
+    open_end,
+    outlook,
+    signed,
+    where,
+)
 from pgtrial.statistics.precision import EXCLUDE, POWER, blocks_for
 from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.decide import reasons
@@ -248,7 +257,8 @@ def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcom
 def _intervals(parts: list[Claim], plan: Plan, result: StudyResult) -> Iterator[str]:
     for part in parts:
         if part.difference is not None:
-            yield f"{bounds_beside(plan.primary_metric, part.difference)} ({interval_name(plan)})"
+            bounds = f"{bounds_beside(plan.primary_metric, part.difference)}{open_end(part.difference)}"
+            yield f"{bounds} ({interval_name(plan)})"
         yield _longer_gate(part, plan, result) or outlook(part, plan)
 
 
