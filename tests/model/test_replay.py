@@ -157,3 +157,7 @@ def test_a_study_does_not_go_on_with_other_files(folder, changed):
     path.write_bytes(path.read_bytes() + b"\n")
     with pytest.raises(StudyError, match="has changed since the study was planned; restore it, or start a new study"):
         check_unchanged(study)
+    path.unlink()
+    (folder / "monday").rename(folder / "tuesday")
+    with pytest.raises(StudyError, match=r"monday, which the study needs, does not exist on this machine"):
+        check_unchanged(study)

@@ -92,7 +92,7 @@ def test_a_frozen_study_is_the_same_study(arms, load):
     with pytest.raises(StudyError, match=r"v7\.sql has changed since the study was planned"):
         check_data_unchanged(read)
     Path("v7.sql").unlink()
-    with pytest.raises(StudyError, match=r"v7\.sql, which is the data of the study, does not exist on this machine"):
+    with pytest.raises(StudyError, match=r"v7\.sql, which the study needs, does not exist on this machine"):
         check_data_unchanged(read)
 
 

@@ -86,6 +86,6 @@ def next_steps(result: StudyResult, plan: Plan, directory: Path | None) -> Itera
     elif any(map(is_decided, result.primary)):
         yield "keep the first levels: each factor that matters is better with its first level"
     elif plan.is_final:
-        yield "a new study with more time: this one has spent its whole error and ends for good"
+        yield "a new study with a longer budget: this one has reached the end of its plan and cannot be continued"
     else:
         yield f"pgtrial run {study} --more TIME measures more blocks; fewer factors or longer trials help too"

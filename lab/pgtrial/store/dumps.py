@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -22,6 +23,17 @@ _SHOWN = 3
 """The largest number of files of a folder that a message lists."""
 _CONTENTS = "toc.dat"
 """The file by which a dump in directory format is recognised."""
+
+
+def check_present(paths: Iterable[Path]) -> None:
+    """Raises StudyError if a file or directory of a planned study, such as its data, does not exist on this machine."""
+    for path in paths:
+        if not path.exists():
+            raise StudyError(
+                f"{path}, which the study needs, does not exist on this machine, and a bundle does not contain it; put "
+                "it there, or copy study.toml with its scripts to a directory of your own (tar -xf unpacks a bundle), "
+                "write the path on this machine into the copy, and run the copy"
+            )
 
 
 def kind_of_dump(path: Path) -> DumpKind:

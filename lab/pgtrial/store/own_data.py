@@ -15,7 +15,7 @@ from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.own_data import DataFiles
 from pgtrial.model.study.servers import Given, MadeBySsh
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
+from pgtrial.store.dumps import check_present, digest_of, from_root, kind_of_dump, parts_of_dump
 from pgtrial.store.files import write_atomically
 from pgtrial.store.state import state_root
 
@@ -78,13 +78,7 @@ def check_data_unchanged(spec: StudySpec) -> None:
         files, data = load.data_files, load.data
         if files is None or not data or names_server(data[0]):
             continue
-        missing = next((named for named in data if not Path(named).exists()), None)
-        if missing is not None:
-            raise StudyError(
-                f"{missing}, which is the data of the study, does not exist on this machine, and a bundle does not "
-                "contain it; put it there, or copy study.toml with its scripts to a directory of your own (tar -xf "
-                "unpacks a bundle), write the path that the data has here as `data` into the copy, and run the copy"
-            )
+        check_present(map(Path, data))
         if files_of(data, marks.key("load", "data")).sha256 != files.sha256:
             names = " or ".join(data)
             raise StudyError(f"{names} has changed since the study was planned; restore it, or start a new study")

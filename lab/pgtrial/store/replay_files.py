@@ -21,7 +21,7 @@ from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.replay import REPLAY, is_replay
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
+from pgtrial.store.dumps import check_present, digest_of, from_root, kind_of_dump, parts_of_dump
 
 BUNDLED = "@"
 """The prefix in the name of a capture (recorded sessions) that comes with pgtrial, and in the name of the dump that
@@ -62,11 +62,12 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def check_unchanged(spec: StudySpec) -> None:
-    """Raises StudyError if a file of the study's replay has changed since the study was planned."""
+    """Raises StudyError if a file of the study's replay is missing or has changed since the study was planned."""
     planned, data = spec.load.replay.files, spec.load.replay.data
     if planned is None or data is None:
         return
     workload = spec.load.workload[0].removeprefix(REPLAY)
+    check_present([capture_of(workload), dump_at(data)])
     files = _look(workload, data, marks.section("load"))
     for named_path, now, then in (
         (workload, files.capture_sha256, planned.capture_sha256),
