@@ -92,6 +92,9 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
         assert 3 * 2 <= 3 * trial.phases_s["load"] <= whole_s.total_seconds()
         # what both servers' host counts is none of one arm's
         assert set(trial.server_deltas["host"]) == {"elapsed_s", "server_cpu_s"}
+        whole, of_server = trial.host_deltas, trial.server_deltas["host"]["server_cpu_s"]
+        assert whole["cpu_s"] >= whole["cpu_busy_s"] > of_server
+        assert {"elapsed_s", "lab_cpu_s"} <= trial.host_deltas.keys()
 
 
 @pytest.mark.server
@@ -206,6 +209,8 @@ def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(t
     assert "start" not in other.phases_s
     # what one server counts is none of one arm's
     assert by_itself.server_deltas == other.server_deltas == {}
+    assert by_itself.host_deltas["cpu_busy_s"] > by_itself.shared_deltas["host"]["server_cpu_s"]
+    assert other.host_deltas == {}
     assert "is in the trial that was the first" in study.trial_path(other).joinpath("server.log").read_text()
 
 

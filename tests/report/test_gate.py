@@ -12,11 +12,12 @@ from rich.console import Console
 
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit, Finding
-from pgtrial.model.records.plan import Spending
+from pgtrial.model.records.plan import Interleaving, Spending
 from pgtrial.model.records.results import PlanDifference
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
+from pgtrial.report.design import design
 from pgtrial.report.gate.junit import Case, junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
@@ -245,6 +246,19 @@ def test_the_summary_has_levels_causes_and_what_the_runner_can_tell():
     assert "--base-twice does that" in text
     assert "Bundle: `gate.tar.xz`" in text
     assert "Bundle" not in text_of("slower", None)
+
+
+def test_the_summary_says_which_costs_were_measured_if_none_differs():
+    data = CASES["equivalent"][0]
+    said = "Of the costs of a transaction only client CPU was measured, and it does not differ clearly."
+    unobserved = "The server is not observed while sessions of all arms take turns on it."
+    rules = outcome(data.result, data.plan, Rules())
+    assert said in summary(data, rules, None)
+    assert unobserved not in summary(data, rules, None)
+    on_one_server = data.plan.model_copy(update={"interleaving": Interleaving(slice_s=0.25, shared_server=True)})
+    data = replace(data, plan=on_one_server)
+    assert f"{said} {unobserved}" in summary(data, rules, None)
+    assert dict(design(data))["not observed"].startswith("the server, while sessions of all arms take turns on it")
 
 
 def test_base_stands_beside_itself():

@@ -49,3 +49,16 @@ def test_plans_keep_their_indentation_and_nothing_of_a_name_reaches_the_terminal
     assert "    Limit" in text
     assert any(line.startswith("       -> Sort") for line in text)
     assert "\x1b" not in "".join(text)
+
+
+def test_it_begins_with_the_version_the_machine_the_system_and_the_settings():
+    bundle = next(bundle for bundle in EXAMPLES if bundle.name == "memory-cliff.tar.xz")
+    with open_study(bundle) as study:
+        lines = report_for_mail(study).splitlines()
+    assert lines[3:8] == [
+        "PostgreSQL 18.6 on AMD EPYC, 2 CPUs, 24 GB, Debian GNU/Linux 12 (bookworm),",
+        "  6.18.44-fc-v657",
+        "settings: shared_buffers = 64MB, bgwriter_delay = 200ms (lazy) and 20ms",
+        "  (eager)",
+        "",
+    ]

@@ -13,6 +13,13 @@ from pgtrial.report.kinds import words_of
 from pgtrial.report.tables.certificate import dated
 
 _LEVELS = "for each block a coin chose the level of each factor; the other trial of the block had the other levels"
+
+_UNOBSERVED = (
+    "the server, while sessions of all arms take turns on it: its waits, CPU and WAL are those of all arms together; "
+    "so the report says neither what the server did nor what a transaction cost on it"
+)
+"""What the report of a study on one server cannot tell."""
+
 _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
@@ -37,6 +44,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         *(("transaction", f"{name}: {pack.transaction}") for name, pack in packs.items()),
         ("trial", words.trial(data.spec, plan)),
         ("slices", _slices(data)),
+        ("not observed", _UNOBSERVED if plan.shares_server and load.observe else None),
         _round_trips(data),
         ("blocks", blocks),
         ("gone on", "; ".join(_extension(step) for step in plan.extensions)),

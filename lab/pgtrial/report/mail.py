@@ -16,11 +16,12 @@ from pgtrial.report.design import design
 from pgtrial.report.sections import Section
 from pgtrial.report.table import Table
 from pgtrial.report.tables.where import facts_tables
+from pgtrial.report.what_ran import what_ran
 
 WIDTH = 78
 """The most columns of a line. A reply still has 80 with a `> ` before each line."""
 
-_TERMS = ("load", "trial", "blocks", "margin", "stopping", "scope", "planned")
+_TERMS = ("load", "trial", "not observed", "blocks", "margin", "stopping", "scope", "planned")
 """The terms of the study's design that a reader of a mail needs."""
 
 _GAP = "  "
@@ -34,6 +35,9 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
 
 def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
     yield from _title(data.spec.study.question, "=")
+    for text in what_ran(data):
+        yield from _wrapped(text)
+    yield ""
     short = brief(data.result, data.plan, trials=data.trials)
     for headline in short.headlines:
         yield from _wrapped(headline.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.facts import Audit, Finding
+from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.records.trial import ClientUse
 from pgtrial.model.units import setting_bytes
 from tests.verdict.fleets import share
@@ -252,6 +253,51 @@ def test_on_a_host_of_its_own_the_load_takes_nothing_from_the_server():
 
     [finding] = _findings(plan_of(), elsewhere)
     assert "31% of the CPU time went to programs that are no part of the study" in finding.message
+
+
+WHOLE = {"elapsed_s": 12.0, "cpu_s": 24.0, "cpu_steal_s": 0.0, "memory_stall_s": 0.0, "lab_cpu_s": 0.2}
+
+
+def _in_turns(busy_s):
+    """Returns the change to a trial whose arms, A and B, take turns for 12 s on 2 CPUs, each with a server that takes
+    8 s and a load that takes 1.2 s of their time."""
+    server = {"elapsed_s": 12.0, "server_cpu_s": 8.0}
+    return lambda trial: {"server_deltas": {"host": server}, "host_deltas": {**WHOLE, "cpu_busy_s": busy_s}}
+
+
+def _on_one_server(busy_s):
+    """Returns the change to a trial whose arms are sessions of one server, which takes 16 s of the CPUs' time."""
+
+    def change(trial):
+        shared = {"host": {"elapsed_s": 12.0, "server_cpu_s": 16.0}}
+        is_first = trial.index % 2 == 0
+        return {"shared_deltas": shared, "host_deltas": {**WHOLE, "cpu_busy_s": busy_s}} if is_first else {}
+
+    return change
+
+
+def _plan_in_turns(shared):
+    return plan_of().model_copy(update={"interleaving": Interleaving(slice_s=0.25, shared_server=shared)})
+
+
+@pytest.mark.parametrize(("shared", "in_turns"), [(False, _in_turns), (True, _on_one_server)])
+def test_while_arms_take_turns_the_work_of_all_of_them_is_no_foreign_work(shared, in_turns):
+    plan = _plan_in_turns(shared)
+    assert _findings(plan, in_turns(20.0)) == []
+    [finding] = _findings(plan, in_turns(23.4))
+    assert finding.rule == "noisy_host"
+    assert "in 16 of 16 trials, of A and B: up to 20% of the CPU time went to programs" in finding.message
+
+
+@pytest.mark.parametrize("missing", ["server_cpu_s", "trial"])
+def test_while_arms_take_turns_foreign_work_is_unknown_without_the_share_of_each_server(missing):
+    def change(trial):
+        found = _in_turns(23.4)(trial)
+        if trial.arm == "B":
+            return found | ({"status": "failed"} if missing == "trial" else {"server_deltas": {}})
+        return found
+
+    assert "noisy_host" not in {finding.rule for finding in _findings(_plan_in_turns(False), change)}
 
 
 def test_a_client_program_is_the_same_in_all_trials_of_an_arm():

@@ -8,6 +8,7 @@ from pgtrial.conduct.trial.load_statements import known_statements
 from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.results import TrialResult
 from pgtrial.evidence.observe import server_log
+from pgtrial.evidence.observe.host import WHOLE_HOST
 from pgtrial.evidence.observe.sampler import Observation
 from pgtrial.evidence.observe.views import of_these
 from pgtrial.loads.parsed_statements import FINDS_ROWS, first_word
@@ -19,6 +20,7 @@ from pgtrial.store.files import writing
 def record(order: TrialOrder, result: TrialResult) -> Trial:
     """Returns the record of a trial for trial.json, from its order and what all of its steps have found."""
     ready, load, collected, stopped = result.ready, result.load, result.collected, result.stopped
+    deltas = {view: changes for view, changes in result.deltas.items() if view != WHOLE_HOST}
     outcome, reason = load.outcome, result.reason
     if reason is not None and (panic := server_log.panic(stopped.log_tail)) is not None:
         reason = f"{reason}; the server's log: {panic}"
@@ -57,8 +59,9 @@ def record(order: TrialOrder, result: TrialResult) -> Trial:
         client=outcome.client,
         failure_spans=outcome.failure_spans,
         program=outcome.program,
-        server_deltas={} if order.shared_server else result.deltas,
-        shared_deltas=result.deltas if order.shared_server else {},
+        server_deltas={} if order.shared_server else deltas,
+        shared_deltas=deltas if order.shared_server else {},
+        host_deltas=result.deltas.get(WHOLE_HOST, {}),
         statements=collected.plans,
         plan_nodes=collected.plan_nodes,
         statements_left_out=collected.unplanned,

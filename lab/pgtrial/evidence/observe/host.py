@@ -13,12 +13,15 @@ import psutil
 from pgtrial.evidence.collect.subject import shown_directory
 from pgtrial.evidence.observe.linux import LocalLinux
 from pgtrial.evidence.observe.shell import Shell
-from pgtrial.evidence.observe.system import Snapshot, System, whole_cpu
+from pgtrial.evidence.observe.system import Snapshot, System, known, whole_cpu
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.evidence.observe.windows import Windows
 from pgtrial.loads.target import Session
 from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.machines.windows import AnyMachine, WindowsHost
+
+WHOLE_HOST = "whole host"
+"""The key of the counters of a whole host that several servers of the study use at the same time."""
 
 
 class HostSampler:
@@ -77,29 +80,44 @@ def read_host(
     memory_stall_s (the time in which all processes waited for memory) and context_switches. If the server's processes
     and its device are known, there are server_cpu_s and the traffic of the device that holds the data; lab_cpu_s if the
     lab runs on that host; and with `network`, for a load over a network, the bytes of all interfaces. If the server's
-    host cannot be observed (`machine` is None), these are the counters of the lab's host. For a server that is not
-    `alone` there are only elapsed_s and server_cpu_s.
+    host cannot be observed (`machine` is None), these are the counters of the lab's host.
+
+    If the server is not `alone`, because loads of other arms take turns with its own, there are only elapsed_s and
+    server_cpu_s under `host`. The counters of CPU time and memory that belong to all arms together, with elapsed_s, are
+    then under WHOLE_HOST.
     """
     sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
     try:
         snapshot = sampler.look()
     except HostTrouble:  # the trial goes on without these counters
         return {}
-    counters = snapshot.counters
+    counters, host = snapshot.counters, _whole_host(snapshot)
+    processes = counters.get("processes", {})
     if not alone:
-        processes = counters.get("processes")
-        return {"host": {"elapsed_s": time.monotonic(), **processes}} if processes else {}
-    cpu = whole_cpu(counters.get("cpu", {}))
-    if not cpu:
+        if not sampler.system.counts_ended:  # the work of processes that served the load would count as that of others
+            host.pop("cpu_busy_s", None)
+        of_server = {"elapsed_s": time.monotonic(), **processes} if processes else {}
+        return known({"host": of_server, WHOLE_HOST: host})
+    if not host:
         return {}
-    host = {"elapsed_s": time.monotonic(), **cpu}
     if sampler.system.counts_ended:  # otherwise the processes that served the load would be missing
-        host |= counters.get("processes", {})
-    if "memory_full_s" in counters.get("pressure", {}):
-        host["memory_stall_s"] = counters["pressure"]["memory_full_s"]
-    if snapshot.on_labs_machine:
-        lab = psutil.Process().cpu_times()
-        host["lab_cpu_s"] = lab.user + lab.system
+        host |= processes
     for source in ("device", "network") if network else ("device",):
         host |= {f"{source}_{name}": value for name, value in counters.get(source, {}).items()}
     return {"host": host}
+
+
+def _whole_host(snapshot: Snapshot) -> dict[str, float]:
+    """Returns the counters of CPU time and memory of the whole host, with the moment; empty if the host reports no CPU
+    time."""
+    cpu = whole_cpu(snapshot.counters.get("cpu", {}))
+    if not cpu:
+        return {}
+    host = {"elapsed_s": time.monotonic(), **cpu}
+    pressure = snapshot.counters.get("pressure", {})
+    if "memory_full_s" in pressure:
+        host["memory_stall_s"] = pressure["memory_full_s"]
+    if snapshot.on_labs_machine:
+        lab = psutil.Process().cpu_times()
+        host["lab_cpu_s"] = lab.user + lab.system
+    return host

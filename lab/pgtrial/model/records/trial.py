@@ -389,6 +389,13 @@ class Trial(Record):
         "The changes of counters, like server_deltas, for all arms together, if the arms are sessions "
         "of one server. Only the trial of the arm that began first has them.",
     )
+    host_deltas: dict[str, Amount] = added(
+        {},
+        "The changes of the counters of CPU time and memory of the server's host, for all programs on it together, "
+        "if arms take turns in slices. They cover the time from the begin of this trial's measured part until its "
+        "results were read, after the loads of all arms had ended. If the arms are sessions of one server, only the "
+        "trial of the arm that began first has them.",
+    )
     statements: dict[str, LoadStatement] = added(
         {},
         "The statements of the load with their plans, by their texts without values. Only the "

@@ -248,8 +248,7 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
     single = len(result.load_points) == 1
     moved = moved_costs(data, claim)
     if not moved:
-        known = "No measured cost of a transaction differs clearly." if result.costs else "No cost was measured."
-        yield known
+        yield _without_causes(data)
         return
     medians = {(cost.arm, cost.what): cost.median for cost in result.costs if single}
     yield from table_lines(
@@ -264,6 +263,19 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
             ],
         )
     )
+
+
+def _without_causes(data: StudyData) -> str:
+    """Returns a sentence that says which costs of a transaction were measured, none of which differs clearly."""
+    measured = list(dict.fromkeys(cost.what for cost in data.result.costs))
+    known = f"None of the measured costs of a transaction differs clearly: {', '.join(measured)}."
+    if not measured:
+        known = "No cost was measured."
+    elif len(measured) == 1:
+        known = f"Of the costs of a transaction only {measured[0]} was measured, and it does not differ clearly."
+    if data.plan.shares_server:
+        known = f"{known} The server is not observed while sessions of all arms take turns on it."
+    return known
 
 
 def _other_plans(data: StudyData, head: str, heading: str) -> Iterator[str]:

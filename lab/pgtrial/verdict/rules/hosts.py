@@ -3,7 +3,8 @@ and a named host on which the server does not run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.model.records.trial import ClientUse, Trial
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -179,8 +180,9 @@ counts as noisy, the words of the finding, and its cure."""
 def noisy_host(case: Case) -> Iterator[Concern]:
     """Yields one concern (problem) for each kind of noise from other work on a host. The random order of the trials
     spreads such noise over the arms, so that it does not favour one of them, but it makes the intervals wider."""
+    noise = [(trial.arm, _noise(case, trial, group)) for trial, group in _with_groups(case)]
     for kind, (limit, words, cure) in _NOISE.items():
-        known = [(trial.arm, share) for trial in case.completed() if (share := _shares(trial).get(kind)) is not None]
+        known = [(arm, shares[kind]) for arm, shares in noise if kind in shares]
         noisy = [(arm, share) for arm, share in known if share > limit]
         if is_frequent(len(noisy), len(known)):
             arms = [arm for arm in case.plan.arms if arm in dict(noisy)]
@@ -193,17 +195,49 @@ def noisy_host(case: Case) -> Iterator[Concern]:
             )
 
 
-def _shares(trial: Trial) -> dict[str, float]:
-    """Returns the shares of noise in a completed trial, by kind, as far as they are known."""
-    host = trial.server_deltas.get("host", {})
+def _with_groups(case: Case) -> Iterator[tuple[Trial, list[Trial]]]:
+    """Yields each completed trial, in order, with the completed trials of its block at its load point, in order."""
+    of_block: defaultdict[tuple[int, int], list[Trial]] = defaultdict(list)
+    groups: dict[int, list[Trial]] = {}
+    for number, point in enumerate(case.plan.load_points):
+        for trial in case.completed(None, point):
+            group = groups[trial.index] = of_block[number, trial.block]
+            group.append(trial)
+    for trial in case.completed():
+        yield trial, groups.get(trial.index, [trial])
+
+
+def _noise(case: Case, trial: Trial, group: Sequence[Trial]) -> dict[str, float]:
+    """Returns the shares of noise on the host of a completed trial, by kind, as far as they are known. If the trials of
+    its `group` took turns in slices, the shares are those of the whole group."""
+    if not any(other.host_deltas for other in group):
+        host = trial.server_deltas.get("host", {})
+        return _shares(host, host.get("server_cpu_s"), [trial])
+    # the results of the first trial are read first, before the lab asks the other servers for theirs
+    first = trial if case.declared(trial.arm, "server.host") else group[0]
+    servers = [
+        deltas["host"]["server_cpu_s"]
+        for other in group
+        for deltas in (other.server_deltas, other.shared_deltas)
+        if "server_cpu_s" in deltas.get("host", {})
+    ]
+    # servers on other hosts are subtracted too, which makes the work of others too small rather than too large
+    complete = len(group) == len(case.plan.arms) and len(servers) == (1 if case.plan.shares_server else len(group))
+    return _shares(first.host_deltas, sum(servers) if complete else None, group)
+
+
+def _shares(host: Mapping[str, float], server_cpu_s: float | None, trials: Sequence[Trial]) -> dict[str, float]:
+    """Returns the shares of noise, by kind, as far as they are known, from the counters of a host and the CPU time of
+    the servers of these trials on it."""
     shares = {}
-    cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
+    cpu, busy = host.get("cpu_s"), host.get("cpu_busy_s")
     if cpu and "cpu_steal_s" in host:
         shares["stolen"] = host["cpu_steal_s"] / cpu
-    if cpu and busy is not None and server is not None and trial.client is not None:
-        ours = server
+    clients = [(trial.client, trial.machines) for trial in trials if trial.client is not None]
+    if cpu and busy is not None and server_cpu_s is not None and len(clients) == len(trials):
+        ours = server_cpu_s
         if "lab_cpu_s" in host:  # pgtrial runs on the server's host
-            ours += host["lab_cpu_s"] + _loads_cpu_s(trial.client, trial.machines)
+            ours += host["lab_cpu_s"] + sum(_loads_cpu_s(client, machines) for client, machines in clients)
         shares["foreign"] = max(0.0, busy - ours) / cpu
     if host.get("elapsed_s") and "memory_stall_s" in host:
         shares["stalled"] = host["memory_stall_s"] / host["elapsed_s"]
