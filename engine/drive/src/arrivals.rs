@@ -4,31 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::plan::Plan;
+use crate::plan::{Arrival, Plan};
 use ground::clock::{Nanos, SECOND};
 use ground::random::Random;
 use ground::shard::TaskShare;
-
-/// The schedule by which an application's tasks arrive; rates are in tasks per second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrival {
-    AtOnce,
-    /// Tasks arrive at equal distances in time.
-    Rate(f64),
-    /// Tasks arrive at the moments of a Poisson process.
-    Poisson(f64),
-}
-
-/// Writes the schedule in the syntax of the command-line option.
-impl std::fmt::Display for Arrival {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Arrival::AtOnce => f.write_str("at-once"),
-            Arrival::Rate(rate) => write!(f, "{rate}"),
-            Arrival::Poisson(rate) => write!(f, "poisson:{rate}"),
-        }
-    }
-}
 
 /// One thread's share of the schedule of a load with a rate. The schedule is drawn from a Poisson process and does not
 /// depend on the server: while all clients wait for a slow server, starts stay scheduled, and the response times of the

@@ -2,18 +2,16 @@
 //! its scheduled time. With `--connect` each transaction uses a connection of its own. With `--wait-for-server` clients
 //! that lose their connection connect again. In a load with think times clients wait before each transaction.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::client::{Client, ClientState, TransactionFailure};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
+use crate::plan::{ClosedPlan, Limit, Plan};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::LoadStatistics;
 use crate::statistics::log::FailureKind;
-use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, nanos};
 use wire::error::ConnectionError;
@@ -27,64 +25,6 @@ const PAUSE: Nanos = 200_000_000;
 /// The time in nanoseconds between two checks whether a client has tried to connect for too long. It is short compared
 /// with the time that clients are allowed to wait.
 const LOOKS_EVERY: Nanos = 10_000_000;
-
-/// The plan of a closed loop, as in pgbench: each client starts its next transaction when its last one has ended or,
-/// with a rate, at its scheduled time.
-#[derive(Debug, Clone)]
-pub struct ClosedPlan {
-    pub limit: Limit,
-    /// A flag that is set when an alarm (SIGALRM) ends the load early. `None` if the load has no such alarm.
-    pub alarm: Option<Arc<AtomicBool>>,
-    /// The mean time between the scheduled starts of two transactions of the whole run, in nanoseconds. `None` without
-    /// a rate.
-    pub interval_ns: Option<f64>,
-    /// True if each transaction uses a connection of its own (`--connect`).
-    pub reconnect: bool,
-    /// The time for which a client that has lost its connection tries to connect again (`--wait-for-server`). `None`:
-    /// the client ends at once.
-    pub wait_for_server: Option<Duration>,
-    /// True if clients wait for a think time before their transactions; their programs determine it. Used only without
-    /// a rate.
-    pub thinks: bool,
-    pub options: ScriptOptions,
-}
-
-/// The limit of a closed loop: a number of transactions for each client, or a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// The run ends when each client has run this number of transactions.
-    Transactions(u64),
-    /// The duration of the measured part. Transactions that are under way at its end are finished.
-    Time(Duration),
-}
-
-impl ModePlan for ClosedPlan {
-    fn time(&self) -> Option<Duration> {
-        match self.limit {
-            Limit::Time(length) => Some(length),
-            Limit::Transactions(_) => None,
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        match self.limit {
-            Limit::Time(_) => Limits::default(),
-            Limit::Transactions(each) => Limits { of_each_client: Some(each), of_all_clients: None },
-        }
-    }
-
-    fn interval_ns(&self) -> Option<f64> {
-        self.interval_ns
-    }
-
-    fn alarm(&self) -> Option<&AtomicBool> {
-        self.alarm.as_deref()
-    }
-
-    fn options(&self) -> &ScriptOptions {
-        &self.options
-    }
-}
 
 /// The state of a closed loop in one thread.
 pub struct Closed {
@@ -117,16 +57,12 @@ struct Outage {
 type Loop<'a, S> = Thread<'a, Closed, S>;
 type LoopClient<S> = Client<ClosedClient, ScriptActions, S>;
 
-impl Counting for Closed {
-    type Counts = ();
-    type Totals = ();
-}
-
 impl<S: Shell> Mode<S> for Closed {
     type Plan = ClosedPlan;
+    type Actions = ScriptActions;
     type Client = ClosedClient;
 
-    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, LoadStatistics<()>) {
+    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, LoadStatistics) {
         let mode = Self {
             transactions: match closed.limit {
                 Limit::Transactions(limit) => limit,

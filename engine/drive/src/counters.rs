@@ -10,12 +10,12 @@ use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Period, Schedule};
 use crate::shell::Shell;
 use crate::statistics::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
-use crate::statistics::{LoadStatistics, ModeCounts, ScriptAccount, SliceTime};
+use crate::statistics::{LoadStatistics, ScriptAccount, SliceTime};
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
 
 /// The counters of a thread.
-pub struct Counters<'a, T> {
+pub struct Counters<'a> {
     options: &'a ScriptOptions,
     /// The thread's number in the engine.
     pub thread: usize,
@@ -28,7 +28,7 @@ pub struct Counters<'a, T> {
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
     /// Used only if several engines take turns in slices of time.
     taking_part: (u64, Nanos),
-    pub statistics: LoadStatistics<T>,
+    pub statistics: LoadStatistics,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
@@ -38,10 +38,10 @@ pub struct Counters<'a, T> {
     is_detailed: bool,
 }
 
-impl<'a, T: ModeCounts> Counters<'a, T> {
+impl<'a> Counters<'a> {
     /// Makes the counters of thread `thread`. `statistics` has the counters of one period, all of them zero, for the
     /// mode of the load, such as a closed loop or a replay. The thread adds its transactions to `statistics`.
-    pub fn new(plan: &'a Plan, thread: usize, statistics: LoadStatistics<T>, reports: Reporter) -> io::Result<Self> {
+    pub fn new(plan: &'a Plan, thread: usize, statistics: LoadStatistics, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
         let scripts = plan.scripts();
@@ -289,7 +289,7 @@ impl<'a, T: ModeCounts> Counters<'a, T> {
         let period = Period { ends: ended.max(self.period.begins), ..self.period };
         self.count_clients(period.ends);
         let empty = self.statistics.emptied();
-        let statistics = Box::new(std::mem::replace(&mut self.statistics, empty).reported());
+        let statistics = Box::new(std::mem::replace(&mut self.statistics, empty));
         self.report(Report::Tick { thread: self.thread, period, statistics });
     }
 

@@ -1,11 +1,12 @@
 //! The trait that each mode of a load implements. The event loop calls it to learn when clients act. To add a mode,
-//! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to the list in `run.rs`.
+//! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to
+//! [`LoadMode`](crate::plan::LoadMode).
 
 use crate::client::{Awaited, Client, TransactionFailure};
 use crate::outcome::Cause;
-use crate::plan::{KnownPlan, Plan};
+use crate::plan::Plan;
 use crate::shell::{Shell, TransportOf};
-use crate::statistics::{Counting, LoadStatistics};
+use crate::statistics::LoadStatistics;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
@@ -16,7 +17,7 @@ use workload::Actions;
 pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, ActionsOf<M, S>, S>;
 
 /// The actions that the programs of a mode can ask for.
-pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
+pub type ActionsOf<M, S> = <M as Mode<S>>::Actions;
 
 /// A request that a program of mode `M` sends to the server.
 pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
@@ -28,9 +29,11 @@ pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
 /// A mode of the load: decides when the clients of one thread act, and counts their transactions.
-pub trait Mode<S: Shell>: Counting + Sized + Send {
+pub trait Mode<S: Shell>: Sized + Send {
     /// The part of the plan that belongs to this mode.
-    type Plan: KnownPlan;
+    type Plan;
+    /// The actions that the programs of the mode's workloads can ask for.
+    type Actions: Actions;
     /// The part of a client's state that only this mode of the load needs.
     type Client: Default;
 
@@ -39,7 +42,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
 
     /// Makes the mode's state for the thread that runs the clients in `share`, and the empty counters to which the
     /// thread adds its transactions.
-    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, LoadStatistics<Self::Counts>);
+    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, LoadStatistics);
 
     /// Begins the actions of a client before the start of the load. The load starts when [`Thread::unready`] is 0 in
     /// all threads.
@@ -135,18 +138,4 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called from time to time, even if nothing has happened, so that the mode can check conditions that no event
     /// reports, such as the length of a queue.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
-
-    /// Called when the load is over. Returns the totals that the mode has counted in this thread.
-    fn finish(&mut self) -> Self::Totals {
-        Self::Totals::default()
-    }
-
-    /// Returns empty totals for a run.
-    fn totals(_load: &Self::Plan) -> Self::Totals {
-        Self::Totals::default()
-    }
-
-    /// Called when all threads have reported a period and the run's observer, which receives the events of the run, has
-    /// seen it. Moves entries that are kept one by one, such as tasks, from the period's counters to the totals.
-    fn sum_up(_totals: &mut Self::Totals, _period: &mut Self::Counts) {}
 }

@@ -2,7 +2,6 @@
 
 use crate::client::Client;
 use crate::shell::{Shell, TransportOf};
-use crate::statistics::Counting;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::Connection;
@@ -10,7 +9,7 @@ use wire::error::ServerError;
 use wire::statement::{QueryMode, Statement};
 use workload::Actions;
 
-impl<M: Counting, S: Shell> Thread<'_, M, S> {
+impl<M, S: Shell> Thread<'_, M, S> {
     /// Prints that a client begins a script.
     #[cold]
     pub fn note_script<O, A: Actions>(&self, client: &Client<O, A, S>) {

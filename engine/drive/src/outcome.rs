@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::slices::Slice;
 use crate::start_at::StartError;
-use crate::statistics::{LoadStatistics, Own, ScriptAccount};
+use crate::statistics::{LoadStatistics, ModeTotals, ScriptAccount};
 use ground::clock::Phase;
 use ground::interrupt;
 use wire::error::{ConnectionError, ServerError};
@@ -178,9 +178,8 @@ pub struct Outcome {
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// The totals that only the mode of the load has: [`Tasks`](crate::statistics::tasks::Tasks) of a load with
-    /// connection pools, [`ReplayTotals`](crate::statistics::replay::ReplayTotals) of a replay.
-    pub own: Own,
+    /// The totals that only the mode of the load has.
+    pub of_mode: ModeTotals,
 }
 
 /// The error for which a whole run failed.

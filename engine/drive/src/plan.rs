@@ -1,19 +1,24 @@
 //! The plan of a run: everything that the event loop needs to know. Each front end (pgbench, sysbench and others)
 //! translates its options to such a plan.
 
-use std::any::Any;
+mod modes;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::slices::Slices;
 use crate::start_at::StartAt;
-use crate::statistics::log::LogPlan;
 use ground::shard::ClientShare;
+use modes::NO_OPTIONS;
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::seeds::Seeds;
-use workload::{Actions, ScriptInfo, Workload};
+use workload::{ReplayActions, ScriptActions, ScriptInfo, StagedActions, Workload};
+
+pub use modes::{
+    Arrival, ClosedPlan, Limit, Notes, PoolPlan, PooledPlan, ReplayPlan, ReplayTiming, ScriptOptions, StagedPlan,
+};
 
 /// The plan of one run of a load.
 pub struct Plan {
@@ -49,66 +54,24 @@ pub struct Plan {
     pub load: Load,
 }
 
-/// The load. Its workload says what clients do, and the plan of its mode says when they do it.
+/// The load: what the clients do, and when they do it.
 pub struct Load {
-    plan: Box<dyn ModePlan>,
-    /// The workload, stored as an `Arc<dyn Workload<A>>` whose type is erased. `A` are the actions of the load's mode.
-    workload: Box<dyn Any + Send + Sync>,
+    pub mode: LoadMode,
     scripts: Vec<ScriptInfo>,
 }
 
-/// The part of a plan that only one mode of the load has. Its methods give the event loop and the reports the facts
-/// that they need from the plan of any mode.
-pub trait ModePlan: Any + Send + Sync {
-    /// Returns the length of the measured part, or `None` without a limit.
-    fn time(&self) -> Option<Duration> {
-        None
-    }
-
-    /// Returns the limits for the number of transactions.
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    /// Returns the mean time between the scheduled starts of two transactions of the whole run, in nanoseconds, or
-    /// `None` without a rate.
-    fn interval_ns(&self) -> Option<f64> {
-        None
-    }
-
-    /// Returns true if transactions have scheduled starts, because the load has a rate or because it replays recorded
-    /// times.
-    fn has_schedule(&self) -> bool {
-        self.interval_ns().is_some()
-    }
-
-    /// Returns the flag that a signal handler sets at SIGALRM to end the load early, or `None` if the load cannot be
-    /// ended in this way.
-    fn alarm(&self) -> Option<&AtomicBool> {
-        None
-    }
-
-    /// Returns pgbench's options for transactions. sysbench and replays do not have these options.
-    fn options(&self) -> &ScriptOptions {
-        &NO_OPTIONS
-    }
-
-    /// Returns the size of the groups of consecutive clients that must run in one thread, such as the connections of
-    /// one pool.
-    fn unit(&self) -> usize {
-        1
-    }
-
-    /// Returns true if the load's queries are counted by their kinds (reads, writes, others), as sysbench does.
-    fn counts_queries(&self) -> bool {
-        false
-    }
-}
-
-/// The plan of a mode that is in the list of modes in [`mod@crate::run`].
-pub trait KnownPlan: ModePlan {
-    /// The actions that the programs of the mode's workloads can ask for.
-    type Actions: Actions;
+/// The four modes of a load. Each has a plan, which says when the clients act, and a workload, whose programs say what
+/// the clients do.
+pub enum LoadMode {
+    /// A closed loop: the client of a script starts its next transaction when its last one has ended or, with a rate,
+    /// at its scheduled time.
+    Closed(ClosedPlan, Arc<dyn Workload<ScriptActions>>),
+    /// sysbench's load: programs connect by themselves, and act before their first transaction and after their last.
+    Staged(StagedPlan, Arc<dyn Workload<StagedActions>>),
+    /// Tasks of applications that share bounded connection pools.
+    Pooled(PooledPlan, Arc<dyn Workload<ScriptActions>>),
+    /// Recorded sessions that are run again.
+    Replayed(ReplayPlan, Arc<dyn Workload<ReplayActions>>),
 }
 
 /// The limits for the number of transactions of a load; `None` without such a limit.
@@ -119,76 +82,106 @@ pub struct Limits {
 }
 
 impl Load {
-    /// Makes a load from a workload, which says what clients do, and from the plan of a mode, which says when they do
-    /// it.
-    pub fn new<P: KnownPlan>(workload: Arc<dyn Workload<P::Actions>>, plan: P) -> Self {
-        Self { scripts: workload.scripts(), plan: Box::new(plan), workload: Box::new(workload) }
+    /// Makes a load whose clients run scripts in a closed loop.
+    pub fn closed(workload: Arc<dyn Workload<ScriptActions>>, plan: ClosedPlan) -> Self {
+        Self { scripts: workload.scripts(), mode: LoadMode::Closed(plan, workload) }
     }
 
-    /// Returns the plan of the load's mode, if that mode has the plan type `P`.
-    pub fn of<P: KnownPlan>(&self) -> Option<&P> {
-        let plan: &dyn Any = &*self.plan;
-        plan.downcast_ref()
+    /// Makes a load that follows sysbench's rules.
+    pub fn staged(workload: Arc<dyn Workload<StagedActions>>, plan: StagedPlan) -> Self {
+        Self { scripts: workload.scripts(), mode: LoadMode::Staged(plan, workload) }
     }
 
-    /// Returns a mutable reference to the plan of the load's mode, if that mode has the plan type `P`.
-    pub fn of_mut<P: KnownPlan>(&mut self) -> Option<&mut P> {
-        let plan: &mut dyn Any = &mut *self.plan;
-        plan.downcast_mut()
+    /// Makes a load of tasks, which run scripts on the connections of pools.
+    pub fn pooled(workload: Arc<dyn Workload<ScriptActions>>, plan: PooledPlan) -> Self {
+        Self { scripts: workload.scripts(), mode: LoadMode::Pooled(plan, workload) }
     }
 
-    /// Returns the workload, if the load's mode has the plan type `P`.
-    pub(crate) fn workload<P: KnownPlan>(&self) -> Option<&dyn Workload<P::Actions>> {
-        self.workload.downcast_ref::<Arc<dyn Workload<P::Actions>>>().map(|workload| &**workload)
+    /// Makes a load that replays recorded sessions.
+    pub fn replayed(workload: Arc<dyn Workload<ReplayActions>>, plan: ReplayPlan) -> Self {
+        Self { scripts: workload.scripts(), mode: LoadMode::Replayed(plan, workload) }
     }
-}
 
-/// pgbench's options for the transactions of scripts.
-#[derive(Debug, Clone)]
-pub struct ScriptOptions {
-    /// True if the time of each command is measured.
-    pub timed_commands: bool,
-    /// The latency limit. Transactions that take longer are counted as late. With a rate, transactions that are already
-    /// late before they start are skipped.
-    pub latency_limit: Option<Duration>,
-    /// The maximum number of tries of a transaction that meets serialization failures or deadlocks, including the first
-    /// try; `None` without a limit.
-    pub tries: Option<u32>,
-    /// True if a client goes on with its next transaction after an error that is neither a serialization failure nor a
-    /// deadlock. False if such an error aborts the client.
-    pub continue_on_error: bool,
-    pub log: Option<LogPlan>,
-    pub notes: Notes,
-    /// The program's name. The lines that threads print by themselves begin with it.
-    pub program: &'static str,
-}
-
-/// The values of pgbench's options for loads that do not have these options: each transaction is tried once, commands
-/// are not timed, and there is no log and no debugging output.
-static NO_OPTIONS: ScriptOptions = ScriptOptions {
-    timed_commands: false,
-    latency_limit: None,
-    tries: Some(1),
-    continue_on_error: false,
-    log: None,
-    notes: Notes { failures: false, steps: false },
-    program: "",
-};
-
-impl Default for ScriptOptions {
-    fn default() -> Self {
-        NO_OPTIONS.clone()
+    /// Returns the length of the measured part, or `None` without a limit.
+    pub fn time(&self) -> Option<Duration> {
+        match &self.mode {
+            LoadMode::Closed(ClosedPlan { limit: Limit::Time(time), .. }, _) => Some(*time),
+            LoadMode::Closed(..) | LoadMode::Pooled(..) => None,
+            LoadMode::Staged(staged, _) => staged.time,
+            LoadMode::Replayed(replay, _) => replay.time,
+        }
     }
-}
 
-/// The debugging lines that are printed about each client during the run. The client's thread prints them itself, so
-/// that they are in the right order among the server's messages and the output of scripts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// True if errors are printed after which a transaction is retried or counted as failed.
-    pub failures: bool,
-    /// True if every step of a client is printed.
-    pub steps: bool,
+    /// Returns the limits for the number of transactions.
+    pub fn limits(&self) -> Limits {
+        let (of_each_client, of_all_clients) = match &self.mode {
+            LoadMode::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }, _) => (Some(*each), None),
+            LoadMode::Closed(..) | LoadMode::Replayed(..) => (None, None),
+            LoadMode::Staged(staged, _) => (staged.events_each, staged.events),
+            LoadMode::Pooled(pooled, _) => (None, Some(pooled.pools.all_tasks())),
+        };
+        Limits { of_each_client, of_all_clients }
+    }
+
+    /// Returns the mean time between the scheduled starts of two transactions of the whole run, in nanoseconds, or
+    /// `None` without a rate.
+    pub fn interval_ns(&self) -> Option<f64> {
+        match &self.mode {
+            LoadMode::Closed(closed, _) => closed.interval_ns,
+            LoadMode::Staged(staged, _) => staged.interval_ns,
+            LoadMode::Pooled(..) | LoadMode::Replayed(..) => None,
+        }
+    }
+
+    /// Returns true if transactions have scheduled starts, because the load has a rate or because it replays recorded
+    /// times.
+    pub fn has_schedule(&self) -> bool {
+        match &self.mode {
+            LoadMode::Replayed(replay, _) => replay.timing.has_schedule(),
+            LoadMode::Closed(..) | LoadMode::Staged(..) | LoadMode::Pooled(..) => self.interval_ns().is_some(),
+        }
+    }
+
+    /// Returns the flag that a signal handler sets at SIGALRM to end the load early, or `None` if the load cannot be
+    /// ended in this way.
+    pub fn alarm(&self) -> Option<&AtomicBool> {
+        match &self.mode {
+            LoadMode::Closed(closed, _) => closed.alarm.as_deref(),
+            LoadMode::Staged(..) | LoadMode::Pooled(..) | LoadMode::Replayed(..) => None,
+        }
+    }
+
+    /// Returns pgbench's options for transactions. sysbench and replays do not have these options.
+    pub fn options(&self) -> &ScriptOptions {
+        match &self.mode {
+            LoadMode::Closed(closed, _) => &closed.options,
+            LoadMode::Pooled(pooled, _) => &pooled.options,
+            LoadMode::Staged(..) | LoadMode::Replayed(..) => &NO_OPTIONS,
+        }
+    }
+
+    /// Returns the plan of the connection pools; `None` if the load has none.
+    pub fn pools(&self) -> Option<&PoolPlan> {
+        match &self.mode {
+            LoadMode::Pooled(pooled, _) => Some(&pooled.pools),
+            LoadMode::Closed(..) | LoadMode::Staged(..) | LoadMode::Replayed(..) => None,
+        }
+    }
+
+    /// Returns true if each transaction uses a connection of its own (`--connect`).
+    pub fn reconnects(&self) -> bool {
+        matches!(self.mode, LoadMode::Closed(ClosedPlan { reconnect: true, .. }, _))
+    }
+
+    /// Returns true if clients wait for a think time before their transactions.
+    pub fn thinks(&self) -> bool {
+        matches!(self.mode, LoadMode::Closed(ClosedPlan { thinks: true, .. }, _))
+    }
+
+    /// Returns true if the load's queries are counted by their kinds (reads, writes, others), as sysbench does.
+    pub fn counts_queries(&self) -> bool {
+        matches!(self.mode, LoadMode::Staged(..) | LoadMode::Replayed(..))
+    }
 }
 
 impl Plan {
@@ -218,25 +211,20 @@ impl Plan {
         &self.load.scripts
     }
 
-    /// Returns the plan of the load's mode, with its type erased.
-    pub fn mode_plan(&self) -> &dyn ModePlan {
-        &*self.load.plan
-    }
-
     /// Returns the length of the measured part, or `None` without a limit.
     pub fn duration(&self) -> Option<Duration> {
-        self.mode_plan().time()
+        self.load.time()
     }
 
     /// Returns the mean time between the scheduled starts of two transactions of the whole run, in nanoseconds, or
     /// `None` without a rate.
     pub fn interval_ns(&self) -> Option<f64> {
-        self.mode_plan().interval_ns()
+        self.load.interval_ns()
     }
 
     /// Returns pgbench's options for transactions.
     pub fn options(&self) -> &ScriptOptions {
-        self.mode_plan().options()
+        self.load.options()
     }
 
     /// Returns true if each client has a thread of its own.

@@ -3,41 +3,14 @@
 //! numbers its connections, and calls such a number a slot.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::Arrivals;
+use crate::plan::PoolPlan;
 use ground::clock::Nanos;
 use ground::random::Random;
-use ground::shard::TaskShare;
 
 /// The time from a failed attempt to connect to the next attempt, in nanoseconds.
 const RETRY: Nanos = 200_000_000;
-
-/// The plan of a load that consists of applications. Each application has tasks that arrive by a schedule, and a
-/// bounded pool of connections that its tasks share. The run ends with the last task. If several engines share the
-/// tasks of a single application, the numbers of tasks and connections are those of this engine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PoolPlan {
-    pub apps: usize,
-    pub tasks: u32,
-    /// The schedule by which the tasks of the whole run arrive.
-    pub arrival: Arrival,
-    /// The maximum number of connections of each pool.
-    pub size: usize,
-    /// The time after which a task fails if it has got no connection.
-    pub timeout: Duration,
-    /// The age at which a connection is closed and replaced by a new one before another task gets it.
-    pub lifetime: Option<Duration>,
-    /// The tasks and connections of the whole run that belong to this engine.
-    pub task_share: TaskShare,
-}
-
-impl PoolPlan {
-    /// Returns the number of tasks of all applications together.
-    pub fn all_tasks(&self) -> u64 {
-        self.apps as u64 * u64::from(self.tasks)
-    }
-}
 
 /// A connection pool, and the queue of tasks that wait for it.
 pub struct Pool {
@@ -229,11 +202,14 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::plan::Arrival;
     use ground::clock::MS;
-    use ground::shard::Shard;
+    use ground::shard::{Shard, TaskShare};
 
     fn pool(tasks: u32, arrival: Arrival, size: usize, timeout_ms: u64, lifetime_ms: Option<u64>) -> Pool {
         let timeout = Duration::from_millis(timeout_ms);

@@ -10,41 +10,18 @@ use crate::agenda::Agenda;
 use crate::client::{Client, ClientState, TransactionFailure};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
-use crate::pool::{Pool, PoolPlan, QueuedTask};
+use crate::plan::{Plan, PooledPlan};
+use crate::pool::{Pool, QueuedTask};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
 use crate::statistics::log::FailureKind;
-use crate::statistics::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
-use crate::statistics::{Counting, LoadStatistics};
+use crate::statistics::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task};
+use crate::statistics::{LoadStatistics, ModeCounts};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::{ScriptActions, ScriptStep, StartPipeline};
-
-/// The plan of a load with connection pools, and pgbench's options for the scripts of the tasks.
-#[derive(Debug, Clone)]
-pub struct PooledPlan {
-    pub pools: PoolPlan,
-    pub options: ScriptOptions,
-}
-
-impl ModePlan for PooledPlan {
-    fn limits(&self) -> Limits {
-        Limits { of_each_client: None, of_all_clients: Some(self.pools.all_tasks()) }
-    }
-
-    fn options(&self) -> &ScriptOptions {
-        &self.options
-    }
-
-    /// Returns the number of connections of a pool. Each connection is a client of the load, and all connections of a
-    /// pool must run in one thread; therefore the threads get the clients in groups of this size.
-    fn unit(&self) -> usize {
-        self.pools.size
-    }
-}
 
 /// The connection pools of one thread.
 pub struct Pooled {
@@ -64,20 +41,12 @@ pub struct Pooled {
 type PoolThread<'a, S> = Thread<'a, Pooled, S>;
 type Slot<S> = Client<(), ScriptActions, S>;
 
-impl Counting for Pooled {
-    type Counts = PooledTasks;
-    type Totals = Tasks;
-}
-
 impl<S: Shell> Mode<S> for Pooled {
     type Plan = PooledPlan;
+    type Actions = ScriptActions;
     type Client = ();
 
-    fn new(
-        plan: &Plan,
-        PooledPlan { pools: load, .. }: &PooledPlan,
-        share: Share,
-    ) -> (Self, LoadStatistics<PooledTasks>) {
+    fn new(plan: &Plan, PooledPlan { pools: load, .. }: &PooledPlan, share: Share) -> (Self, LoadStatistics) {
         let (first_app, apps) = (share.first_client / load.size, share.clients / load.size);
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
         let mode = Self {
@@ -88,7 +57,8 @@ impl<S: Shell> Mode<S> for Pooled {
             first_app,
             reported: BTreeSet::new(),
         };
-        (mode, LoadStatistics::default())
+        let of_mode = ModeCounts::Tasks(PooledTasks::default());
+        (mode, LoadStatistics { of_mode, ..LoadStatistics::default() })
     }
 
     fn start(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>], at: Nanos) {
@@ -215,14 +185,6 @@ impl<S: Shell> Mode<S> for Pooled {
         touched.chain(self.agenda.next()).min()
     }
 
-    fn totals(load: &PooledPlan) -> Tasks {
-        Tasks::new(load.pools.all_tasks())
-    }
-
-    fn sum_up(totals: &mut Tasks, period: &mut PooledTasks) {
-        totals.drain(period);
-    }
-
     /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, gives free
     /// connections to the tasks that wait, and begins to make the connections that are still needed.
     fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
@@ -295,7 +257,7 @@ impl<S: Shell> PoolThread<'_, S> {
             statistics.counts.other_failures += 1;
             let failure = Some(POOL_TIMEOUT.into());
             let task = Task { app, number, arrived, waited, served: 0, running, failure };
-            statistics.own.add(task);
+            statistics.of_mode.add_task(task);
         }
     }
 
@@ -314,7 +276,7 @@ impl<S: Shell> PoolThread<'_, S> {
         let (arrived, began) = (client.transaction.scheduled, client.transaction.began);
         let (waited, served) = (began.saturating_sub(arrived), now.saturating_sub(began));
         let task = Task { app, number, arrived, waited, served, running, failure: failure.map(Into::into) };
-        self.counters.statistics.own.add(task);
+        self.counters.statistics.of_mode.add_task(task);
     }
 
     /// Reports the failure of a task if it is the first failure of its kind.

@@ -11,12 +11,11 @@ use crate::cancels::{Cancels, RunningStatement};
 use crate::client::{Awaited, Client};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{ModePlan, Plan};
-use crate::replay_plan::{ReplayPlan, ReplayTiming};
+use crate::plan::{Plan, ReplayPlan, ReplayTiming};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
+use crate::statistics::LoadStatistics;
 use crate::statistics::replay::{ReplayTotals, ReplyRows, TransactionErrors};
-use crate::statistics::{Counting, LoadStatistics};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
@@ -43,7 +42,6 @@ pub struct Replayed {
     accounts: Arc<[String]>,
     /// The time at which the replay began.
     began: Nanos,
-    totals: ReplayTotals,
     cancels: Cancels,
     /// The errors that have been reported, by statement template and SQLSTATE. Errors of connections have no template.
     noted: BTreeSet<(Option<usize>, String)>,
@@ -74,29 +72,25 @@ pub struct ReplayClient {
 type ReplayThread<'a, S> = Thread<'a, Replayed, S>;
 type SessionClient<S> = Client<ReplayClient, ReplayActions, S>;
 
-impl Counting for Replayed {
-    type Counts = ();
-    type Totals = ReplayTotals;
-}
-
 impl<S: Shell> Mode<S> for Replayed {
     type Plan = ReplayPlan;
+    type Actions = ReplayActions;
     type Client = ReplayClient;
 
-    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, LoadStatistics<()>) {
+    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, LoadStatistics) {
         let mode = Self {
             timing: load.timing,
             accounts: Arc::clone(&load.accounts),
             began: 0,
-            totals: ReplayTotals::new(load.accounts.len()),
             cancels: Cancels::default(),
             noted: BTreeSet::new(),
         };
-        (mode, LoadStatistics { schedule: load.has_schedule().then(Box::default), ..LoadStatistics::default() })
+        (mode, LoadStatistics { schedule: load.timing.has_schedule().then(Box::default), ..LoadStatistics::default() })
     }
 
     fn start(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>], at: Nanos) {
         thread.mode.began = at;
+        thread.counters.totals.replay = ReplayTotals::new(thread.mode.accounts.len());
         clients.iter_mut().for_each(|client| thread.drive(client, at));
     }
 
@@ -134,7 +128,7 @@ impl<S: Shell> Mode<S> for Replayed {
             ReplyRows { rows: answered.rows, hash: answered.hash }
         });
         let time = now - client.transaction.began;
-        thread.mode.totals.succeed(&client.own.expected, found, time, &mut client.own.errors);
+        thread.counters.totals.replay.succeed(&client.own.expected, found, time, &mut client.own.errors);
         if client.own.expected.discards {
             client.connection.as_mut().map(Connection::forget_prepared);
         }
@@ -147,7 +141,7 @@ impl<S: Shell> Mode<S> for Replayed {
         let expected = client.own.expected;
         if expected.is_failure(&error.sqlstate) {
             let time = now - client.transaction.began;
-            thread.mode.totals.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
+            thread.counters.totals.replay.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
             thread.counters.commit(client, now);
         } else {
             thread.fail_statement(client, &error.sqlstate, &error.message);
@@ -156,7 +150,7 @@ impl<S: Shell> Mode<S> for Replayed {
     }
 
     fn connected(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) {
-        thread.mode.totals.sessions.begun += 1;
+        thread.counters.totals.replay.sessions.begun += 1;
         client.status = b'I';
         (client.own.has_ended_block, client.own.asks_since) = (false, None);
         if let Some(connection) = &mut client.connection {
@@ -174,7 +168,7 @@ impl<S: Shell> Mode<S> for Replayed {
             return thread.wait_until(client, now + RETRY);
         }
         client.own.asks_since = None;
-        thread.mode.totals.sessions.refused += 1;
+        thread.counters.totals.replay.sessions.refused += 1;
         thread.counters.fail(client, &error.sqlstate);
         thread.note_failure_of_session("a session got no connection", &error.sqlstate, &error);
         client.program.complete(ActionResult::Refused(&error));
@@ -243,7 +237,7 @@ impl<S: Shell> Mode<S> for Replayed {
                 None
             }
             SessionStep::Disconnect => {
-                let sessions = &mut thread.mode.totals.sessions;
+                let sessions = &mut thread.counters.totals.replay.sessions;
                 sessions.finished += u64::from(!client.own.is_stopped);
                 sessions.left_open += u64::from(client.status != b'I');
                 client.disconnect();
@@ -273,10 +267,6 @@ impl<S: Shell> Mode<S> for Replayed {
         };
         thread.mode.cancels.send(now, &thread.shell, running);
     }
-
-    fn finish(&mut self) -> ReplayTotals {
-        std::mem::take(&mut self.totals)
-    }
 }
 
 impl Replayed {
@@ -287,14 +277,6 @@ impl Replayed {
         let Some(after) = client.own.expected.cancelled_after else { return };
         let statement = RunningStatement { client: client.index, number: client.own.statements };
         self.cancels.add(now.saturating_add(self.timing.length(after)), statement);
-    }
-
-    /// Counts the session as one whose first transaction began before the recording, if its first COMMIT or ROLLBACK
-    /// has no transaction to end.
-    fn note_block<S: Shell>(&mut self, client: &mut SessionClient<S>, expected: &Expected) {
-        if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
-            self.totals.sessions.begun_before += 1;
-        }
     }
 }
 
@@ -322,7 +304,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         }
         client.own.expected = statement.unwrap_or_default();
         if let Some(expected) = statement {
-            self.mode.note_block(client, &expected);
+            self.note_block(client, &expected);
         }
         let at = self.mode.timing.moment(self.mode.began, at).unwrap_or(now);
         client.transaction.tries = 1;
@@ -340,6 +322,14 @@ impl<S: Shell> ReplayThread<'_, S> {
         Some(now)
     }
 
+    /// Counts the session as one whose first transaction began before the recording, if its first COMMIT or ROLLBACK
+    /// has no transaction to end.
+    fn note_block(&mut self, client: &mut SessionClient<S>, expected: &Expected) {
+        if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
+            self.counters.totals.replay.sessions.begun_before += 1;
+        }
+    }
+
     /// Makes a client wait if a cancel request for its session is under way, since the request would cancel its next
     /// statement. Returns true if the client waits.
     fn await_cancel(&mut self, client: &mut SessionClient<S>, now: Nanos) -> bool {
@@ -354,7 +344,7 @@ impl<S: Shell> ReplayThread<'_, S> {
     /// time.
     fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {
-            self.mode.totals.transactions += 1;
+            self.counters.totals.replay.transactions += 1;
             client.own.errors = TransactionErrors::default();
         }
         if let Some(connection) = &mut client.connection {
@@ -367,7 +357,7 @@ impl<S: Shell> ReplayThread<'_, S> {
     #[cold]
     fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
-        let is_consequence = self.mode.totals.fail(&client.own.expected, sqlstate, &mut client.own.errors);
+        let is_consequence = self.counters.totals.replay.fail(&client.own.expected, sqlstate, &mut client.own.errors);
         self.counters.fail(client, sqlstate);
         if !is_consequence && self.is_new((Some(account), sqlstate.to_owned())) {
             let (name, error) = (&self.mode.accounts[account], first_line(error));
@@ -379,7 +369,7 @@ impl<S: Shell> ReplayThread<'_, S> {
     /// Ends the session of a client because its connection broke.
     #[cold]
     fn lose_session(&mut self, client: &mut SessionClient<S>, error: &ConnectionError) {
-        self.mode.totals.sessions.lost += 1;
+        self.counters.totals.replay.sessions.lost += 1;
         client.connection = None;
         client.status = b'I';
         client.own.errors = TransactionErrors::default();

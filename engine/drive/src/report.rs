@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Period;
-use crate::statistics::{LoadStatistics, Own, ScriptAccount};
+use crate::statistics::replay::ReplayTotals;
+use crate::statistics::{LoadStatistics, ScriptAccount};
 use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
@@ -124,8 +125,8 @@ pub struct ThreadTotals {
     pub log_error: Option<io::Error>,
     /// The number of clients that had not finished.
     pub unfinished: usize,
-    /// The totals that only the mode of the load has.
-    pub own: Own,
+    /// The totals of a replay; empty in other modes of the load.
+    pub replay: ReplayTotals,
 }
 
 /// The state that all threads of a run share.

@@ -6,25 +6,26 @@ use std::sync::mpsc;
 use std::sync::mpsc::Sender;
 use std::thread as threads;
 
-use crate::closed::{Closed, ClosedPlan};
+use crate::closed::Closed;
 use crate::inbox::Inbox;
 use crate::mode::{ActionsOf, Mode};
 use crate::open_files;
 use crate::outcome::{Observer, Outcome, RunError};
-use crate::plan::{KnownPlan, Plan};
-use crate::pooled::{Pooled, PooledPlan};
-use crate::replay_plan::ReplayPlan;
+use crate::plan::{Load, LoadMode, Plan};
+use crate::pooled::Pooled;
 use crate::replayed::Replayed;
 use crate::report::{PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
 use crate::runtime::{Runtime, Threads};
 use crate::schedule::Schedule;
-use crate::staged::{Staged, StagedPlan};
+use crate::staged::Staged;
 use crate::start::{Started, start, wait_for_connections};
-use crate::statistics::Own;
+use crate::statistics::ModeTotals;
+use crate::statistics::replay::ReplayTotals;
+use crate::statistics::tasks::Tasks;
 use crate::thread::{Share, Thread};
 use crate::ticks::Ticks;
 use ground::clock::{Clock, Phase, seconds};
-use workload::{ReplayActions, ScriptActions, StagedActions, Workload};
+use workload::Workload;
 
 /// Runs the load that `plan` describes. When `interrupt` is set, the run ends early, and its outcome has the
 /// measurements until then.
@@ -42,33 +43,6 @@ pub fn run(
     })
 }
 
-/// Lists the modes of a load. A plan can make a [`Load`](crate::plan::Load) only if its mode is in this list.
-macro_rules! modes {
-    ($($mode:ident: $plan:ident($actions:ident)),+ $(,)?) => {
-        $(impl KnownPlan for $plan {
-            type Actions = $actions;
-        })+
-
-        impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
-            /// Runs the load. The code for its mode is chosen here, once for all threads.
-            pub fn launch(self) -> Result<Outcome, RunError> {
-                let plan = self.plan;
-                $(if let (Some(load), Some(workload)) = (plan.load.of::<$plan>(), plan.load.workload::<$plan>()) {
-                    return self.launch_mode::<$mode>(load, workload);
-                })+
-                unreachable!("each plan that makes a load is of one of these modes")
-            }
-        }
-    };
-}
-
-modes! {
-    Closed: ClosedPlan(ScriptActions),
-    Staged: StagedPlan(StagedActions),
-    Pooled: PooledPlan(ScriptActions),
-    Replayed: ReplayPlan(ReplayActions),
-}
-
 /// A run whose threads are started by `runtime`.
 pub struct Run<'a, 'run, R> {
     pub plan: &'run Plan,
@@ -79,6 +53,16 @@ pub struct Run<'a, 'run, R> {
 }
 
 impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
+    /// Runs the load. The code for its mode is chosen here, once for all threads.
+    pub fn launch(self) -> Result<Outcome, RunError> {
+        match &self.plan.load.mode {
+            LoadMode::Closed(plan, workload) => self.launch_mode::<Closed>(plan, &**workload),
+            LoadMode::Staged(plan, workload) => self.launch_mode::<Staged>(plan, &**workload),
+            LoadMode::Pooled(plan, workload) => self.launch_mode::<Pooled>(plan, &**workload),
+            LoadMode::Replayed(plan, workload) => self.launch_mode::<Replayed>(plan, &**workload),
+        }
+    }
+
     /// Runs the load. All threads have ended when this returns, whatever has ended the load. If threads do not end, the
     /// whole program ends.
     fn launch_mode<M: Mode<R::Shell> + 'run>(
@@ -87,18 +71,12 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         workload: &'run dyn Workload<ActionsOf<M, R::Shell>>,
     ) -> Result<Outcome, RunError> {
         let (reporter, reports) = channel(self.plan.jobs);
-        let inbox = Inbox::new(
-            self.runtime,
-            reports,
-            self.interrupt,
-            self.plan.mode_plan().alarm(),
-            self.shared,
-            self.plan.jobs,
-        );
+        let inbox =
+            Inbox::new(self.runtime, reports, self.interrupt, self.plan.load.alarm(), self.shared, self.plan.jobs);
         let mut starts = Vec::new();
         let outcome = self
             .start_threads::<M>(load, workload, &reporter, &mut starts)
-            .and_then(|()| self.coordinate::<M>(load, &inbox, &starts));
+            .and_then(|()| self.coordinate(&inbox, &starts));
         drop(reporter);
         // Threads that still wait for the start of the load notice that the channel is closed. The other threads notice
         // the flag.
@@ -140,14 +118,9 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         shares(self.plan).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
 
-    fn coordinate<M: Mode<R::Shell>>(
-        &mut self,
-        load: &M::Plan,
-        inbox: &Inbox<'_, R>,
-        starts: &[Sender<Schedule>],
-    ) -> Result<Outcome, RunError> {
+    fn coordinate(&mut self, inbox: &Inbox<'_, R>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
         let (plan, began) = (self.plan, inbox.now());
-        let mut outcome = Outcome { own: Own::new(M::totals(load)), interrupted: true, ..Outcome::default() };
+        let mut outcome = Outcome { of_mode: totals(&plan.load), interrupted: true, ..Outcome::default() };
         if !wait_for_connections(inbox, plan.jobs, self.observer)? {
             return Ok(outcome);
         }
@@ -162,18 +135,13 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         let started = start(plan, inbox, starts, self.observer, outcome.connect_s)?;
         if let Some(started) = started {
             self.observer.phase(started.schedule.first().phase, Some(&started.began));
-            self.collect::<M>(inbox, started, &mut outcome)?;
+            self.collect(inbox, started, &mut outcome)?;
         }
         Ok(outcome)
     }
 
     /// Adds up the reports of the threads until all threads have finished.
-    fn collect<M: Mode<R::Shell>>(
-        &mut self,
-        inbox: &Inbox<'_, R>,
-        started: Started,
-        outcome: &mut Outcome,
-    ) -> Result<(), RunError> {
+    fn collect(&mut self, inbox: &Inbox<'_, R>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
         let Started { mut schedule, mut early, .. } = started;
         let mut ticks = Ticks::new(self.plan.jobs);
         let mut next = schedule.first();
@@ -207,9 +175,8 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
             }
             for mut tick in ticks.complete() {
                 self.observer.tick(&tick);
-                if let (Some(totals), Some(counts)) = (outcome.own.get_mut(), tick.statistics.own.get_mut()) {
-                    M::sum_up(totals, counts);
-                }
+                // Tasks are kept one by one only until the observer has seen them.
+                outcome.of_mode.drain_tasks(&mut tick.statistics.of_mode);
                 match tick.phase {
                     Phase::Warmup => outcome.warmup.merge(&tick.statistics),
                     Phase::Measure => outcome.measure.merge(&tick.statistics),
@@ -238,10 +205,19 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
     }
 }
 
+/// Returns the empty totals of a run that only the mode of the load has.
+fn totals(load: &Load) -> ModeTotals {
+    match &load.mode {
+        LoadMode::Closed(..) | LoadMode::Staged(..) => ModeTotals::None,
+        LoadMode::Pooled(pooled, _) => ModeTotals::Tasks(Tasks::new(pooled.pools.all_tasks())),
+        LoadMode::Replayed(..) => ModeTotals::Replay(ReplayTotals::default()),
+    }
+}
+
 /// Returns which clients each thread runs. As in pgbench, each thread gets the remaining clients divided by the number
 /// of remaining threads, rounded up. The clients of a connection pool stay together.
 fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
-    let unit = plan.mode_plan().unit();
+    let unit = plan.load.pools().map_or(1, |pools| pools.size);
     let (clients, jobs) = (plan.clients, plan.jobs);
     (0..jobs).scan(0, move |first, thread| {
         let of_thread = ((clients - *first) / unit).div_ceil(jobs - thread) * unit;
@@ -261,7 +237,7 @@ fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     outcome.cpu.user += totals.cpu.user;
     outcome.cpu.system += totals.cpu.system;
     outcome.busiest_thread = outcome.busiest_thread.max(totals.cpu.total().as_secs_f64());
-    outcome.own.merge(&totals.own);
+    outcome.of_mode.add_replay(&totals.replay);
     if outcome.scripts.is_empty() {
         outcome.scripts = totals.scripts;
     } else {

@@ -5,12 +5,12 @@
 
 use crate::client::{Client, ClientState};
 use crate::shell::Shell;
-use crate::statistics::{Counting, Queue};
+use crate::statistics::Queue;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use workload::Actions;
 
-impl<M: Counting, S: Shell> Thread<'_, M, S> {
+impl<M, S: Shell> Thread<'_, M, S> {
     /// Gives the client the next scheduled start that comes before the end of the load or, if several engines take
     /// turns in slices of time, before the end of this engine's slice. Returns `None` if there is no such start.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {

@@ -3,7 +3,6 @@
 
 use crate::client::Awaited;
 use crate::mode::{Asked, ClientOf, Mode};
-use crate::plan::KnownPlan;
 use crate::shell::{Shell, TransportOf};
 use crate::thread::Thread;
 use ground::clock::Nanos;
@@ -11,7 +10,7 @@ use wire::Connection;
 use wire::statement::QueryMode;
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
-impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, M, S> {
+impl<M: Mode<S, Actions = ScriptActions>, S: Shell> Thread<'_, M, S> {
     /// Asks the server, in prepared mode, to prepare the statements of a pipeline before the pipeline begins.
     pub fn prepare_pipeline(
         &mut self,

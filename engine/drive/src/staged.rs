@@ -3,55 +3,18 @@
 //! each transaction starts at its scheduled time.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::client::{Awaited, Client, ClientState};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Limits, ModePlan, Plan};
+use crate::plan::{Plan, StagedPlan};
 use crate::shell::{Shell, TransportOf};
-use crate::statistics::{Counting, LoadStatistics, PerClient};
+use crate::statistics::{LoadStatistics, ModeCounts, PerClient};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
 use wire::{Connection, OpenError, Rows};
 use workload::{AbortReason, ActionResult, Management, StagedActions, StagedRequest};
-
-/// The plan of sysbench's load, in which programs connect by themselves, and act before their first transaction and
-/// after their last one.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct StagedPlan {
-    /// The number of transactions that all clients run together; `None` without a limit.
-    pub events: Option<u64>,
-    /// The number of transactions that each client runs; `None` without a limit.
-    pub events_each: Option<u64>,
-    /// The length of the measured part, unless the transactions are used up before. `None` without a limit.
-    pub time: Option<Duration>,
-    /// The mean time between the scheduled starts of two transactions of the whole run, in nanoseconds. `None` without
-    /// a rate.
-    pub interval_ns: Option<f64>,
-    /// The maximum number of transactions of this engine that may wait for a client. If more of them wait, the run ends
-    /// with an error. Used only with a rate.
-    pub longest_queue: Option<u64>,
-}
-
-impl ModePlan for StagedPlan {
-    fn time(&self) -> Option<Duration> {
-        self.time
-    }
-
-    fn limits(&self) -> Limits {
-        Limits { of_each_client: self.events_each, of_all_clients: self.events }
-    }
-
-    fn interval_ns(&self) -> Option<f64> {
-        self.interval_ns
-    }
-
-    fn counts_queries(&self) -> bool {
-        true
-    }
-}
 
 /// The state of a sysbench load in one thread.
 pub struct Staged {
@@ -98,22 +61,18 @@ enum Stage {
 type StagedThread<'a, S> = Thread<'a, Staged, S>;
 type Caller<S> = Client<StagedClient<TransportOf<S>>, StagedActions, S>;
 
-impl Counting for Staged {
-    type Counts = PerClient;
-    type Totals = ();
-}
-
 impl<S: Shell> Mode<S> for Staged {
     type Plan = StagedPlan;
+    type Actions = StagedActions;
     type Client = StagedClient<TransportOf<S>>;
 
-    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, LoadStatistics<PerClient>) {
+    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, LoadStatistics) {
         let clients = PerClient::new(share.first_client, share.clients);
         let StagedPlan { events, events_each, .. } = *staged;
         let longest_queue = staged.longest_queue.map(|longest| longest / plan.jobs as u64);
         (
             Self { events, events_each, longest_queue, has_started: false },
-            LoadStatistics { own: clients, ..LoadStatistics::default() },
+            LoadStatistics { of_mode: ModeCounts::Clients(clients), ..LoadStatistics::default() },
         )
     }
 
@@ -164,7 +123,8 @@ impl<S: Shell> Mode<S> for Staged {
                 if thread.counters.period.phase == Phase::Warmup {
                     thread.give_event_back();
                 } else {
-                    thread.counters.statistics.own.add(client.index, now - client.transaction.scheduled);
+                    let latency = now - client.transaction.scheduled;
+                    thread.counters.statistics.of_mode.add_of_client(client.index, latency);
                 }
                 // A client that has a thread of its own keeps no other client waiting.
                 if thread.plan.is_spread() && !thread.shared.is_ended() {

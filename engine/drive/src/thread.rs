@@ -10,7 +10,7 @@ use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, Shared};
 use crate::shell::Shell;
 use crate::sockets::Sockets;
-use crate::statistics::{Counting, LoadStatistics};
+use crate::statistics::LoadStatistics;
 use crate::timers::Timers;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -27,12 +27,12 @@ pub struct Share {
 
 /// One thread of a load of mode `M`, without its clients. `S` is the operating system that it uses, which can be
 /// simulated.
-pub struct Thread<'a, M: Counting, S> {
+pub struct Thread<'a, M, S> {
     pub plan: &'a Plan,
     pub options: &'a ScriptOptions,
     pub shell: S,
     pub sockets: Sockets,
-    pub counters: Counters<'a, M::Counts>,
+    pub counters: Counters<'a>,
     pub timers: Timers,
     /// The schedule of a load with a rate.
     pub throttle: Option<Throttle>,
@@ -45,14 +45,14 @@ pub struct Thread<'a, M: Counting, S> {
     pub mode: M,
 }
 
-impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
+impl<'a, M, S: Shell> Thread<'a, M, S> {
     /// Makes a thread that has not begun its load. It gets the state of the load's mode, and the empty counters of one
     /// period, in which the mode counts its transactions.
     pub fn new(
         plan: &'a Plan,
         shell: S,
         share: Share,
-        (mode, mut statistics): (M, LoadStatistics<M::Counts>),
+        (mode, mut statistics): (M, LoadStatistics),
         reports: Reporter,
         shared: &'a Shared,
     ) -> io::Result<Self> {

@@ -60,7 +60,7 @@ impl Ticks {
                 break;
             }
             let mut tick = first.remove();
-            tick.statistics.own.complete();
+            tick.statistics.of_mode.complete();
             complete.push(tick);
         }
         complete

@@ -9,7 +9,6 @@ use crate::mode::{ActionsOf, ClientOf, Mode};
 use crate::report::{INTERRUPT_CHECK, Report};
 use crate::schedule::Schedule;
 use crate::shell::{Shell, TransportOf};
-use crate::statistics::Own;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::cancel::RETRY;
@@ -119,7 +118,6 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     fn finish(&mut self, ended: Nanos) {
         self.thread.end_periods(ended);
         self.thread.note_queue(ended, 0);
-        self.thread.counters.totals.own = Own::new(self.thread.mode.finish());
         self.thread.counters.finish(ended, self.thread.active);
     }
 

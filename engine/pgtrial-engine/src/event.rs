@@ -15,9 +15,9 @@ use std::time::{Duration, SystemTime};
 use counts::{counts, failures, queries};
 use drive::plan::Plan;
 use drive::slices::Slice;
-use drive::statistics::tasks::{PooledTasks, Task, Tasks};
+use drive::statistics::tasks::{Task, Tasks};
 use drive::statistics::{LoadStatistics, ScriptAccount, SliceTime};
-use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, PooledPlan, RunError, Tick};
+use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, RunError, Tick};
 use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
@@ -84,9 +84,9 @@ impl Events {
         out.name = "events".to_owned();
         let plan = hello.plan;
         let sections = Sections {
-            schedule: plan.mode_plan().has_schedule(),
-            queries: plan.mode_plan().counts_queries(),
-            pools: plan.load.of::<PooledPlan>().is_some(),
+            schedule: plan.load.has_schedule(),
+            queries: plan.load.counts_queries(),
+            pools: plan.load.pools().is_some(),
         };
         let hello = events::Hello {
             protocol: PROTOCOL,
@@ -225,8 +225,8 @@ fn done_event(
             cpu_per_transaction_us: cpu_per_transaction_us(outcome),
             warnings: warnings.to_vec(),
         },
-        tasks: outcome.own.get().map(tasks_event),
-        replay: replay.map(|described| described.event(outcome.own.get())),
+        tasks: outcome.of_mode.tasks().map(tasks_event),
+        replay: replay.map(|described| described.event(outcome.of_mode.replay())),
         machines: None,
     }
 }
@@ -266,7 +266,7 @@ impl Observer for Beside<'_, '_> {
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
-        let tasks = tick.statistics.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks);
+        let tasks = tick.statistics.of_mode.tasks().into_iter().flat_map(|pooled| &pooled.tasks);
         tasks.filter(|task| task.failure.is_some()).for_each(|task| self.events.write(Event::Task(task_event(task))));
         let event = measurement(&tick.statistics, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
         self.events.write(Event::Tick(Box::new(event)));
@@ -294,7 +294,7 @@ impl Observer for Beside<'_, '_> {
 
 fn plan_event(hello: &RunDescription<'_>) -> events::PlanRecord {
     let plan = hello.plan;
-    let limits = plan.mode_plan().limits();
+    let limits = plan.load.limits();
     let ClientShare { shard, whole, .. } = plan.part;
     let number = shard.index as u64 + 1;
     events::PlanRecord {
@@ -309,7 +309,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::PlanRecord {
         transactions: limits.of_all_clients.or_else(|| Some(hello.replay?.plan.statements.0)),
         random_seed: hello.seed.to_string(),
         shard: shard.is_part().then_some(events::ShardRecord { number, of: shard.of as u64, clients: whole as u64 }),
-        pools: plan.load.of::<PooledPlan>().map(|load| pools_event(&load.pools)),
+        pools: plan.load.pools().map(pools_event),
         slices: plan.slices.map(|slices| events::SlicesRecord {
             length_s: seconds(slices.length),
             number: slices.index as u64 + 1,
@@ -371,7 +371,7 @@ fn measurement(statistics: &LoadStatistics, slice: Option<Slice>, sections: Sect
         (measurement.service, measurement.lags) = (Some(schedule.service), Some(schedule.lags));
     }
     if sections.pools {
-        let pooled = statistics.own.get::<PooledTasks>().cloned().unwrap_or_default();
+        let pooled = statistics.of_mode.tasks().cloned().unwrap_or_default();
         (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
         measurement.timeouts = Some(pooled.timeouts);
     }

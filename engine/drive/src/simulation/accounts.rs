@@ -6,8 +6,6 @@ use super::promises::Judge;
 use super::scenario::Kind;
 use super::truth::ReplayTruth;
 use crate::outcome::Outcome;
-use crate::statistics::replay::ReplayTotals;
-use crate::statistics::tasks::Tasks;
 use ground::clock::{MS, Nanos};
 
 impl Judge<'_> {
@@ -66,7 +64,7 @@ impl Judge<'_> {
     }
 
     fn judge_tasks(&mut self, outcome: &Outcome) {
-        let Some(tasks) = outcome.own.get::<Tasks>() else {
+        let Some(tasks) = outcome.of_mode.tasks() else {
             return self.promise(false, || "the outcome of a run of tasks has no totals of tasks".to_owned());
         };
         let watch = &self.engine.watch;
@@ -107,7 +105,7 @@ impl Judge<'_> {
     }
 
     fn judge_replay(&mut self, outcome: &Outcome) {
-        let Some(totals) = outcome.own.get::<ReplayTotals>() else {
+        let Some(totals) = outcome.of_mode.replay() else {
             return self.promise(false, || "the outcome of a replay has no totals of the replay".to_owned());
         };
         let sum = |of: &std::collections::BTreeMap<String, u64>| of.values().sum::<u64>();
@@ -144,7 +142,7 @@ impl Judge<'_> {
                 truth.more_events
             )
         });
-        let totals = phases.iter().filter_map(|statistics| statistics.own.get::<crate::statistics::PerClient>());
+        let totals = phases.iter().filter_map(|statistics| statistics.of_mode.clients());
         let of_clients: u64 = totals.flat_map(|clients| clients.totals()).map(|client| client.transactions).sum();
         let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
         self.promise(of_clients == measured, || {

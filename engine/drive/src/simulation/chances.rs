@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use super::launch;
 use super::scenario::{Kind, Scenario};
-use crate::closed::{ClosedPlan, Limit};
 use crate::outcome::Outcome;
-use crate::plan::{Load, ScriptOptions};
+use crate::plan::{ClosedPlan, Limit, Load, ScriptOptions};
 use crate::slices::Slices;
 use ground::clock::MS;
 use ground::random::Random;
@@ -51,7 +50,7 @@ fn run(seed: u64, change: &dyn Fn(&mut Scenario)) -> Outcome {
     let scripts = Scripts::link(scripts.into(), &environment).expect("the scripts fit together");
     let directory = tempfile::tempdir().expect("a directory for logs");
     let mut plan = scenario.plan(0, directory.path());
-    plan.load = Load::new(
+    plan.load = Load::closed(
         Arc::new(Arc::new(scripts)),
         ClosedPlan {
             limit,

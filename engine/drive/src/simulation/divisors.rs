@@ -7,9 +7,8 @@ use super::ended::Bounds;
 use super::promises::Judge;
 use super::scenario::Kind;
 use super::truth::Place;
-use crate::closed::Limit;
 use crate::outcome::Outcome;
-use crate::staged::StagedPlan;
+use crate::plan::{Limit, StagedPlan};
 use ground::clock::{MS, Nanos, nanos};
 
 /// The time in which a client did nothing but run one transaction after the other.

@@ -6,11 +6,8 @@ use std::time::Duration;
 use super::extras::{Extras, Input, Log, PlannedStart, SimulatedInput};
 use super::faults::Faults;
 use super::scenario::{Kind, Scenario};
-use crate::closed::Limit;
-use crate::plan::{Notes, ScriptOptions};
-use crate::replay_plan::ReplayTiming;
+use crate::plan::{Limit, Notes, ReplayTiming, ScriptOptions, StagedPlan};
 use crate::slices::Slices;
-use crate::staged::StagedPlan;
 use ground::clock::MS;
 use wire::statement::QueryMode;
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 use super::programs::LONGEST_SLEEP;
 use super::promises::Judge;
 use super::scenario::Kind;
-use crate::closed::Limit;
 use crate::outcome::Outcome;
+use crate::plan::{Limit, StagedPlan};
 use crate::slices::Slice;
-use crate::staged::StagedPlan;
 use crate::statistics::LoadStatistics;
 use ground::clock::{MS, Nanos, nanos};
 

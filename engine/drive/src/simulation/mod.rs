@@ -87,7 +87,7 @@ fn launch(scenario: &Scenario, plan: &Plan, chance: Random, defect: Option<Defec
     world::begin(scenario.faults.clone(), chance);
     scenario.expect_starts(plan);
     let (shared, mut watch) = (Shared::default(), Watch::default());
-    let alarm = plan.mode_plan().alarm();
+    let alarm = plan.load.alarm();
     let mut runtime = SimulatedRuntime::new(&shared, scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
     runtime.planted = RefCell::new(defect.map(|defect| Planted::new(defect, scenario.slices)));
     let interrupt = &runtime.interrupt;

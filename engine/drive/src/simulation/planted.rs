@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::scenario::{Kind, Scenario};
-use crate::closed::Limit;
+use crate::plan::{Limit, StagedPlan};
 use crate::report::Report;
 use crate::schedule::Period;
 use crate::slices::Slices;
-use crate::staged::StagedPlan;
-use crate::statistics::{LoadStatistics, PerClient};
+use crate::statistics::{LoadStatistics, ModeCounts};
 use ground::clock::{MS, Nanos, Phase};
 use latency::Latencies;
 
@@ -67,8 +66,8 @@ impl Planted {
                 Some(())
             }
             Defect::WrongClient => {
-                let clients = statistics.own.get_mut::<PerClient>()?.totals_mut();
-                let (first, others) = clients.split_first_mut()?;
+                let ModeCounts::Clients(clients) = &mut statistics.of_mode else { return None };
+                let (first, others) = clients.totals_mut().split_first_mut()?;
                 let other = others.first_mut()?;
                 let latency = (first.transactions > 1).then_some(first.longest_ns)?;
                 (first.transactions, first.busy_ns) = (first.transactions - 1, first.busy_ns - latency);

@@ -8,13 +8,11 @@ use super::scenario::{Kind, Scenario};
 use super::truth::ClientTruth;
 use super::watch::{AbortedBy, Engine, GIVEN_UP};
 use crate::arrivals::Throttle;
-use crate::closed::Limit;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, RunError};
+use crate::plan::{Limit, StagedPlan};
 use crate::shell::Shell;
-use crate::staged::StagedPlan;
 use crate::statistics::LoadStatistics;
-use crate::statistics::replay::ReplayTotals;
 use crate::worker::Worker;
 use ground::clock::{MS, nanos};
 
@@ -290,7 +288,7 @@ impl<'a> Judge<'a> {
         });
         let failed = sum(&|statistics| statistics.counts.failures.values().sum());
         let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
-        let refused = outcome.own.get::<ReplayTotals>().map_or(0, |replay| replay.sessions.refused);
+        let refused = outcome.of_mode.replay().map_or(0, |replay| replay.sessions.refused);
         let timeouts = sum(&|statistics| {
             statistics.counts.failures.get(crate::statistics::tasks::POOL_TIMEOUT).copied().unwrap_or(0)
         });

@@ -10,14 +10,11 @@ use super::faults::Faults;
 use super::programs::Workloads;
 use super::starts::{Process, Starts};
 use super::world::world;
-use crate::arrivals::Arrival;
-use crate::closed::{ClosedPlan, Limit};
-use crate::plan::{Load, Notes, Plan, ScriptOptions};
-use crate::pool::PoolPlan;
-use crate::pooled::PooledPlan;
-use crate::replay_plan::{ReplayPlan, ReplayTiming};
+use crate::plan::{
+    Arrival, ClosedPlan, Limit, Load, Notes, Plan, PoolPlan, PooledPlan, ReplayPlan, ReplayTiming, ScriptOptions,
+    StagedPlan,
+};
 use crate::slices::Slices;
-use crate::staged::StagedPlan;
 use ground::clock::{MS, Nanos};
 use ground::random::Random;
 use ground::shard::{ClientShare, Shard, TaskShare};
@@ -298,7 +295,7 @@ impl Scenario {
         options.notes = self.extras.notes;
         options.program = "program";
         let load = match &self.kind {
-            Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::new(
+            Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::closed(
                 workload,
                 ClosedPlan {
                     limit: *limit,
@@ -312,7 +309,7 @@ impl Scenario {
             ),
             Kind::Staged(staged) => {
                 let events = staged.events.map(|events| part.transactions(events));
-                Load::new(workload, StagedPlan { events, ..*staged })
+                Load::staged(workload, StagedPlan { events, ..*staged })
             }
             Kind::Pooled { apps, tasks, arrival, size, timeout, lifetime } => {
                 let task_share = TaskShare { shard, tasks: *tasks, size: *size };
@@ -325,9 +322,9 @@ impl Scenario {
                     lifetime: *lifetime,
                     task_share,
                 };
-                Load::new(workload, PooledPlan { pools, options })
+                Load::pooled(workload, PooledPlan { pools, options })
             }
-            Kind::Replayed { timing, time } => Load::new(
+            Kind::Replayed { timing, time } => Load::replayed(
                 workload,
                 ReplayPlan { timing: *timing, time: *time, accounts: Arc::from(ACCOUNTS.map(str::to_owned)) },
             ),

@@ -8,7 +8,7 @@ use super::ended::Failure;
 use super::parts::Compared;
 use super::promises::Judge;
 use super::scenario::Kind;
-use crate::statistics::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT};
+use crate::statistics::tasks::{POOL_TIMEOUT, SCRIPT};
 use ground::clock::Nanos;
 
 impl Judge<'_> {
@@ -95,7 +95,7 @@ impl Judge<'_> {
 
     /// Checks that the failures of a second are those of its tasks. Used only with connection pools.
     fn judge_failed_tasks(&mut self, one: &Compared<'_>) {
-        let Some(pooled) = one.counted.own.get::<PooledTasks>().filter(|_| one.period.is_some()) else { return };
+        let Some(pooled) = one.counted.of_mode.tasks().filter(|_| one.period.is_some()) else { return };
         let mut failures = BTreeMap::<String, u64>::new();
         for failure in pooled.tasks.iter().filter_map(|task| task.failure.as_deref()) {
             *failures.entry(failure.to_owned()).or_default() += 1;

@@ -11,9 +11,8 @@ use super::promises::Judge;
 use super::scenario::Kind;
 use super::truth::Place;
 use crate::outcome::Outcome;
-use crate::replay_plan::ReplayTiming;
-use crate::statistics::PerClient;
-use crate::statistics::tasks::{PooledTasks, Task};
+use crate::plan::ReplayTiming;
+use crate::statistics::tasks::Task;
 use ground::clock::{Nanos, nanos};
 
 /// The times for which the transactions of a run were planned.
@@ -46,7 +45,7 @@ impl Judge<'_> {
     /// Returns the tasks that have ended. Used only with connection pools.
     fn tasks(&self) -> impl Iterator<Item = &Task> {
         let ticks = self.engine.watch.ticks.values();
-        ticks.filter_map(|tick| tick.statistics.own.get::<PooledTasks>()).flat_map(|pooled| &pooled.tasks)
+        ticks.filter_map(|tick| tick.statistics.of_mode.tasks()).flat_map(|pooled| &pooled.tasks)
     }
 
     /// Returns the time on the run's clock for which a transaction was planned, or `None` if it started when its client
@@ -99,7 +98,7 @@ impl Judge<'_> {
             checks.push(("schedule lags", lags.differs_from(&schedule.lags)));
             checks.push(("schedule lags", lags.differs_from_moments(&counted.counts.lag)));
         }
-        if let Some(pooled) = counted.own.get::<PooledTasks>() {
+        if let Some(pooled) = counted.of_mode.tasks() {
             checks.push(("service times of tasks", services.differs_from(&pooled.service)));
             checks.push(("waiting times of tasks", lags.differs_from(&pooled.queue)));
         }
@@ -146,7 +145,7 @@ impl Judge<'_> {
         for commit in self.measured(&timetable.calendar) {
             clients[timetable.numbers[&commit.place]].push(self.times(commit, timetable)[0]);
         }
-        let all = [&outcome.measure, &outcome.drain].map(|statistics| statistics.own.get::<PerClient>());
+        let all = [&outcome.measure, &outcome.drain].map(|statistics| statistics.of_mode.clients());
         for (number, times) in clients.into_iter().enumerate() {
             let responses = Distribution::new(times.into_iter());
             let totals = all.iter().flatten().filter_map(|clients| clients.totals().get(number));

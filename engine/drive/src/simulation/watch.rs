@@ -7,7 +7,6 @@ use super::truth::Truth;
 use super::world::world;
 use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
 use crate::statistics::LoadStatistics;
-use crate::statistics::tasks::PooledTasks;
 use ground::clock::{Nanos, Phase};
 
 /// The reports of one engine of a simulated run, and what really happened.
@@ -124,7 +123,7 @@ impl Observer for Watch {
         if before.is_some() {
             self.defects.push(format!("the observer received second {} of {:?} twice", tick.second, tick.phase));
         }
-        for task in tick.statistics.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
+        for task in tick.statistics.of_mode.tasks().into_iter().flat_map(|pooled| &pooled.tasks) {
             *self.tasks.entry((task.app, task.number)).or_default() += 1;
             self.responses.extend(task.failure.is_none().then(|| task.response()));
         }

@@ -1,8 +1,6 @@
 //! The totals of each client of a sysbench run. sysbench's reports show from them how evenly the clients shared the
 //! work.
 
-use super::own::ModeCounts;
-
 /// The totals of one client's transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientTotals {
@@ -67,11 +65,9 @@ impl PerClient {
             totals.add(latency_ns);
         }
     }
-}
 
-impl ModeCounts for PerClient {
     /// Adds the totals of clients with any numbers to these totals, which then begin with the engine's client 0.
-    fn merge(&mut self, other: &PerClient) {
+    pub(super) fn merge(&mut self, other: &PerClient) {
         let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
         let mine = std::mem::replace(self, Self::new(0, clients));
         for part in [&mine, other] {
@@ -81,12 +77,12 @@ impl ModeCounts for PerClient {
     }
 
     /// Makes the totals begin with the engine's client 0, even if only other clients have reported this period.
-    fn complete(&mut self) {
+    pub(super) fn complete(&mut self) {
         self.merge(&Self::default());
     }
 
     /// Returns totals for the same clients, with all counts at zero.
-    fn emptied(&self) -> Self {
+    pub(super) fn emptied(&self) -> Self {
         Self::new(self.first, self.totals.len())
     }
 }

@@ -5,12 +5,11 @@ use ground::clock::{Nanos, seconds};
 use latency::Latencies;
 
 use super::counts::Counts;
-use super::own::{ModeCounts, Own};
+use super::modes::ModeCounts;
 
-/// The statistics of the load in one period: one second, or one round of slices. `T` is the type of the counters that
-/// only the load's mode has.
+/// The statistics of the load in one period: one second, or one round of slices.
 #[derive(Debug, Clone, Default)]
-pub struct LoadStatistics<T = Own> {
+pub struct LoadStatistics {
     pub counts: Counts,
     /// The response times of committed transactions, measured from their scheduled start.
     pub latencies: Latencies,
@@ -19,7 +18,8 @@ pub struct LoadStatistics<T = Own> {
     /// Statistics of how long clients took part in this engine's slices. Used only if several engines take turns in
     /// slices of time.
     pub slice_time: Option<SliceTime>,
-    pub own: T,
+    /// The counters that only the load's mode has.
+    pub of_mode: ModeCounts,
 }
 
 /// Statistics of how long clients took part in this engine's slices. Times count from the start of the load.
@@ -69,25 +69,17 @@ pub struct Queue {
     pub busy: u64,
 }
 
-impl<T: ModeCounts> LoadStatistics<T> {
+impl LoadStatistics {
     /// Returns empty statistics in which the same optional statistics are present as in these.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             schedule: self.schedule.as_ref().map(|_| Box::default()),
             slice_time: self.slice_time.map(|_| SliceTime::default()),
-            own: self.own.emptied(),
+            of_mode: self.of_mode.emptied(),
             ..Self::default()
         }
     }
 
-    /// Converts the statistics to the form that reports contain: the type of the mode's own counters is erased.
-    pub(crate) fn reported(self) -> LoadStatistics {
-        let Self { counts, latencies, schedule, slice_time, own } = self;
-        LoadStatistics { counts, latencies, schedule, slice_time, own: Own::new(own) }
-    }
-}
-
-impl<T> LoadStatistics<T> {
     /// Counts one committed transaction.
     #[inline(always)]
     pub fn commit(&mut self, latency_ns: u64) {
@@ -95,9 +87,7 @@ impl<T> LoadStatistics<T> {
         self.counts.moments.add(latency_ns as i64 as f64 / 1000.0);
         self.latencies.record(latency_ns);
     }
-}
 
-impl LoadStatistics {
     /// Returns for how many seconds each of `clients` clients took part in this engine's slices, on average. `None` if
     /// engines do not take turns in slices.
     pub fn slice_time_s(&self, clients: usize) -> Option<f64> {
@@ -122,7 +112,7 @@ impl LoadStatistics {
         if let Some(theirs) = &other.slice_time {
             self.slice_time.get_or_insert_default().merge(theirs);
         }
-        self.own.merge(&other.own);
+        self.of_mode.merge(&other.of_mode);
     }
 }
 
@@ -133,7 +123,7 @@ mod tests {
 
     #[test]
     fn merging_periods_counts_everything_once() {
-        let (mut a, mut b, mut whole): (LoadStatistics, LoadStatistics, LoadStatistics) = Default::default();
+        let [mut a, mut b, mut whole] = [(); 3].map(|()| LoadStatistics::default());
         for latency in 1..=1000u64 {
             (if latency % 3 == 0 { &mut a } else { &mut b }).commit(latency * 7919);
             whole.commit(latency * 7919);

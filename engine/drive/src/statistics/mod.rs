@@ -5,12 +5,11 @@ mod clients;
 mod counts;
 mod load;
 pub mod log;
-mod own;
+mod modes;
 pub mod replay;
 pub mod tasks;
 
 pub use clients::{ClientTotals, PerClient};
 pub use counts::{Account, Counts, Failures, ScriptAccount};
 pub use load::{LoadStatistics, Queue, ScheduleStatistics, SliceTime};
-pub(crate) use own::Counting;
-pub use own::{ModeCounts, Own};
+pub use modes::{ModeCounts, ModeTotals};

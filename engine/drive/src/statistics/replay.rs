@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 
 use super::counts::Failures;
-use super::own::ModeCounts;
 use ground::clock::Nanos;
 use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
@@ -196,10 +195,9 @@ impl ReplayTotals {
     pub fn other_rows(&self) -> u64 {
         self.accounts.iter().map(|account| account.other_rows).sum()
     }
-}
 
-impl ModeCounts for ReplayTotals {
-    fn merge(&mut self, other: &ReplayTotals) {
+    /// Adds the totals of another thread.
+    pub(super) fn merge(&mut self, other: &ReplayTotals) {
         self.sessions.merge(&other.sessions);
         self.transactions += other.transactions;
         add(&mut self.expected, &other.expected);

@@ -1,7 +1,6 @@
 //! Counters of the tasks of applications with connection pools: how each task ended, and the totals of all tasks.
 
 use super::counts::Failures;
-use super::own::ModeCounts;
 use ground::clock::Nanos;
 use latency::{Latencies, Moments};
 
@@ -83,10 +82,9 @@ impl PooledTasks {
         }
         self.tasks.push(task);
     }
-}
 
-impl ModeCounts for PooledTasks {
-    fn merge(&mut self, other: &PooledTasks) {
+    /// Adds the counters of another thread or period.
+    pub(super) fn merge(&mut self, other: &PooledTasks) {
         self.queue.merge(&other.queue);
         self.service.merge(&other.service);
         self.timeouts.merge(&other.timeouts);
@@ -94,7 +92,7 @@ impl ModeCounts for PooledTasks {
     }
 
     /// Sorts the tasks of the period by the time of their end.
-    fn complete(&mut self) {
+    pub(super) fn complete(&mut self) {
         self.tasks.sort_by_key(Task::ended);
     }
 }
@@ -139,7 +137,7 @@ impl Tasks {
     }
 
     /// Moves the tasks out of the counters of a period into these totals.
-    pub(crate) fn drain(&mut self, pooled: &mut PooledTasks) {
+    pub(super) fn drain(&mut self, pooled: &mut PooledTasks) {
         pooled.tasks.drain(..).for_each(|task| self.add(&task));
     }
 
@@ -180,20 +178,6 @@ impl Tasks {
             classes[CLASSES.partition_point(|limit| limit < response)] += 1;
         }
         classes
-    }
-}
-
-impl ModeCounts for Tasks {
-    fn merge(&mut self, other: &Tasks) {
-        self.planned += other.planned;
-        self.responses.extend_from_slice(&other.responses);
-        self.response.merge(&other.response);
-        self.queue.merge(&other.queue);
-        self.service.merge(&other.service);
-        self.timeouts.merge(&other.timeouts);
-        for (kind, count) in &other.failures {
-            *self.failures.entry(kind.clone()).or_default() += count;
-        }
     }
 }
 

@@ -49,7 +49,7 @@ fn a_thread_that_panics_ends_the_run_with_an_error_and_the_events_with_their_las
     let file = std::env::temp_dir().join(format!("pgtrial-failed-run-{}", std::process::id()));
     let part = ClientShare::whole(2);
     let seeds = Seeds::derive(1, &part, 0, 2, None);
-    let load = Load::new::<StagedPlan>(Arc::new(Faulty), StagedPlan::default());
+    let load = Load::staged(Arc::new(Faulty), StagedPlan::default());
     let plan = Plan { jobs: 2, ..Plan::new(None, part, seeds, load) };
     let description = RunDescription::new("test", &plan, 1, 7);
     let (clock, stop) = (Clock::start(), AtomicBool::new(false));

@@ -281,7 +281,7 @@ impl RunOptions {
         options.continue_on_error |= share.pools.is_some();
         options.log = self.log_plan(&options, origin);
         let load = match share.pools {
-            Some(pools) => Load::new(workload, PooledPlan { pools, options }),
+            Some(pools) => Load::pooled(workload, PooledPlan { pools, options }),
             None => {
                 let plan = ClosedPlan {
                     limit: self.limit(),
@@ -292,7 +292,7 @@ impl RunOptions {
                     thinks: self.thinks,
                     options,
                 };
-                Load::new(workload, plan)
+                Load::closed(workload, plan)
             }
         };
         Ok(Plan {

@@ -3,9 +3,9 @@
 
 use std::fmt::{Result, Write};
 
+use drive::Outcome;
 use drive::plan::Plan;
 use drive::statistics::{Counts, LoadStatistics, ScriptAccount};
-use drive::{ClosedPlan, Outcome};
 use ground::words::plural;
 use latency::Latencies;
 use tables::order_entry::{Made, Space};
@@ -67,7 +67,7 @@ impl Results<'_> {
     }
 
     fn thinks(&self) -> bool {
-        self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.thinks)
+        self.plan.load.thinks()
     }
 
     /// Writes the table of response times: a row for each kind of transaction, and a row for all transactions together.
@@ -156,8 +156,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use drive::Limit;
     use drive::plan::{Load, ScriptOptions};
+    use drive::{ClosedPlan, Limit};
     use ground::shard::ClientShare;
     use wire::statement::QueryMode;
     use workload::order_entry::OrderEntry;
@@ -177,7 +177,7 @@ mod tests {
             options: ScriptOptions::default(),
         };
         let seeds = Seeds::derive(1, &part, 0, 1, None);
-        Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::new(Arc::new(workload), load)) }
+        Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::closed(Arc::new(workload), load)) }
     }
 
     /// Returns the outcome of a run with 99 committed new-order transactions, one that was rolled back as specified,

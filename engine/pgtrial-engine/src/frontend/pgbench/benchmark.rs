@@ -16,7 +16,7 @@ use crate::frontend::common::end::exit_status;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::self_check;
-use drive::plan::Plan;
+use drive::plan::{LoadMode, Plan};
 use drive::{ClosedPlan, Limit, Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
@@ -68,7 +68,8 @@ pub fn run(mut options: PgbenchOptions, share: &EngineShare) -> Result<u8, Failu
     drop(session);
 
     let mut progress = PgbenchObserver::new(&options.run.output, &plan, clock, origin);
-    if let (None, Some(ClosedPlan { limit: Limit::Time(_), alarm, .. })) = (plan.slices, plan.load.of_mut()) {
+    let closed = if let LoadMode::Closed(closed, _) = &mut plan.load.mode { Some(closed) } else { None };
+    if let (None, Some(ClosedPlan { limit: Limit::Time(_), alarm, .. })) = (plan.slices, closed) {
         *alarm = Some(interrupt::catch_alarm()?);
     }
     let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;

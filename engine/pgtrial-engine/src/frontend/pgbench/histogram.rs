@@ -2,7 +2,6 @@
 //! name of what was measured, such as `latency`, and the encoded histogram.
 
 use drive::statistics::LoadStatistics;
-use drive::statistics::tasks::PooledTasks;
 
 /// Returns the content of the file.
 pub fn text(measured: &LoadStatistics) -> String {
@@ -10,7 +9,7 @@ pub fn text(measured: &LoadStatistics) -> String {
     if let Some(schedule) = &measured.schedule {
         text += &format!("service {}\nlag {}\n", schedule.service.encode(), schedule.lags.encode());
     }
-    if let Some(pooled) = measured.own.get::<PooledTasks>() {
+    if let Some(pooled) = measured.of_mode.tasks() {
         text += &format!("service {}\nqueue {}\n", pooled.service.encode(), pooled.queue.encode());
     }
     text
@@ -19,7 +18,8 @@ pub fn text(measured: &LoadStatistics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::statistics::{Own, ScheduleStatistics};
+    use drive::statistics::tasks::PooledTasks;
+    use drive::statistics::{ModeCounts, ScheduleStatistics};
 
     #[test]
     fn each_histogram_has_a_line_with_its_name() {
@@ -30,7 +30,8 @@ mod tests {
         let names: Vec<_> =
             text(&measured).lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect();
         assert_eq!(names, ["latency", "service", "lag"]);
-        measured = LoadStatistics { own: Own::new(PooledTasks::default()), ..LoadStatistics::default() };
+        let of_mode = ModeCounts::Tasks(PooledTasks::default());
+        measured = LoadStatistics { of_mode, ..LoadStatistics::default() };
         let text = text(&measured);
         assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("queue ")), "{text}");
     }

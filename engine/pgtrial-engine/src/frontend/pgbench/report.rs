@@ -9,9 +9,9 @@ use super::server::Facts;
 use crate::frontend::common::options::OutputOptions;
 use drive::plan::Plan;
 use drive::slices::Slices;
-use drive::statistics::tasks::{PooledTasks, Tasks};
+use drive::statistics::tasks::Tasks;
 use drive::statistics::{Account, Counts, LoadStatistics};
-use drive::{ClosedPlan, Outcome, PoolPlan, PooledPlan};
+use drive::{Outcome, PoolPlan};
 use ground::clock::seconds;
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
     }
 
     fn pools(&self) -> Option<&'a PoolPlan> {
-        self.plan.load.of::<PooledPlan>().map(|load| &load.pools)
+        self.plan.load.pools()
     }
 
     fn write_settings(&mut self) -> Result {
@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
         if let Some(pools) = pools {
             return write_pools(out, pools, committed);
         }
-        if let Some(each) = self.plan.mode_plan().limits().of_each_client {
+        if let Some(each) = self.plan.load.limits().of_each_client {
             let wanted = each * self.plan.clients as u64;
             writeln!(out, "number of transactions per client: {each}")?;
             return writeln!(out, "number of transactions actually processed: {committed}/{wanted}");
@@ -194,7 +194,7 @@ impl<'a> Report<'a> {
         if throttled {
             write_average(&mut self.out, "rate limit schedule lag", &self.total.counts.lag)?;
         }
-        if let Some(tasks) = self.outcome.own.get() {
+        if let Some(tasks) = self.outcome.of_mode.tasks() {
             self.write_waits(tasks)?;
         }
         if self.output.percentiles {
@@ -210,7 +210,7 @@ impl<'a> Report<'a> {
             write_percentiles(&mut self.out, "service time", &schedule.service, None)?;
             write_percentiles(&mut self.out, "schedule lag", &schedule.lags, None)?;
         }
-        if let Some(pooled) = self.total.own.get::<PooledTasks>() {
+        if let Some(pooled) = self.total.of_mode.tasks() {
             write_percentiles(&mut self.out, "queue time", &pooled.queue, None)?;
             write_percentiles(&mut self.out, "service time", &pooled.service, None)?;
         }
@@ -223,7 +223,7 @@ impl<'a> Report<'a> {
         if self.pools().is_some() {
             return writeln!(self.out, "tps = {tps:.6} (including connection times)");
         }
-        if self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.reconnect) {
+        if self.plan.load.reconnects() {
             let connected = (counts.transactions() + counts.failed()).max(1);
             let connect_ms = self.outcome.reconnect_s * 1000.0 / connected as f64;
             writeln!(self.out, "average connection time = {connect_ms:.3} ms")?;

@@ -20,7 +20,7 @@ pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, lis
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
     let nothing = ReplayTotals::default();
-    let totals = outcome.own.get().unwrap_or(&nothing);
+    let totals = outcome.of_mode.replay().unwrap_or(&nothing);
     let mut report = Report { out: String::new(), plan, described, outcome, total, totals };
     // Writing to a string cannot fail, so the result is ignored.
     let _ = report.write(listed);
@@ -269,7 +269,7 @@ mod tests {
     use crate::event::TemplateName;
     use crate::frontend::never_run::Nothing;
     use drive::plan::Load;
-    use drive::statistics::Own;
+    use drive::statistics::ModeTotals;
     use drive::{ReplayPlan, ReplayTiming};
     use ground::shard::ClientShare;
     use workload::seeds::Seeds;
@@ -287,7 +287,7 @@ mod tests {
     fn the_templates_that_took_the_most_time_come_first() {
         let part = ClientShare::whole(3);
         let timing = ReplayTiming::Recorded { speed: 2.0 };
-        let load = Load::new(Arc::new(Nothing), ReplayPlan { timing, time: None, accounts: Arc::new([]) });
+        let load = Load::replayed(Arc::new(Nothing), ReplayPlan { timing, time: None, accounts: Arc::new([]) });
         let plan = Plan::new(None, part, Seeds::derive(0, &part, 0, 1, None), load);
         let template = |id, text: &str| TemplateName { id, text: text.to_owned() };
         let described = ReplayDescription {
@@ -318,8 +318,8 @@ mod tests {
             accounts: vec![account(5, 1000), slow, ReplayAccount::default(), account(1, 1)],
             ..ReplayTotals::default()
         };
-        let own = Own::new(totals);
-        let mut outcome = Outcome { elapsed_s: 4.0, own, reconnect_s: 0.008, ..Outcome::default() };
+        let of_mode = ModeTotals::Replay(totals);
+        let mut outcome = Outcome { elapsed_s: 4.0, of_mode, reconnect_s: 0.008, ..Outcome::default() };
         outcome.measure.commit(3_000_000);
         let text = report(&plan, &described, &outcome, 2);
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

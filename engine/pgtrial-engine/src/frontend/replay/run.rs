@@ -136,7 +136,7 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
         start: options.start,
         jobs,
         exit_on_abort: true,
-        ..Plan::new(Some(target), part, seeds, Load::new(Arc::new(Arc::clone(replay)), load))
+        ..Plan::new(Some(target), part, seeds, Load::replayed(Arc::new(Arc::clone(replay)), load))
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::log::SysbenchError;
 use super::plan;
-use drive::StagedPlan;
-use drive::plan::Plan;
+use drive::plan::{LoadMode, Plan};
 use workload::host;
 use workload::settings::Settings;
 
@@ -21,7 +20,7 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     let part = plan::part(settings)?;
     let threads = part.clients();
     let mut plan = plan::load(settings, plan::staged(settings, part, threads, None, Arc::clone(&test.workload)))?;
-    if let Some(load) = plan.load.of_mut::<StagedPlan>() {
+    if let LoadMode::Staged(load, _) = &mut plan.load.mode {
         load.events = load.events.filter(|_| test.obeys_events);
         load.events_each = test.events_each;
     }
@@ -53,7 +52,7 @@ mod tests {
     #[test]
     fn tests_have_limits_of_their_own() {
         let limits = |name: &str| {
-            let limits = planned(name, &[("threads", 5), ("events", 9)]).unwrap().mode_plan().limits();
+            let limits = planned(name, &[("threads", 5), ("events", 9)]).unwrap().load.limits();
             (limits.of_all_clients, limits.of_each_client)
         };
         assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);

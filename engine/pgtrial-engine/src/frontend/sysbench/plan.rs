@@ -13,7 +13,7 @@ use crate::frontend::common::sharing;
 use crate::frontend::common::sharing::{Length, SharingError, SliceOptions, WHOLE_SECONDS};
 use drive::StagedPlan;
 use drive::alone::{Alone, ProtocolOptions, Server};
-use drive::plan::{Load, Plan};
+use drive::plan::{Load, LoadMode, Plan};
 use drive::slices::Slices;
 use drive::start_at::StartAt;
 use ground::interrupt;
@@ -97,7 +97,7 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
         interval_ns: (rate > 0.0).then(|| 1e9 / rate),
         longest_queue: (rate > 0.0).then_some(LONGEST_QUEUE),
     };
-    if let Some(staged) = plan.load.of_mut() {
+    if let LoadMode::Staged(staged, _) = &mut plan.load.mode {
         *staged = load;
     }
     Ok(plan)
@@ -210,7 +210,7 @@ pub fn staged(
     workload: Arc<dyn Workload<StagedActions>>,
 ) -> Plan {
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    let load = Load::new(workload, StagedPlan::default());
+    let load = Load::staged(workload, StagedPlan::default());
     Plan { jobs, is_command: true, ..Plan::new(target, part, seeds, load) }
 }
 
@@ -257,7 +257,10 @@ mod tests {
     }
 
     fn staged_of(plan: &Plan) -> StagedPlan {
-        *plan.load.of().unwrap()
+        match &plan.load.mode {
+            LoadMode::Staged(staged, _) => *staged,
+            _ => unreachable!("loads of sysbench are staged"),
+        }
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::scripts::ScriptSources;
 use crate::frontend::common::self_check;
-use drive::statistics::tasks::PooledTasks;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::output::{CouldNot, OutputFile, print_stdout};
@@ -153,7 +152,7 @@ impl Observer for TaskWriter {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        if let Some(pooled) = tick.statistics.own.get::<PooledTasks>() {
+        if let Some(pooled) = tick.statistics.of_mode.tasks() {
             self.each_lines(|lines| lines.write(&pooled.tasks));
         }
     }

@@ -4,7 +4,7 @@
 use std::fmt::{Result, Write};
 
 use drive::Outcome;
-use drive::statistics::tasks::{PooledTasks, Tasks};
+use drive::statistics::tasks::Tasks;
 use latency::{Latencies, Moments};
 
 /// The names of the classes of response times, each with what such a response time means for a person who waits.
@@ -14,7 +14,7 @@ const CLASSES: [&str; 4] =
 /// Returns the text of the summary. It is empty if the run had no tasks.
 pub fn summary(outcome: &Outcome) -> String {
     let mut out = String::new();
-    if let Some(tasks) = outcome.own.get() {
+    if let Some(tasks) = outcome.of_mode.tasks() {
         // Writing to a string cannot fail, so the result is ignored.
         let _ = write_all(&mut out, outcome, tasks);
     }
@@ -48,7 +48,7 @@ fn kinds(tasks: &Tasks) -> String {
 }
 
 fn write_times(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
-    let pooled = outcome.measure.own.get::<PooledTasks>();
+    let pooled = outcome.measure.of_mode.tasks();
     let nothing = Latencies::default();
     let (queue, service) = pooled.map_or((&nothing, &nothing), |pooled| (&pooled.queue, &pooled.service));
     writeln!(out, "\n{:<18}{:>13}{:>13}{:>13}", "seconds", "response", "= queue", "+ service")?;
@@ -90,8 +90,8 @@ fn write_classes(out: &mut String, tasks: &Tasks) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::statistics::Own;
-    use drive::statistics::tasks::{POOL_TIMEOUT, Task};
+    use drive::statistics::tasks::{POOL_TIMEOUT, PooledTasks, Task};
+    use drive::statistics::{ModeCounts, ModeTotals};
 
     #[test]
     fn the_table_is_the_published_one() {
@@ -110,8 +110,8 @@ mod tests {
             }
             pooled.add(task);
         }
-        outcome.own = Own::new(tasks);
-        outcome.measure.own = Own::new(pooled);
+        outcome.of_mode = ModeTotals::Tasks(tasks);
+        outcome.measure.of_mode = ModeCounts::Tasks(pooled);
         let text = summary(&outcome);
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         for line in [

@@ -60,7 +60,7 @@ fn plan_of(scripts: &[(&str, u64)], closed: ClosedPlan) -> Plan {
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,
-        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::new(Arc::new(Scripts(scripts)), closed))
+        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::closed(Arc::new(Scripts(scripts)), closed))
     }
 }
 

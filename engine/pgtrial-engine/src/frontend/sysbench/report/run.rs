@@ -119,7 +119,7 @@ fn finish<W: Write>(
 /// Writes sysbench's line about why a client has ended, once for each client.
 pub fn log_limits<W: Write>(plan: &Plan, outcome: &Outcome, log: &mut Log<W>) {
     let done = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
-    let limits = plan.mode_plan().limits();
+    let limits = plan.load.limits();
     let text = if limits.of_all_clients.is_some_and(|total| done >= total) {
         "Event limit exceeded, exiting..."
     } else if plan.duration().is_some_and(|time| outcome.elapsed_s >= time.as_secs_f64()) {

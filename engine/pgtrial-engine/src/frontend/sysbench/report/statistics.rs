@@ -40,7 +40,7 @@ pub fn percentile_ms(measured: &LoadStatistics, percentile: f64) -> f64 {
 
 /// Returns the totals of each client, in the order of the clients' numbers.
 pub fn of_clients(measured: &LoadStatistics) -> &[ClientTotals] {
-    measured.own.get().map_or(&[], PerClient::totals)
+    measured.of_mode.clients().map_or(&[], PerClient::totals)
 }
 
 /// Returns the mean and the standard deviation (with the divisor n) of a value over all clients, as sysbench's section

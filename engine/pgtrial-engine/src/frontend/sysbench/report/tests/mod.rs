@@ -5,7 +5,7 @@ mod watching;
 
 use super::options::ReportOptions;
 use crate::frontend::sysbench::log::Log;
-use drive::statistics::{LoadStatistics, Own, PerClient};
+use drive::statistics::{LoadStatistics, ModeCounts, PerClient};
 use workload::queries::Queries;
 
 /// Returns the text that a log with this verbosity writes.
@@ -24,7 +24,7 @@ fn measured() -> LoadStatistics {
         measured.commit(ms * 1_000_000);
         clients.add(client, ms * 1_000_000);
     }
-    measured.own = Own::new(clients);
+    measured.of_mode = ModeCounts::Clients(clients);
     measured.counts.queries = Queries { reads: 12, writes: 4, others: 8, errors: 1, reconnects: 2 };
     measured
 }

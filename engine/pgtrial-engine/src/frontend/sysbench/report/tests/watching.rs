@@ -64,7 +64,7 @@ fn plan() -> Plan {
         mode: QueryMode::Prepared,
         warmup: Duration::from_secs(1),
         exit_on_abort: true,
-        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::new(Arc::new(Nothing), staged))
+        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::staged(Arc::new(Nothing), staged))
     }
 }
 
@@ -320,7 +320,7 @@ fn clients_say_why_they_ended() {
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
         let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), ..StagedPlan::default() };
         logged(4, |log| {
-            log_limits(&Plan { load: Load::new(Arc::new(Nothing), staged), ..plan() }, &outcome, log);
+            log_limits(&Plan { load: Load::staged(Arc::new(Nothing), staged), ..plan() }, &outcome, log);
             log.text(Level::Info, "Done.\n");
         })
     };
