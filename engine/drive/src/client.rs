@@ -27,6 +27,10 @@ pub struct Client<O, A: Actions, S: Shell> {
     /// True while the client takes part in this engine's slice of time, so that its time is counted. False while it
     /// waits for this engine's next slice. Used only if several engines take turns in slices of time.
     pub takes_part: bool,
+    /// True if each of the client's transactions begins at the moment at which the one before it ends, as long as the
+    /// load lasts, because the load has neither a rate nor a number of transactions. Used only for programs that want
+    /// to know it ([`Program::foresee`]).
+    pub starts_at_once: bool,
     pub transaction: Transaction,
     pub own: O,
 }
@@ -137,6 +141,7 @@ impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
             status: b'I',
             done: 0,
             takes_part: false,
+            starts_at_once: false,
             transaction: Transaction::default(),
             own: O::default(),
         }

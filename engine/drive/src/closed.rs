@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, ClientState, TransactionFailure};
-use crate::mode::{Asked, Mode};
+use crate::client::{Client, ClientState};
+use crate::mode::{Asked, End, Mode};
 use crate::outcome::Cause;
 use crate::plan::{ClosedPlan, Limit, Plan};
 use crate::report::Report;
@@ -62,6 +62,8 @@ impl<S: Shell> Mode<S> for Closed {
     type Actions = ScriptActions;
     type Client = ClosedClient;
 
+    const EXECUTES_UNPREPARED: bool = true;
+
     fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, LoadStatistics) {
         let mode = Self {
             transactions: match closed.limit {
@@ -106,22 +108,18 @@ impl<S: Shell> Mode<S> for Closed {
     }
 
     #[inline(always)]
-    fn ended(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> Option<Nanos> {
-        let now = thread.end_time(client, now);
-        thread.counters.commit(client, now);
-        if client.status != b'I' {
-            thread.left_open(client);
-            return None;
+    fn ended(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, end: End<'_>, mut now: Nanos) -> Option<Nanos> {
+        if let End::Completed = end {
+            now = thread.end_time(client, now);
+            thread.counters.commit(client, now);
+            if client.status != b'I' {
+                thread.left_open(client);
+                return None;
+            }
+            thread.counters.count(client);
         }
-        thread.counters.count(client);
         thread.end_connection(client);
         thread.next_after(client, now)
-    }
-
-    const EXECUTES_UNPREPARED: bool = true;
-
-    fn failed(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, _failure: &TransactionFailure, _now: Nanos) {
-        thread.end_connection(client);
     }
 
     fn connected(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) {
@@ -201,43 +199,49 @@ impl<S: Shell> Mode<S> for Closed {
         }
     }
 
+    /// Ends clients that connect in vain.
+    #[inline(always)]
+    fn tend(thread: &mut Loop<'_, S>, clients: &mut [LoopClient<S>]) {
+        if thread.sockets.are_connecting() && thread.unready == 0 {
+            thread.give_up_connecting(clients);
+        }
+    }
+}
+
+impl<S: Shell> Loop<'_, S> {
     /// Ends the clients that are still connecting when the load is over, or that have tried to connect for too long.
     /// Such clients have no transaction under way.
-    fn connecting(thread: &mut Loop<'_, S>, clients: &mut [LoopClient<S>]) {
-        if thread.unready > 0 {
-            return;
-        }
-        let (now, end) = (thread.shell.now(), thread.counters.schedule.end);
-        let patience = thread.mode.wait_for_server;
+    #[inline(never)]
+    fn give_up_connecting(&mut self, clients: &mut [LoopClient<S>]) {
+        let (now, end) = (self.shell.now(), self.counters.schedule.end);
+        let patience = self.mode.wait_for_server;
         let is_too_long = |since| patience.is_some_and(|patience| u128::from(now - since) > patience.as_nanos());
         let is_over = |client: &&mut LoopClient<S>| {
             let since = client.own.outage.as_ref().map(|outage| outage.since);
             client.state == ClientState::Connecting && (now >= end || since.is_some_and(is_too_long))
         };
         // Only some rounds check all clients, since thousands of them may be connecting.
-        if now < end && (patience.is_none() || now < thread.mode.looks_at) {
+        if now < end && (patience.is_none() || now < self.mode.looks_at) {
             return;
         }
-        thread.mode.looks_at = now + LOOKS_EVERY;
+        self.mode.looks_at = now + LOOKS_EVERY;
         let mut are_any_over = false;
         for client in clients.iter_mut().filter(is_over) {
             are_any_over = true;
             client.connection = None;
-            thread.sockets.forget(client.index);
+            self.sockets.forget(client.index);
             if now >= end {
-                thread.leave(client);
+                self.leave(client);
                 continue;
             }
             let message = "the server did not answer in time".to_owned();
-            Self::refused(thread, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
+            Closed::refused(self, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
         }
         if are_any_over {
-            thread.sockets.drop_queued(|index| clients[index].state == ClientState::Connecting);
+            self.sockets.drop_queued(|index| clients[index].state == ClientState::Connecting);
         }
     }
-}
 
-impl<S: Shell> Loop<'_, S> {
     /// Returns true if a client must not begin a transaction: the client has run all of its transactions, the load is
     /// over, or it is the slice of another engine.
     #[inline(always)]

@@ -2,7 +2,7 @@
 //! is aborted.
 
 use crate::client::{Awaited, TransactionFailure};
-use crate::mode::{ClientOf, Mode};
+use crate::mode::{ClientOf, End, Mode};
 use crate::outcome::Cause;
 use crate::shell::Shell;
 use crate::statistics::log::FailureKind;
@@ -83,8 +83,9 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
         account.failures += 1;
         self.counters.end_failed(client, &failure.error.sqlstate, failure.kind, now);
-        M::failed(self, client, &failure, now);
-        self.begin_transaction(client, now);
+        if let Some(now) = M::ended(self, client, End::Failed(&failure.error), now) {
+            self.drive(client, now);
+        }
     }
 
     fn may_retry(&self, client: &ClientOf<M, S>, kind: FailureKind, now: Nanos) -> bool {

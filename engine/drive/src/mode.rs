@@ -2,7 +2,7 @@
 //! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to
 //! [`LoadMode`](crate::plan::LoadMode).
 
-use crate::client::{Awaited, Client, TransactionFailure};
+use crate::client::{Awaited, Client};
 use crate::outcome::Cause;
 use crate::plan::Plan;
 use crate::shell::{Shell, TransportOf};
@@ -28,7 +28,18 @@ pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 /// of [`Sent`] means that there was nothing to send.
 pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
-/// A mode of the load: decides when the clients of one thread act, and counts their transactions.
+/// The way in which a client's transaction has ended.
+#[derive(Debug, Clone, Copy)]
+pub enum End<'e> {
+    /// The client's program has reached the end of the transaction.
+    Completed,
+    /// The server has rejected a statement of the transaction, which is not tried again. The transaction of a script is
+    /// rolled back and counted by now. A program of another mode receives the error afterwards.
+    Failed(&'e ServerError),
+}
+
+/// A mode of the load: decides when the next transaction of a client starts, and what the end of a transaction or of a
+/// connection means for the client. The steps in between are the same in all modes, and are in `transact.rs`.
 pub trait Mode<S: Shell>: Sized + Send {
     /// The part of the plan that belongs to this mode.
     type Plan;
@@ -40,13 +51,17 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// True if a client executes a statement even if the server could not prepare it, as pgbench does.
     const EXECUTES_UNPREPARED: bool = false;
 
+    /// True if a client that waits for its next transaction reads what the server sends, and thus notices at once that
+    /// its connection is lost. False if it notices that when it sends its next request.
+    const READS_WHEN_IDLE: bool = false;
+
     /// Makes the mode's state for the thread that runs the clients in `share`, and the empty counters to which the
     /// thread adds its transactions.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, LoadStatistics);
 
-    /// Begins the actions of a client before the start of the load. The load starts when [`Thread::unready`] is 0 in
+    /// Begins what a client has to do before the start of the load. The load starts when [`Thread::unready`] is 0 in
     /// all threads.
-    fn prepare(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
+    fn prepare(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>);
 
     /// Called when the load begins at `at`.
     fn start(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>], at: Nanos);
@@ -55,28 +70,20 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// the client wait or has ended it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
-    /// Called when a client's program has reached the end of its transaction. Counts the transaction. Returns the start
-    /// time of the client's next transaction if it begins at once, else `None`.
-    fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
+    /// Called when the time has come for which an idle client waited ([`Thread::wait_until`]).
+    fn due(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos);
 
-    /// Called when a client's transaction has failed and is not tried again. It was rolled back and counted, and the
-    /// client goes on.
-    fn failed(
-        _thread: &mut Thread<'_, Self, S>,
-        _client: &mut ClientOf<Self, S>,
-        _failure: &TransactionFailure,
-        _now: Nanos,
-    ) {
-    }
+    /// Called when a client's transaction has ended. Counts the transaction if it was completed. Returns the current
+    /// time if the client goes on at once, such as with its next transaction, else `None`.
+    fn ended(
+        thread: &mut Thread<'_, Self, S>,
+        client: &mut ClientOf<Self, S>,
+        end: End<'_>,
+        now: Nanos,
+    ) -> Option<Nanos>;
 
-    /// Called when the server has rejected a query, before the client's program receives this result.
-    fn query_failed(
-        _thread: &mut Thread<'_, Self, S>,
-        _client: &mut ClientOf<Self, S>,
-        _error: &ServerError,
-        _now: Nanos,
-    ) {
-    }
+    /// Called when a client cannot go on with its transaction for the reason `cause`.
+    fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
 
     /// Called when a client's connection is ready.
     fn connected(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos);
@@ -84,7 +91,8 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// Called when a client's connection could not be made.
     fn refused(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, error: OpenError, now: Nanos);
 
-    /// Called when a client's connection broke while the client waited for the answer to the script's `command`.
+    /// Called when a client's connection broke while the client waited for the answer to the script's `command`. If
+    /// [`Mode::READS_WHEN_IDLE`] is true, it is also called for idle clients.
     fn lost(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,
@@ -92,20 +100,6 @@ pub trait Mode<S: Shell>: Sized + Send {
         error: ConnectionError,
         now: Nanos,
     );
-
-    /// Called when a client cannot go on with its transaction for the reason `cause`.
-    fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
-
-    /// Returns true if a client whose transaction ends at `now` begins another one at that moment.
-    fn goes_on(_thread: &Thread<'_, Self, S>, _client: &ClientOf<Self, S>, _now: Nanos) -> bool {
-        false
-    }
-
-    /// Called when the time has come for which an idle client waited ([`Thread::wait_until`]).
-    fn due(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _now: Nanos) {}
-
-    /// Called when the server has sent something to an idle client.
-    fn idle_readable(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
     /// Sends a request for which a client's program asks.
     fn ask(
@@ -123,19 +117,13 @@ pub trait Mode<S: Shell>: Sized + Send {
         now: Nanos,
     ) -> Option<Nanos>;
 
-    /// Called at the beginning of a round of the event loop while connections are being made.
-    fn connecting(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
+    /// Called at the end of each round of the event loop. Does what no event of a single client asks for, such as to
+    /// give up connections that take too long, or to give free connections to tasks that wait.
+    fn tend(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>]);
 
-    /// Returns the next time at which the event loop must call the mode again although no event has happened, if there
-    /// is one.
-    fn wakes_at(&self) -> Option<Nanos> {
+    /// Returns the time at which a round of the event loop must end even if no event happens, so that [`Mode::tend`] is
+    /// called; `None` if there is no such time.
+    fn tends_at(&self) -> Option<Nanos> {
         None
     }
-
-    /// Called at the end of a round of the event loop.
-    fn served(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
-
-    /// Called from time to time, even if nothing has happened, so that the mode can check conditions that no event
-    /// reports, such as the length of a queue.
-    fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 }

@@ -4,11 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use ground::poll::Token;
-
 use crate::agenda::Agenda;
-use crate::client::{Client, ClientState, TransactionFailure};
-use crate::mode::{Asked, Mode};
+use crate::client::{Client, ClientState};
+use crate::mode::{Asked, End, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Plan, PooledPlan};
 use crate::pool::{Pool, QueuedTask};
@@ -46,6 +44,8 @@ impl<S: Shell> Mode<S> for Pooled {
     type Actions = ScriptActions;
     type Client = ();
 
+    const READS_WHEN_IDLE: bool = true;
+
     fn new(plan: &Plan, PooledPlan { pools: load, .. }: &PooledPlan, share: Share) -> (Self, LoadStatistics) {
         let (first_app, apps) = (share.first_client / load.size, share.clients / load.size);
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
@@ -61,10 +61,13 @@ impl<S: Shell> Mode<S> for Pooled {
         (mode, LoadStatistics { of_mode, ..LoadStatistics::default() })
     }
 
+    /// Does nothing, since a pool makes connections when tasks wait for them.
+    fn prepare(_thread: &mut PoolThread<'_, S>, _client: &mut Slot<S>) {}
+
     fn start(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>], at: Nanos) {
         thread.mode.pools.iter_mut().for_each(|pool| pool.start(at));
         thread.active = thread.mode.pools.len();
-        Self::served(thread, clients);
+        Self::tend(thread, clients);
     }
 
     /// Gives the client's connection, which has become free, to the next task. Returns false if no task waits, or if
@@ -84,26 +87,33 @@ impl<S: Shell> Mode<S> for Pooled {
         true
     }
 
-    fn ended(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> Option<Nanos> {
-        let now = thread.end_time(client, now);
-        if client.status != b'I' {
-            // A task is counted once. If it leaves a transaction open, it counts as failed and its connection is
-            // closed.
-            thread.left_open(client);
-            return None;
-        }
-        thread.counters.commit(client, now);
-        thread.end_task(client, now, None);
-        thread.counters.count(client);
-        thread.next_after(client, now)
+    /// Never called, since a connection waits for a task and not for a time.
+    fn due(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) {
+        thread.begin_transaction(client, now);
     }
 
-    fn failed(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, failure: &TransactionFailure, now: Nanos) {
-        let sqlstate = failure.error.sqlstate.as_str();
-        if failure.kind == FailureKind::Other {
-            thread.report_failure(client, sqlstate, &failure.error);
+    fn ended(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, end: End<'_>, mut now: Nanos) -> Option<Nanos> {
+        match end {
+            End::Completed => {
+                now = thread.end_time(client, now);
+                if client.status != b'I' {
+                    // A task is counted once. If it leaves a transaction open, it counts as failed and its connection
+                    // is closed.
+                    thread.left_open(client);
+                    return None;
+                }
+                thread.counters.commit(client, now);
+                thread.end_task(client, now, None);
+                thread.counters.count(client);
+            }
+            End::Failed(error) => {
+                if FailureKind::of(&error.sqlstate) == FailureKind::Other {
+                    thread.report_failure(client, &error.sqlstate, error);
+                }
+                thread.end_task(client, now, Some(&error.sqlstate));
+            }
         }
-        thread.end_task(client, now, Some(sqlstate));
+        thread.next_after(client, now)
     }
 
     fn connected(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) {
@@ -135,6 +145,10 @@ impl<S: Shell> Mode<S> for Pooled {
         error: ConnectionError,
         _now: Nanos,
     ) {
+        if client.state == ClientState::Idle {
+            let (pool, slot) = thread.mode.place(client);
+            return pool.lose(slot);
+        }
         Self::stuck(thread, client, command, Cause::Connection(error));
     }
 
@@ -154,20 +168,6 @@ impl<S: Shell> Mode<S> for Pooled {
         client.disconnect();
     }
 
-    /// Reads what the server has sent on a connection that has no task. In most cases it ends the session.
-    #[cold]
-    fn idle_readable(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>) {
-        let Some(connection) = &mut client.connection else { return };
-        let (network, token) = (thread.shell.network(), Token(client.index));
-        let received = connection.receive(&mut thread.sockets.buffer, network, token);
-        if received.is_ok() && !connection.is_dismissed() {
-            return;
-        }
-        let (pool, slot) = thread.mode.place(client);
-        pool.lose(slot);
-        client.disconnect();
-    }
-
     fn ask(
         thread: &mut PoolThread<'_, S>,
         connection: &mut Connection<TransportOf<S>>,
@@ -180,14 +180,14 @@ impl<S: Shell> Mode<S> for Pooled {
         thread.step_script(client, step, now)
     }
 
-    fn wakes_at(&self) -> Option<Nanos> {
+    fn tends_at(&self) -> Option<Nanos> {
         let touched = self.agenda.touched().iter().filter_map(|pool| self.pools[*pool].next());
         touched.chain(self.agenda.next()).min()
     }
 
     /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, gives free
     /// connections to the tasks that wait, and begins to make the connections that are still needed.
-    fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
+    fn tend(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
         let now = thread.read_clock();
         let visits = thread.mode.agenda.visits(now);
         for number in visits.iter().copied() {

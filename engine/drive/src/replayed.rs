@@ -5,11 +5,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ground::poll::Token;
-
 use crate::cancels::{Cancels, RunningStatement};
-use crate::client::{Awaited, Client};
-use crate::mode::{Asked, Mode};
+use crate::client::{Awaited, Client, ClientState};
+use crate::mode::{Asked, End, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Plan, ReplayPlan, ReplayTiming};
 use crate::report::Report;
@@ -18,7 +16,7 @@ use crate::statistics::LoadStatistics;
 use crate::statistics::replay::{ReplayTotals, ReplyRows, TransactionErrors};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
-use wire::error::{ConnectionError, ServerError};
+use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::recorded::{Expected, Recorded, Scheduled};
 use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
@@ -77,6 +75,8 @@ impl<S: Shell> Mode<S> for Replayed {
     type Actions = ReplayActions;
     type Client = ReplayClient;
 
+    const READS_WHEN_IDLE: bool = true;
+
     fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, LoadStatistics) {
         let mode = Self {
             timing: load.timing,
@@ -87,6 +87,9 @@ impl<S: Shell> Mode<S> for Replayed {
         };
         (mode, LoadStatistics { schedule: load.timing.has_schedule().then(Box::default), ..LoadStatistics::default() })
     }
+
+    /// Does nothing, since a client connects at the recorded time of its session.
+    fn prepare(_thread: &mut ReplayThread<'_, S>, _client: &mut SessionClient<S>) {}
 
     fn start(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>], at: Nanos) {
         thread.mode.began = at;
@@ -122,31 +125,36 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    fn ended(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) -> Option<Nanos> {
-        let found = client.connection.as_ref().map_or_else(ReplyRows::default, |connection| {
-            let answered = connection.answered();
-            ReplyRows { rows: answered.rows, hash: answered.hash }
-        });
+    /// Compares the end of a statement with the recorded one, and counts it.
+    fn ended(
+        thread: &mut ReplayThread<'_, S>,
+        client: &mut SessionClient<S>,
+        end: End<'_>,
+        now: Nanos,
+    ) -> Option<Nanos> {
         let time = now - client.transaction.began;
-        thread.counters.totals.replay.succeed(&client.own.expected, found, time, &mut client.own.errors);
-        if client.own.expected.discards {
-            client.connection.as_mut().map(Connection::forget_prepared);
+        let expected = client.own.expected;
+        match end {
+            End::Completed => {
+                let found = client.connection.as_ref().map_or_else(ReplyRows::default, |connection| {
+                    let answered = connection.answered();
+                    ReplyRows { rows: answered.rows, hash: answered.hash }
+                });
+                thread.counters.totals.replay.succeed(&expected, found, time, &mut client.own.errors);
+                if expected.discards {
+                    client.connection.as_mut().map(Connection::forget_prepared);
+                }
+                thread.counters.commit(client, now);
+            }
+            End::Failed(error) if expected.is_failure(&error.sqlstate) => {
+                let totals = &mut thread.counters.totals.replay;
+                totals.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
+                thread.counters.commit(client, now);
+            }
+            End::Failed(error) => thread.fail_statement(client, &error.sqlstate, &error.message),
         }
-        thread.counters.commit(client, now);
         thread.end_statement(client);
         Some(now)
-    }
-
-    fn query_failed(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: &ServerError, now: Nanos) {
-        let expected = client.own.expected;
-        if expected.is_failure(&error.sqlstate) {
-            let time = now - client.transaction.began;
-            thread.counters.totals.replay.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
-            thread.counters.commit(client, now);
-        } else {
-            thread.fail_statement(client, &error.sqlstate, &error.message);
-        }
-        thread.end_statement(client);
     }
 
     fn connected(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) {
@@ -175,7 +183,8 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// Counts the current statement as failed, and ends the session, because its connection was lost.
+    /// Ends the session, because its connection was lost, and counts the current statement as failed. A session that
+    /// waits for its next statement goes on with it when it is due.
     fn lost(
         thread: &mut ReplayThread<'_, S>,
         client: &mut SessionClient<S>,
@@ -183,6 +192,11 @@ impl<S: Shell> Mode<S> for Replayed {
         error: ConnectionError,
         now: Nanos,
     ) {
+        if client.state == ClientState::Idle {
+            client.own.is_lost = true;
+            thread.note_failure_of_session("a session that waited lost its connection", error.sqlstate(), &error);
+            return thread.lose_session(client, &error);
+        }
         thread.fail_statement(client, error.sqlstate(), &error);
         thread.lose_session(client, &error);
         thread.drive(client, now);
@@ -191,22 +205,6 @@ impl<S: Shell> Mode<S> for Replayed {
     fn stuck(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         thread.exit_on_abort();
-    }
-
-    /// Reads what the server has sent to a session that waits for its next statement. In most cases it ends the
-    /// session.
-    #[cold]
-    fn idle_readable(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>) {
-        let Some(connection) = &mut client.connection else { return };
-        let (network, token) = (thread.shell.network(), Token(client.index));
-        let error = match connection.receive(&mut thread.sockets.buffer, network, token) {
-            Ok(_) if !connection.is_dismissed() => return,
-            Ok(_) => ConnectionError::Closed,
-            Err(error) => error,
-        };
-        client.own.is_lost = true;
-        thread.note_failure_of_session("a session that waited lost its connection", error.sqlstate(), &error);
-        thread.lose_session(client, &error);
     }
 
     fn ask(
@@ -251,12 +249,12 @@ impl<S: Shell> Mode<S> for Replayed {
         }
     }
 
-    fn wakes_at(&self) -> Option<Nanos> {
+    fn tends_at(&self) -> Option<Nanos> {
         self.cancels.next()
     }
 
     /// Sends the cancel requests of the statements that are due to be cancelled.
-    fn served(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>]) {
+    fn tend(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>]) {
         if thread.mode.cancels.next().is_none() {
             return;
         }

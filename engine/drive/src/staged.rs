@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::client::{Awaited, Client, ClientState};
-use crate::mode::{Asked, Mode};
+use crate::mode::{Asked, End, Mode};
 use crate::outcome::Cause;
 use crate::plan::{Plan, StagedPlan};
 use crate::shell::{Shell, TransportOf};
@@ -15,6 +15,10 @@ use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
 use wire::{Connection, OpenError, Rows};
 use workload::{AbortReason, ActionResult, Management, StagedActions, StagedRequest};
+
+/// The message of sysbench if too many transactions wait for a client.
+const QUEUE_IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
+                             generation rate";
 
 /// The state of a sysbench load in one thread.
 pub struct Staged {
@@ -85,6 +89,7 @@ impl<S: Shell> Mode<S> for Staged {
         thread.mode.has_started = true;
         for client in clients {
             client.own.stage = Stage::Load;
+            client.starts_at_once = thread.mode.is_unlimited() && thread.throttle.is_none();
             thread.begin_transaction(client, at);
         }
     }
@@ -109,7 +114,11 @@ impl<S: Shell> Mode<S> for Staged {
     }
 
     #[inline]
-    fn ended(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) -> Option<Nanos> {
+    fn ended(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, end: End<'_>, now: Nanos) -> Option<Nanos> {
+        if let End::Failed(_) = end {
+            // The program itself decides whether the transaction goes on.
+            return Some(now);
+        }
         match client.own.stage {
             Stage::Start => {
                 client.state = ClientState::Idle;
@@ -137,32 +146,6 @@ impl<S: Shell> Mode<S> for Staged {
                 None
             }
         }
-    }
-
-    /// Ends the run with an error if too many transactions wait for a client, as sysbench does.
-    fn looked_up(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>], now: Nanos) {
-        const IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
-                               generation rate";
-        let Some(longest) = thread.mode.longest_queue else { return };
-        if thread.mode.has_started && thread.waiting(now) > longest {
-            let is_loading =
-                |client: &&mut Caller<S>| client.own.stage == Stage::Load && client.state != ClientState::Finished;
-            if let Some(client) = clients.iter_mut().find(is_loading) {
-                let reason = AbortReason::Fatal(vec![IS_FULL.to_owned()]);
-                Self::stuck(thread, client, None, Cause::Program(reason));
-            }
-        }
-    }
-
-    /// Returns true if a client whose transaction has just ended begins the next one at the same moment: the load is
-    /// under way and is limited neither by a number of transactions nor by a rate.
-    #[inline]
-    fn goes_on(thread: &StagedThread<'_, S>, client: &Caller<S>, now: Nanos) -> bool {
-        client.own.stage == Stage::Load
-            && thread.mode.events.is_none()
-            && thread.mode.events_each.is_none()
-            && thread.throttle.is_none()
-            && thread.is_open(now)
     }
 
     fn connected(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
@@ -259,9 +242,24 @@ impl<S: Shell> Mode<S> for Staged {
                 counts.queries.merge(&queries);
                 counts.more_events += events;
             }
-            Management::Leave => client.own.stage = Stage::Stop,
+            Management::Leave => stop(client),
         }
         Some(now)
+    }
+
+    /// Ends the run with an error if too many transactions wait for a client, as sysbench does.
+    #[inline]
+    fn tend(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>]) {
+        if let Some(longest) = thread.mode.longest_queue.filter(|_| thread.mode.has_started) {
+            thread.check_queue(clients, longest);
+        }
+    }
+}
+
+impl Staged {
+    /// Returns true if no number of transactions limits the load.
+    fn is_unlimited(&self) -> bool {
+        self.events.is_none() && self.events_each.is_none()
     }
 }
 
@@ -279,6 +277,20 @@ impl<S: Shell> StagedThread<'_, S> {
     fn give_event_back(&self) {
         if self.mode.events.is_some() {
             self.shared.events.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the run with an error if more than `longest` transactions wait for a client.
+    fn check_queue(&mut self, clients: &mut [Caller<S>], longest: u64) {
+        let now = self.shell.now();
+        if self.waiting(now) <= longest {
+            return;
+        }
+        let is_loading =
+            |client: &&mut Caller<S>| client.own.stage == Stage::Load && client.state != ClientState::Finished;
+        if let Some(client) = clients.iter_mut().find(is_loading) {
+            let reason = AbortReason::Fatal(vec![QUEUE_IS_FULL.to_owned()]);
+            Staged::stuck(self, client, None, Cause::Program(reason));
         }
     }
 
@@ -327,12 +339,18 @@ impl<S: Shell> StagedThread<'_, S> {
 
     /// Begins the actions that a client does after its last transaction.
     fn stop_client(&mut self, client: &mut Caller<S>) {
-        client.own.stage = Stage::Stop;
+        stop(client);
         client.program.stop();
         let now = self.shell.now();
         self.counters.leave_slice(client, now);
         self.drive(client, now);
     }
+}
+
+/// Records that the client begins no further transaction.
+fn stop<S: Shell>(client: &mut Caller<S>) {
+    client.own.stage = Stage::Stop;
+    client.starts_at_once = false;
 }
 
 /// Makes connection `number` the client's current connection. The connection used before stays open.

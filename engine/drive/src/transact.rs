@@ -4,7 +4,7 @@
 use ground::poll::Token;
 
 use crate::client::{Awaited, ClientState};
-use crate::mode::{ClientOf, Mode};
+use crate::mode::{ClientOf, End, Mode};
 use crate::outcome::Cause;
 use crate::shell::Shell;
 use crate::thread::Thread;
@@ -122,7 +122,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
     #[inline(never)]
     fn end(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
-        M::ended(self, client, now)
+        M::ended(self, client, End::Completed, now)
     }
 
     /// Handles a request after as much of it was sent as the socket accepted. `sent` is `None` if the client had no
@@ -201,6 +201,19 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
+    /// Reads what the server has sent to a client that waits for its next transaction. In most cases it ends the
+    /// session.
+    #[cold]
+    pub fn receive_idle(&mut self, client: &mut ClientOf<M, S>) {
+        let Some(connection) = &mut client.connection else { return };
+        let received = connection.receive(&mut self.sockets.buffer, self.shell.network(), Token(client.index));
+        match received {
+            Ok(_) if !connection.is_dismissed() => {}
+            Ok(_) => self.lose(client, None, ConnectionError::Closed),
+            Err(error) => self.lose(client, None, error),
+        }
+    }
+
     /// Returns the time that was read before, or reads the clock now.
     #[inline(always)]
     fn time(&mut self, read: Option<Nanos>) -> Nanos {
@@ -226,7 +239,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         if last | self.options.timed_commands {
             let ended = self.read_clock();
             self.account_command(client, command, ended);
-            now = if last { M::ended(self, client, ended) } else { Some(ended) };
+            now = if last { M::ended(self, client, End::Completed, ended) } else { Some(ended) };
             if now.is_none() {
                 return;
             }
@@ -243,7 +256,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             Awaited::Statement { .. } => {}
             Awaited::Count { last } => {
                 self.count_query(client);
-                if !last || M::ended(self, client, now).is_some() {
+                if !last || self.end(client, now).is_some() {
                     self.drive(client, now);
                 }
             }
@@ -273,7 +286,11 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             Awaited::Statement { command, .. } | Awaited::Rows { command } => {
                 self.statement_failed(client, command, error, now);
             }
-            Awaited::Count { .. } => self.hand_failure(client, &error.error, true, now),
+            Awaited::Count { last } => {
+                if !last || M::ended(self, client, End::Failed(&error.error), now).is_some() {
+                    self.hand_failure(client, &error.error, true, now);
+                }
+            }
             Awaited::Answer { counts } => self.hand_failure(client, &error.error, counts, now),
             Awaited::Prepared { .. } | Awaited::Rollback => {
                 M::stuck(self, client, awaited.command(), Cause::from(error));
@@ -303,7 +320,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     fn hand_answer(&mut self, client: &mut ClientOf<M, S>, counts: bool, now: Nanos) {
         if counts {
             self.count_query(client);
-            client.program.foresee(M::goes_on(self, client, now));
+            client.program.foresee(client.starts_at_once && self.is_open(now));
         }
         if let Some(connection) = &mut client.connection {
             client.program.complete(ActionResult::Done(connection.answered()));
@@ -316,7 +333,6 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
     fn hand_failure(&mut self, client: &mut ClientOf<M, S>, error: &ServerError, counts: bool, now: Nanos) {
         self.counters.statistics.counts.queries.errors += u64::from(counts);
-        M::query_failed(self, client, error, now);
         client.program.complete(ActionResult::Failed(error));
         self.drive(client, now);
     }

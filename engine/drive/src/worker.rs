@@ -151,7 +151,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         if self.thread.sockets.are_connecting() {
             self.go_on_connecting();
         }
-        if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.wakes_at()).min() {
+        if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.tends_at()).min() {
             self.thread.shell.wake_at(next)?;
         }
         let timeout = if self.thread.timers.have_turns() {
@@ -172,7 +172,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         if self.thread.timers.have_turns() {
             self.resume();
         }
-        M::served(&mut self.thread, &mut self.clients);
+        M::tend(&mut self.thread, &mut self.clients);
         Ok(())
     }
 
@@ -198,7 +198,6 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
             self.cut(end);
         }
         self.thread.end_periods(now);
-        M::looked_up(&mut self.thread, &mut self.clients, now);
         self.thread.shell.look_up_at(now + INTERRUPT_CHECK.as_nanos() as Nanos)
     }
 
@@ -206,7 +205,6 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     /// reports that.
     #[inline(never)]
     fn go_on_connecting(&mut self) {
-        M::connecting(&mut self.thread, &mut self.clients);
         let target = self.thread.plan.target.as_ref();
         // A client whose connection is refused may enter the queue again at once. It then has to wait for the next
         // round.
@@ -278,8 +276,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         match client.state {
             ClientState::Awaiting(awaited) => self.receive(client, awaited),
             ClientState::Connecting => self.go_on_connecting(client),
-            ClientState::Idle => M::idle_readable(self, client),
-            ClientState::Yielding | ClientState::Pausing | ClientState::Sleeping { .. } | ClientState::Finished => {}
+            ClientState::Idle if M::READS_WHEN_IDLE => self.receive_idle(client),
+            ClientState::Idle | ClientState::Yielding | ClientState::Pausing | ClientState::Sleeping { .. } | ClientState::Finished => {}
         }
     }
 
