@@ -10,8 +10,8 @@ mod client;
 mod closed;
 mod counters;
 mod early_end;
-mod failures;
 mod inbox;
+mod life;
 mod mode;
 mod notes;
 mod open_files;
@@ -25,7 +25,6 @@ mod run;
 mod runtime;
 mod schedule;
 mod scheduled_starts;
-mod scripted;
 mod shell;
 #[cfg(test)]
 mod simulation;
@@ -38,7 +37,6 @@ pub mod statistics;
 mod thread;
 mod ticks;
 mod timers;
-mod transact;
 mod under_way;
 mod worker;
 

@@ -39,7 +39,7 @@ pub enum End<'e> {
 }
 
 /// A mode of the load: decides when the next transaction of a client starts, and what the end of a transaction or of a
-/// connection means for the client. The steps in between are the same in all modes, and are in `transact.rs`.
+/// connection means for the client. The steps in between are the same in all modes, and are in `life.rs`.
 pub trait Mode<S: Shell>: Sized + Send {
     /// The part of the plan that belongs to this mode.
     type Plan;

@@ -1,20 +1,17 @@
-//! The state that the clients of one thread share, and the steps that are the same for clients of all modes.
+//! The state that the clients of one thread share, and the clock of the thread.
 
 use std::io;
 
 use crate::arrivals::Throttle;
-use crate::client::{Client, ClientState};
 use crate::counters::Counters;
-use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
-use crate::report::{Report, Reporter, Shared};
+use crate::report::{Reporter, Shared};
 use crate::shell::Shell;
 use crate::sockets::Sockets;
 use crate::statistics::LoadStatistics;
 use crate::timers::Timers;
 use ground::clock::Nanos;
 use ground::random::Random;
-use workload::Actions;
 
 /// The clients that one thread of the engine runs.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +35,7 @@ pub struct Thread<'a, M, S> {
     pub throttle: Option<Throttle>,
     pub shared: &'a Shared,
     /// The random number generator that chooses the script of the next transaction.
-    choose: Random,
+    pub choose: Random,
     /// The number of clients that are not yet ready for the start of the load.
     pub unready: usize,
     pub active: usize,
@@ -105,62 +102,11 @@ impl<'a, M, S: Shell> Thread<'a, M, S> {
         }
     }
 
-    /// Asks the client's program to choose the script of its next transaction.
-    #[inline]
-    pub fn choose_script<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
-        client.transaction.script = client.program.begin(&mut self.choose);
-        client.transaction.tries = 1;
-        client.transaction.was_answered = false;
-        if self.options.notes.steps {
-            self.note_script(client);
-        }
-    }
-
-    /// Puts the client into the queue of clients for which a connection has to be made.
-    pub fn connect<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
-        client.state = ClientState::Connecting;
-        client.transaction.command_began = now;
-        self.sockets.enqueue(client.index);
-    }
-
-    /// Makes the client wait until `at`.
-    pub fn wait_until<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, at: Nanos) {
-        client.state = ClientState::Idle;
-        self.timers.add(at, client.index);
-    }
-
-    /// Makes a client that must not begin a transaction at `now` wait for its engine's next slice, or for the end of
-    /// the load.
-    pub fn await_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
-        client.state = ClientState::Yielding;
-        self.timers.add(self.counters.next_slice(now), client.index);
-    }
-
-    /// Ends the client's session, and takes the client out of the load.
-    pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
-        if client.takes_part {
-            self.counters.leave_slice(client, self.shell.now());
-        }
-        client.state = ClientState::Finished;
-        client.disconnect();
-        self.active -= 1;
-    }
-
-    /// Ends a client that cannot go on. Its current transaction is counted as failed if the error has an SQLSTATE.
-    pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
-        if let Some(sqlstate) = cause.counted_sqlstate() {
-            self.counters.statistics.counts.fail(sqlstate);
-        }
-        self.counters.totals.aborted += 1;
-        let abortion = Abortion { client: client.number, script: client.transaction.script, command, cause };
-        self.counters.report(Report::Aborted { thread: self.counters.thread, abortion });
-        self.leave(client);
-    }
-
-    /// Ends the whole run after a client was aborted, if the plan says so.
-    pub fn exit_on_abort(&self) {
-        if self.plan.exit_on_abort {
-            self.shared.end_run();
-        }
+    /// Reads the clock. If a second (or a round of slices) has ended, the thread reports its counts.
+    #[inline(always)]
+    pub fn read_clock(&mut self) -> Nanos {
+        let now = self.shell.now();
+        self.end_periods(now);
+        now
     }
 }
