@@ -42,7 +42,7 @@ impl<'a> Counters<'a> {
     /// Makes the counters of thread `thread`. `statistics` has the counters of one period, all of them zero, for the
     /// mode of the load, such as a closed loop or a replay. The thread adds its transactions to `statistics`.
     pub fn new(plan: &'a Plan, thread: usize, statistics: LoadStatistics, reports: Reporter) -> io::Result<Self> {
-        let options = plan.options();
+        let options = &plan.options;
         let schedule = Schedule::new(0, plan.warmup, None, None);
         let scripts = plan.scripts();
         let sample = &plan.seeds.threads[thread].sample;

@@ -10,15 +10,12 @@ use std::time::Duration;
 use crate::slices::Slices;
 use crate::start_at::StartAt;
 use ground::shard::ClientShare;
-use modes::NO_OPTIONS;
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::{ReplayActions, ScriptActions, ScriptInfo, StagedActions, Workload};
 
-pub use modes::{
-    Arrival, ClosedPlan, Limit, Notes, PoolPlan, PooledPlan, ReplayPlan, ReplayTiming, ScriptOptions, StagedPlan,
-};
+pub use modes::{Arrival, ClosedPlan, Limit, Notes, PoolPlan, ReplayPlan, ReplayTiming, ScriptOptions, StagedPlan};
 
 /// The plan of one run of a load.
 pub struct Plan {
@@ -47,6 +44,8 @@ pub struct Plan {
     pub time_includes_connecting: bool,
     /// True if the whole run ends when an error aborts a client.
     pub exit_on_abort: bool,
+    /// pgbench's options for transactions. sysbench and replays do not have these options, and keep the defaults.
+    pub options: ScriptOptions,
     pub seeds: Seeds,
     /// True if the run is over once each client has executed the actions that come before its first transaction. This
     /// is used for sysbench's commands other than `run`.
@@ -69,7 +68,7 @@ pub enum LoadMode {
     /// sysbench's load: programs connect by themselves, and act before their first transaction and after their last.
     Staged(StagedPlan, Arc<dyn Workload<StagedActions>>),
     /// Tasks of applications that share bounded connection pools.
-    Pooled(PooledPlan, Arc<dyn Workload<ScriptActions>>),
+    Pooled(PoolPlan, Arc<dyn Workload<ScriptActions>>),
     /// Recorded sessions that are run again.
     Replayed(ReplayPlan, Arc<dyn Workload<ReplayActions>>),
 }
@@ -93,7 +92,7 @@ impl Load {
     }
 
     /// Makes a load of tasks, which run scripts on the connections of pools.
-    pub fn pooled(workload: Arc<dyn Workload<ScriptActions>>, plan: PooledPlan) -> Self {
+    pub fn pooled(workload: Arc<dyn Workload<ScriptActions>>, plan: PoolPlan) -> Self {
         Self { scripts: workload.scripts(), mode: LoadMode::Pooled(plan, workload) }
     }
 
@@ -118,7 +117,7 @@ impl Load {
             LoadMode::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }, _) => (Some(*each), None),
             LoadMode::Closed(..) | LoadMode::Replayed(..) => (None, None),
             LoadMode::Staged(staged, _) => (staged.events_each, staged.events),
-            LoadMode::Pooled(pooled, _) => (None, Some(pooled.pools.all_tasks())),
+            LoadMode::Pooled(pools, _) => (None, Some(pools.all_tasks())),
         };
         Limits { of_each_client, of_all_clients }
     }
@@ -151,19 +150,10 @@ impl Load {
         }
     }
 
-    /// Returns pgbench's options for transactions. sysbench and replays do not have these options.
-    pub fn options(&self) -> &ScriptOptions {
-        match &self.mode {
-            LoadMode::Closed(closed, _) => &closed.options,
-            LoadMode::Pooled(pooled, _) => &pooled.options,
-            LoadMode::Staged(..) | LoadMode::Replayed(..) => &NO_OPTIONS,
-        }
-    }
-
     /// Returns the plan of the connection pools; `None` if the load has none.
     pub fn pools(&self) -> Option<&PoolPlan> {
         match &self.mode {
-            LoadMode::Pooled(pooled, _) => Some(&pooled.pools),
+            LoadMode::Pooled(pools, _) => Some(pools),
             LoadMode::Closed(..) | LoadMode::Staged(..) | LoadMode::Replayed(..) => None,
         }
     }
@@ -200,6 +190,7 @@ impl Plan {
             warmup: Duration::ZERO,
             time_includes_connecting: false,
             exit_on_abort: false,
+            options: ScriptOptions::default(),
             seeds,
             is_command: false,
             load,
@@ -220,11 +211,6 @@ impl Plan {
     /// `None` without a rate.
     pub fn interval_ns(&self) -> Option<f64> {
         self.load.interval_ns()
-    }
-
-    /// Returns pgbench's options for transactions.
-    pub fn options(&self) -> &ScriptOptions {
-        self.load.options()
     }
 
     /// Returns true if each client has a thread of its own.

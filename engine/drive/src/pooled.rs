@@ -8,7 +8,7 @@ use crate::agenda::Agenda;
 use crate::client::{Client, ClientState};
 use crate::mode::{Asked, End, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Plan, PooledPlan};
+use crate::plan::{Plan, PoolPlan};
 use crate::pool::{Pool, QueuedTask};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
@@ -40,13 +40,13 @@ type PoolThread<'a, S> = Thread<'a, Pooled, S>;
 type Slot<S> = Client<(), ScriptActions, S>;
 
 impl<S: Shell> Mode<S> for Pooled {
-    type Plan = PooledPlan;
+    type Plan = PoolPlan;
     type Actions = ScriptActions;
     type Client = ();
 
     const READS_WHEN_IDLE: bool = true;
 
-    fn new(plan: &Plan, PooledPlan { pools: load, .. }: &PooledPlan, share: Share) -> (Self, LoadStatistics) {
+    fn new(plan: &Plan, load: &PoolPlan, share: Share) -> (Self, LoadStatistics) {
         let (first_app, apps) = (share.first_client / load.size, share.clients / load.size);
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
         let mode = Self {

@@ -209,7 +209,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
 fn totals(load: &Load) -> ModeTotals {
     match &load.mode {
         LoadMode::Closed(..) | LoadMode::Staged(..) => ModeTotals::None,
-        LoadMode::Pooled(pooled, _) => ModeTotals::Tasks(Tasks::new(pooled.pools.all_tasks())),
+        LoadMode::Pooled(pools, _) => ModeTotals::Tasks(Tasks::new(pools.all_tasks())),
         LoadMode::Replayed(..) => ModeTotals::Replay(ReplayTotals::default()),
     }
 }

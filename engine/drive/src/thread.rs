@@ -59,7 +59,7 @@ impl<'a, M, S: Shell> Thread<'a, M, S> {
         }
         Ok(Self {
             plan,
-            options: plan.options(),
+            options: &plan.options,
             shell,
             sockets: Sockets::new(plan.describes, plan.format),
             counters: Counters::new(plan, share.thread, statistics, reports)?,

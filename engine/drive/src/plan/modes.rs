@@ -27,7 +27,6 @@ pub struct ClosedPlan {
     /// True if clients wait for a think time before their transactions; their programs determine it. Used only without
     /// a rate.
     pub thinks: bool,
-    pub options: ScriptOptions,
 }
 
 /// The limit of a closed loop: a number of transactions for each client, or a time.
@@ -55,13 +54,6 @@ pub struct StagedPlan {
     /// The maximum number of transactions of this engine that may wait for a client. If more of them wait, the run ends
     /// with an error. Used only with a rate.
     pub longest_queue: Option<u64>,
-}
-
-/// The plan of a load with connection pools, and pgbench's options for the scripts of the tasks.
-#[derive(Debug, Clone)]
-pub struct PooledPlan {
-    pub pools: PoolPlan,
-    pub options: ScriptOptions,
 }
 
 /// The plan of a load that consists of applications. Each application has tasks that arrive by a schedule, and a
@@ -175,21 +167,19 @@ pub struct ScriptOptions {
     pub program: &'static str,
 }
 
-/// The values of pgbench's options for loads that do not have these options: each transaction is tried once, commands
-/// are not timed, and there is no log and no debugging output.
-pub(super) static NO_OPTIONS: ScriptOptions = ScriptOptions {
-    timed_commands: false,
-    latency_limit: None,
-    tries: Some(1),
-    continue_on_error: false,
-    log: None,
-    notes: Notes { failures: false, steps: false },
-    program: "",
-};
-
+/// pgbench's defaults: each transaction is tried once, commands are not timed, and there is no log and no debugging
+/// output.
 impl Default for ScriptOptions {
     fn default() -> Self {
-        NO_OPTIONS.clone()
+        Self {
+            timed_commands: false,
+            latency_limit: None,
+            tries: Some(1),
+            continue_on_error: false,
+            log: None,
+            notes: Notes::default(),
+            program: "",
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::launch;
 use super::scenario::{Kind, Scenario};
 use crate::outcome::Outcome;
-use crate::plan::{ClosedPlan, Limit, Load, ScriptOptions};
+use crate::plan::{ClosedPlan, Limit, Load};
 use crate::slices::Slices;
 use ground::clock::MS;
 use ground::random::Random;
@@ -52,15 +52,7 @@ fn run(seed: u64, change: &dyn Fn(&mut Scenario)) -> Outcome {
     let mut plan = scenario.plan(0, directory.path());
     plan.load = Load::closed(
         Arc::new(Arc::new(scripts)),
-        ClosedPlan {
-            limit,
-            alarm: None,
-            interval_ns,
-            reconnect: false,
-            wait_for_server: None,
-            thinks: false,
-            options: ScriptOptions::default(),
-        },
+        ClosedPlan { limit, alarm: None, interval_ns, reconnect: false, wait_for_server: None, thinks: false },
     );
     launch(&scenario, &plan, Random::seeded(seed), None).outcome.expect("the run succeeds")
 }

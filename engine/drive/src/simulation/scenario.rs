@@ -11,8 +11,7 @@ use super::programs::Workloads;
 use super::starts::{Process, Starts};
 use super::world::world;
 use crate::plan::{
-    Arrival, ClosedPlan, Limit, Load, Notes, Plan, PoolPlan, PooledPlan, ReplayPlan, ReplayTiming, ScriptOptions,
-    StagedPlan,
+    Arrival, ClosedPlan, Limit, Load, Notes, Plan, PoolPlan, ReplayPlan, ReplayTiming, ScriptOptions, StagedPlan,
 };
 use crate::slices::Slices;
 use ground::clock::{MS, Nanos};
@@ -304,7 +303,6 @@ impl Scenario {
                     reconnect: *reconnect,
                     wait_for_server: *wait_for_server,
                     thinks: *thinks,
-                    options,
                 },
             ),
             Kind::Staged(staged) => {
@@ -322,7 +320,7 @@ impl Scenario {
                     lifetime: *lifetime,
                     task_share,
                 };
-                Load::pooled(workload, PooledPlan { pools, options })
+                Load::pooled(workload, pools)
             }
             Kind::Replayed { timing, time } => Load::replayed(
                 workload,
@@ -340,6 +338,7 @@ impl Scenario {
         plan.time_includes_connecting = self.extras.time_includes_connecting;
         plan.slices = self.slices;
         plan.exit_on_abort = self.exit_on_abort;
+        plan.options = options;
         plan
     }
 }

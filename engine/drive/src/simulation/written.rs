@@ -12,7 +12,7 @@ use crate::statistics::LoadStatistics;
 
 /// Returns the transaction logs of all threads of a run.
 pub fn logs(plan: &Plan) -> Vec<String> {
-    let Some(log) = &plan.options().log else { return Vec::new() };
+    let Some(log) = &plan.options.log else { return Vec::new() };
     (0..plan.jobs).filter_map(|thread| fs::read_to_string(log.path(thread)).ok()).collect()
 }
 

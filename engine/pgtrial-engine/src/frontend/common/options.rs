@@ -20,7 +20,7 @@ use drive::plan::{Load, Plan, ScriptOptions};
 use drive::slices::Slices;
 use drive::start_at::StartAt;
 use drive::statistics::log::LogPlan;
-use drive::{ClosedPlan, Limit, PoolPlan, PooledPlan};
+use drive::{ClosedPlan, Limit, PoolPlan};
 use ground::c_numbers;
 use ground::options::{Argument, OptionRow, SetResult, set};
 use ground::output::CouldNot;
@@ -281,7 +281,7 @@ impl RunOptions {
         options.continue_on_error |= share.pools.is_some();
         options.log = self.log_plan(&options, origin);
         let load = match share.pools {
-            Some(pools) => Load::pooled(workload, PooledPlan { pools, options }),
+            Some(pools) => Load::pooled(workload, pools),
             None => {
                 let plan = ClosedPlan {
                     limit: self.limit(),
@@ -290,7 +290,6 @@ impl RunOptions {
                     reconnect: self.reconnect,
                     wait_for_server: self.wait_for_server,
                     thinks: self.thinks,
-                    options,
                 };
                 Load::closed(workload, plan)
             }
@@ -304,6 +303,7 @@ impl RunOptions {
             warmup: self.warmup,
             time_includes_connecting: self.time_includes_connecting(),
             exit_on_abort: self.exit_on_abort,
+            options,
             ..Plan::new(Some(target), share.part, seeds, load)
         })
     }
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_failed_task_aborts_no_connection_of_a_pool() {
         let pooling = PoolOptions { tasks: Some(1), size: Some(1), ..PoolOptions::default() };
-        let goes_on = |options: &RunOptions| planned(options).options().continue_on_error;
+        let goes_on = |options: &RunOptions| planned(options).options.continue_on_error;
         assert!(goes_on(&RunOptions { pooling, ..RunOptions::new(1) }) && !goes_on(&RunOptions::new(1)));
     }
 
@@ -349,10 +349,10 @@ mod tests {
     fn the_log_has_the_columns_that_the_load_needs() {
         let log = LogOptions { is_on: true, aggregate_interval: Some(5), ..LogOptions::default() };
         let options = RunOptions { log, interval_ns: Some(1e6), ..RunOptions::new(1) };
-        let log = planned(&options).options().log.clone().unwrap();
+        let log = planned(&options).options.log.unwrap();
         assert_eq!((log.prefix.as_str(), log.aggregate), ("pgbench_log", Some(Duration::from_secs(5))));
         assert_eq!([log.throttled, log.limited, log.retried, log.other_failures], [true, false, false, false]);
-        assert!(planned(&RunOptions::new(1)).options().log.is_none());
+        assert!(planned(&RunOptions::new(1)).options.log.is_none());
     }
 
     #[test]

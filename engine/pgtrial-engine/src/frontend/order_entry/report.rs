@@ -156,7 +156,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use drive::plan::{Load, ScriptOptions};
+    use drive::plan::Load;
     use drive::{ClosedPlan, Limit};
     use ground::shard::ClientShare;
     use wire::statement::QueryMode;
@@ -174,7 +174,6 @@ mod tests {
             reconnect: false,
             wait_for_server: None,
             thinks,
-            options: ScriptOptions::default(),
         };
         let seeds = Seeds::derive(1, &part, 0, 1, None);
         Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::closed(Arc::new(workload), load)) }

@@ -43,13 +43,13 @@ impl PgbenchObserver {
     /// Makes the observer for a run with this plan. `origin` is the time since 1970 at which the run's clock shows 0.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval_ns().is_some();
-        let ScriptOptions { latency_limit, tries, .. } = plan.options();
+        let ScriptOptions { latency_limit, tries, .. } = plan.options;
         Self {
             clock,
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
             progress: Progress::new(options.progress, plan),
-            columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: *tries != Some(1) },
+            columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: tries != Some(1) },
             timestamps: options.progress_timestamp.then_some(origin),
         }
     }

@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
             )?;
         }
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
-        if let Some(tries) = self.plan.options().tries {
+        if let Some(tries) = self.plan.options.tries {
             writeln!(out, "maximum number of tries: {tries}")?;
         }
         let committed = self.total.counts.transactions();
@@ -140,11 +140,11 @@ impl<'a> Report<'a> {
         if self.output.failures_detailed {
             writeln!(out, "{prefix}number of serialization failures: {}", share(counts.serialization_failures(), all))?;
             writeln!(out, "{prefix}number of deadlock failures: {}", share(counts.deadlocks(), all))?;
-            if self.plan.options().continue_on_error {
+            if self.plan.options.continue_on_error {
                 writeln!(out, "{prefix}number of other failures: {}", share(counts.other_failures, all))?;
             }
         }
-        if self.plan.options().tries != Some(1) {
+        if self.plan.options.tries != Some(1) {
             writeln!(out, "{prefix}number of transactions retried: {}", share(counts.retried, all))?;
             writeln!(out, "{prefix}total number of retries: {}", counts.retries)?;
         }
@@ -152,14 +152,14 @@ impl<'a> Report<'a> {
     }
 
     fn write_skipped(&mut self, prefix: &str, counts: &Counts) -> Result {
-        if self.plan.interval_ns().is_none() || self.plan.options().latency_limit.is_none() {
+        if self.plan.interval_ns().is_none() || self.plan.options.latency_limit.is_none() {
             return Ok(());
         }
         writeln!(self.out, "{prefix}number of transactions skipped: {}", share(counts.skipped, all(counts)))
     }
 
     fn write_late(&mut self) -> Result {
-        let Some(limit) = self.plan.options().latency_limit else { return Ok(()) };
+        let Some(limit) = self.plan.options.latency_limit else { return Ok(()) };
         let (late, committed) = (self.total.counts.late, self.total.counts.transactions());
         let percent = if committed == 0 { 0.0 } else { 100.0 * late as f64 / committed as f64 };
         writeln!(
@@ -180,7 +180,7 @@ impl<'a> Report<'a> {
         if throttled
             || self.pools().is_some()
             || self.output.progress.is_some()
-            || self.plan.options().latency_limit.is_some()
+            || self.plan.options.latency_limit.is_some()
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
@@ -245,10 +245,10 @@ impl<'a> Report<'a> {
                 writeln!(self.out, " - weight: {} (targets {target:.1}% of total)", script.weight)?;
                 self.write_script(&account.whole)?;
             }
-            if self.plan.options().timed_commands {
+            if self.plan.options.timed_commands {
                 let prefix = if several { " - " } else { "" };
                 let columns =
-                    if self.plan.options().tries == Some(1) { " and failures" } else { ", failures and retries" };
+                    if self.plan.options.tries == Some(1) { " and failures" } else { ", failures and retries" };
                 writeln!(self.out, "{prefix}statement latencies in milliseconds{columns}:")?;
                 for (command, account) in script.commands.iter().zip(&account.commands) {
                     self.write_command(&command.line, account)?;
@@ -275,7 +275,7 @@ impl<'a> Report<'a> {
     fn write_command(&mut self, line: &str, account: &Account) -> Result {
         let Account { moments, failures, retries } = account;
         write!(self.out, "   {:11.3}  {failures:10} ", moments.mean() / 1000.0)?;
-        if self.plan.options().tries != Some(1) {
+        if self.plan.options.tries != Some(1) {
             write!(self.out, "{retries:10} ")?;
         }
         writeln!(self.out, "{line}")

@@ -36,7 +36,6 @@ fn closed() -> ClosedPlan {
         reconnect: false,
         wait_for_server: None,
         thinks: false,
-        options: ScriptOptions::default(),
     }
 }
 
@@ -119,19 +118,14 @@ tps = 1.000000 (without initial connection time)
 #[test]
 fn every_option_has_its_lines_in_pgbenchs_order() {
     let output = output(true, false);
-    let closed = ClosedPlan {
-        limit: Limit::Transactions(4),
-        interval_ns: Some(1e6),
-        reconnect: true,
-        options: ScriptOptions {
-            timed_commands: true,
-            latency_limit: Some(Duration::from_micros(2500)),
-            tries: None,
-            ..closed().options
-        },
-        ..closed()
+    let closed = ClosedPlan { limit: Limit::Transactions(4), interval_ns: Some(1e6), reconnect: true, ..closed() };
+    let options = ScriptOptions {
+        timed_commands: true,
+        latency_limit: Some(Duration::from_micros(2500)),
+        tries: None,
+        ..ScriptOptions::default()
     };
-    let plan = plan_of(&[("a.sql", 1), ("b.sql", 3)], closed);
+    let plan = Plan { options, ..plan_of(&[("a.sql", 1), ("b.sql", 3)], closed) };
     let text = report_of(&output, &plan, &outcome(2));
     let expected = "\
 number of transactions per client: 4
@@ -172,8 +166,8 @@ SQL script 2: b.sql
 #[test]
 fn other_failures_have_a_line_when_clients_go_on_after_them() {
     let output = output(true, false);
-    let script_options = ScriptOptions { continue_on_error: true, ..closed().options };
-    let plan = plan_of(&[("a.sql", 1)], ClosedPlan { options: script_options, ..closed() });
+    let options = ScriptOptions { continue_on_error: true, ..ScriptOptions::default() };
+    let plan = Plan { options, ..plan(&[("a.sql", 1)]) };
     let text = report_of(&output, &plan, &outcome(1));
     assert!(text.contains("deadlock failures: 1 (12.500%)\nnumber of other failures: 1 (12.500%)\n"), "{text}");
 }
