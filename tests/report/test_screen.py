@@ -10,6 +10,7 @@ from pgtrial.cli.verdict import in_full, in_short
 from pgtrial.report.brief import brief
 from pgtrial.report.data import read_data
 from pgtrial.report.sections import draw, sections
+from pgtrial.report.what_ran import what_ran
 
 from .conftest import Studies
 
@@ -41,6 +42,11 @@ def test_the_reports_name_the_factors_their_levels_and_the_pairs(reports: Studie
         assert "Pairs of factors that seem to interact" in part
     assert re.search(r"shared_buffers=(128MB|1GB), jit=(on|off), work_mem=", page)
     assert "for each block a coin chose the level of each factor" in page
+
+
+def test_the_mail_begins_with_the_levels_and_not_with_the_arms_that_drew_them(reports: Studies):
+    settings = list(what_ran(read_data(reports("screening"))))[-1]
+    assert settings.startswith("settings: shared_buffers = 128MB or 1GB, jit = on or off, work_mem = 4MB or 64MB")
 
 
 def test_the_terminal_has_a_headline_for_each_factor_that_matters_and_a_table_of_all(reports: Studies):

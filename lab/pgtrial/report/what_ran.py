@@ -44,7 +44,9 @@ def _settings(data: StudyData, known: Mapping[str, Facts]) -> Iterator[str]:
         for arm, server in servers.items():
             of_server = known_value(known[arm], "settings", name) if arm in known else None
             values[arm] = server.settings.get(name) or ("default" if of_server is None else str(of_server))
-        yield f"{name} = {_by_arm(values)}"
+        # the arms of a screening study have drawn levels, which are others in each block
+        drawn = " or ".join(dict.fromkeys(values.values())) if data.plan.factors else None
+        yield f"{name} = {drawn or _by_arm(values)}"
 
 
 def _by_arm(values: Mapping[str, str]) -> str:
