@@ -34,7 +34,8 @@ def models_of(model: type[BaseModel], known: set[type[BaseModel]]) -> set[type[B
 
 def numeric_keys() -> list[Any]:
     """Returns the keys of study files and packs whose values are numbers, or lists or tables of numbers."""
-    models = models_of(Pack, models_of(StudySpec, set()))
+    # Sorted, since the processes of the tests have to find them in one order.
+    models = sorted(models_of(Pack, models_of(StudySpec, set())), key=lambda model: model.__name__)
     keys = [(model, name, field.annotation) for model in models for name, field in model.model_fields.items()]
     return [
         pytest.param(model, name, {"x": value} if "dict" in str(annotation) else value, id=f"{model.__name__}.{name}")
