@@ -120,9 +120,13 @@ def stop_in_the_second_trial(directory, number):
     """
     lab = start_lab(directory)
     engine = engine_of_the_second_trial(lab, directory)
+    if number == signal.SIGTERM:  # the program that reads the output has ended, as with Ctrl-C in `pgtrial run | tee`
+        lab.send_signal(signal.SIGSTOP)
+        lab.stdout.close()
     lab.send_signal(number)
+    lab.send_signal(signal.SIGCONT)
     out, err = lab.communicate(timeout=PATIENCE_S)
-    if number != signal.SIGKILL:
+    if number == signal.SIGINT:
         assert "interrupted: the load ends and the servers stop" in out
     return lab.returncode, err, engine
 

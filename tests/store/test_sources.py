@@ -51,6 +51,17 @@ def test_the_files_of_a_commit_are_those_of_the_commit_whatever_the_work_tree_ha
     assert described(source_of(text)) == "first"
 
 
+def test_files_that_git_leaves_out_of_archives_belong_to_a_commit_too(repository, tmp_path):
+    (repository.path / ".gitattributes").write_text("/src export-ignore\nconfigure export-subst\n")
+    (repository.path / "configure").write_text("# $Format:%H$\n")
+    repository.git("add", "--all")
+    repository.git("commit", "--quiet", "--message=third")
+    [text] = postgres_of(tmp_path, "git:source@main")
+    export(source_of(text), tmp_path / "files", print)
+    assert (tmp_path / "files" / "src" / "a.c").read_text() == "two\n"
+    assert (tmp_path / "files" / "configure").read_text() == "# $Format:%H$\n"
+
+
 def test_a_directory_with_a_source_is_taken_as_it_is_without_what_git_ignores(repository, tmp_path):
     (repository.path / "src" / "new.c").write_text("new\n")
     (repository.path / "src" / "a.o").write_text("object\n")

@@ -27,9 +27,9 @@ pub struct Client<O, A: Actions, S: Shell> {
     /// True while the client takes part in this engine's slice of time, so that its time is counted. False while it
     /// waits for this engine's next slice. Used only if several engines take turns in slices of time.
     pub takes_part: bool,
-    /// True if each of the client's transactions begins at the moment at which the one before it ends, as long as the
-    /// load lasts, because the load has neither a rate nor a number of transactions. Used only for programs that want
-    /// to know it ([`Program::foresee`]).
+    /// Set only in sysbench's load: true if each of the client's transactions begins at the moment at which the one
+    /// before it ends, as long as the load lasts, because the load has neither a rate nor a number of transactions. Used
+    /// only for programs that want to know it ([`Program::foresee`]).
     pub starts_at_once: bool,
     pub transaction: Transaction,
     pub own: O,

@@ -24,7 +24,7 @@ use workload::{AbortReason, Action, ActionResult, ScriptActions, ScriptStep, Sta
 /// The SQLSTATE with which the server rejects the execution of a statement that was not prepared.
 const NO_SUCH_STATEMENT: &str = "26000";
 
-/// What wakes a client, and how it gets its connection.
+/// These functions wake a client, and make its connection.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Reads or writes a client's socket that is ready.
     #[inline(always)]
@@ -92,7 +92,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// How a client's transaction begins.
+/// These functions begin a client's transaction.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Starts a client's next transaction, unless the client has to wait or has finished.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
@@ -127,7 +127,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// What the client's program asks for, and how its requests are sent.
+/// These functions carry out what the client's program asks for, and send its requests.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Carries out the actions that the client's program asks for, until the client has to wait or ends.
     #[inline(never)]
@@ -314,7 +314,7 @@ impl<M: Mode<S, Actions = ScriptActions>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// How the server's answer is received, and what the client does with it.
+/// These functions receive the server's answer, and give it to the client's program.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Reads what the server has sent. If the answer is complete, the client goes on.
     #[inline(always)]
@@ -417,7 +417,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// What follows when the server rejects a request, or when the connection breaks.
+/// These functions are called when the server rejects a request, or when the connection breaks.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Handles an error with which the server rejected a client's request.
     #[cold]
@@ -535,7 +535,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// How a transaction ends, and how the client leaves the load.
+/// These functions end a transaction, and take the client out of the load.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Ends a transaction whose end the program has reached. Returns the current time if the client goes on at once,
     /// else `None`.

@@ -1,6 +1,5 @@
-//! The trait that each mode of a load implements. The event loop calls it to learn when clients act. To add a mode,
-//! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to
-//! [`LoadMode`](crate::plan::LoadMode).
+//! The trait that each mode of a load implements. The event loop calls it to learn when clients act. CONTRIBUTING.md
+//! lists what a new mode needs besides a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`.
 
 use crate::client::{Awaited, Client};
 use crate::outcome::Cause;
@@ -33,8 +32,9 @@ pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 pub enum End<'e> {
     /// The client's program has reached the end of the transaction.
     Completed,
-    /// The server has rejected a statement of the transaction, which is not tried again. The transaction of a script is
-    /// rolled back and counted by now. A program of another mode receives the error afterwards.
+    /// The server has rejected a statement of the transaction, which is not tried again. The transaction of a script was
+    /// rolled back and counted before. A program of another mode receives the error afterwards and decides whether its
+    /// transaction goes on.
     Failed(&'e ServerError),
 }
 
@@ -73,8 +73,9 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// Called when the time has come for which an idle client waited ([`Thread::wait_until`]).
     fn due(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos);
 
-    /// Called when a client's transaction has ended. Counts the transaction if it was completed. Returns the current
-    /// time if the client goes on at once, such as with its next transaction, else `None`.
+    /// Called when a client's transaction has ended, or when the server has rejected a statement of it
+    /// ([`End::Failed`]). Counts the transaction, unless it is a failed one of a script, which was counted before.
+    /// Returns the current time if the client goes on at once, such as with its next transaction, else `None`.
     fn ended(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,

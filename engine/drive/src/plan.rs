@@ -160,17 +160,26 @@ impl Load {
 
     /// Returns true if each transaction uses a connection of its own (`--connect`).
     pub fn reconnects(&self) -> bool {
-        matches!(self.mode, LoadMode::Closed(ClosedPlan { reconnect: true, .. }, _))
+        match &self.mode {
+            LoadMode::Closed(closed, _) => closed.reconnect,
+            LoadMode::Staged(..) | LoadMode::Pooled(..) | LoadMode::Replayed(..) => false,
+        }
     }
 
     /// Returns true if clients wait for a think time before their transactions.
     pub fn thinks(&self) -> bool {
-        matches!(self.mode, LoadMode::Closed(ClosedPlan { thinks: true, .. }, _))
+        match &self.mode {
+            LoadMode::Closed(closed, _) => closed.thinks,
+            LoadMode::Staged(..) | LoadMode::Pooled(..) | LoadMode::Replayed(..) => false,
+        }
     }
 
     /// Returns true if the load's queries are counted by their kinds (reads, writes, others), as sysbench does.
     pub fn counts_queries(&self) -> bool {
-        matches!(self.mode, LoadMode::Staged(..) | LoadMode::Replayed(..))
+        match &self.mode {
+            LoadMode::Staged(..) | LoadMode::Replayed(..) => true,
+            LoadMode::Closed(..) | LoadMode::Pooled(..) => false,
+        }
     }
 }
 

@@ -88,9 +88,7 @@ impl<S: Shell> Mode<S> for Pooled {
     }
 
     /// Never called, since a connection waits for a task and not for a time.
-    fn due(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) {
-        thread.begin_transaction(client, now);
-    }
+    fn due(_thread: &mut PoolThread<'_, S>, _client: &mut Slot<S>, _now: Nanos) {}
 
     fn ended(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, end: End<'_>, mut now: Nanos) -> Option<Nanos> {
         match end {

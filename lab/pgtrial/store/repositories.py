@@ -80,11 +80,11 @@ def _fetched() -> Path:
 
 
 def export(repository: Path, commit: str, directory: Path) -> None:
-    """Writes the files of a commit into a new directory. Raises StudyError if git fails."""
+    """Writes all files of a commit, as they are in the commit, into a new directory. Raises StudyError if git fails."""
     directory.mkdir(parents=True)
     unpack = ["tar", "-x", "-f", "-", "--no-same-owner", "--no-same-permissions", "-C", str(directory)]
     with (
-        git.without_settings_of(repository, commit) as aside,
+        _as_committed(repository, commit) as aside,
         subprocess.Popen(
             git.command(aside, "archive", "--format=tar", commit),
             stdout=subprocess.PIPE,
@@ -98,6 +98,16 @@ def export(repository: Path, commit: str, directory: Path) -> None:
         cure = "check it with git fsck, and complete a partial clone with git fetch --refetch --no-filter"
         reason = words.strip().splitlines()[-1] if words.strip() else cure
         raise StudyError(f"git cannot write the files of commit {commit[:10]} of {repository}: {reason}")
+
+
+@contextmanager
+def _as_committed(repository: Path, commit: str) -> Iterator[Path]:
+    """Yields a temporary repository with the commit, whose archives leave out no file and change none. Without it, git
+    would leave out the files that `.gitattributes` marks by `export-ignore`, such as a project's own benchmarks."""
+    with git.without_settings_of(repository, commit) as aside:
+        (aside / "info").mkdir(exist_ok=True)
+        (aside / "info" / "attributes").write_text("* -export-ignore -export-subst\n")
+        yield aside
 
 
 def commit_of(repository: Path, ref: str) -> Commit:

@@ -2,6 +2,7 @@
 //! `stderr` log. The objects stand in lines, in an array, or in an array within an object.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::fields::sqlstate;
 use super::prefix::Prefix;
@@ -87,8 +88,9 @@ struct Message {
     /// The severity of the message, which the text in `message` contains too.
     #[serde(default, rename = "errorLevel")]
     severity: String,
+    /// The SQLSTATE, if it is a text: other programs may write other values when they export a log once more.
     #[serde(default, rename = "sqlerrcode")]
-    sqlstate: String,
+    sqlstate: Value,
     #[serde(default)]
     detail: String,
     #[serde(default)]
@@ -164,7 +166,7 @@ impl Entries<'_> {
         for text in message.lines(self.prefix) {
             self.assembler.push(LogLine { number: object.number, bytes: text.as_bytes(), is_whole: true }, sink)?;
         }
-        if let Some(code) = sqlstate(&message.sqlstate) {
+        if let Some(code) = message.sqlstate.as_str().and_then(sqlstate) {
             self.assembler.set_sqlstate(code);
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The part of a plan that only one mode of the load has. The mode decides when the transactions of the load start.
+//! The part of a plan that only one mode of the load has, and pgbench's options for transactions. The mode decides when
+//! the transactions of the load start.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

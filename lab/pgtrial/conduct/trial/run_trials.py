@@ -172,7 +172,8 @@ def _told_if_interrupted(listener: Listener) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        listener(Preparing("interrupted: the load ends and the servers stop, which takes some seconds", stays=True))
+        with suppress(OSError):  # Ctrl-C has also ended the program that reads the output, as in `pgtrial run | tee log`
+            listener(Preparing("interrupted: the load ends and the servers stop, which takes some seconds", stays=True))
         raise
 
 

@@ -1,5 +1,6 @@
-//! pgbench's command line. Options are checked in the order in which they are given, then whether they fit together, in
-//! the same order as in pgbench; only the first mistake is reported. A new option needs a field and a row in `table.rs`.
+//! pgbench's command line. The value of each option is checked in the order of the command line. Afterwards pgtrial
+//! checks, in pgbench's order, that the options fit together. Only the first mistake is reported. A new option needs a
+//! field and a row in `table.rs`.
 
 pub mod table;
 #[cfg(test)]
