@@ -172,7 +172,7 @@ def _told_if_interrupted(listener: Listener) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        with suppress(OSError):  # Ctrl-C has also ended the program that reads the output, as in `pgtrial run | tee log`
+        with suppress(OSError):  # Ctrl-C may have ended the program that reads the output, too
             listener(Preparing("interrupted: the load ends and the servers stop, which takes some seconds", stays=True))
         raise
 
