@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli import main
+from pgtrial.cli import upgrade as command
+from pgtrial.conduct.upgrade.rehearse import Rehearsed
+from pgtrial.model.errors import StudyError
 from tests.conftest import require_engine, require_server
 
 pytestmark = pytest.mark.server
@@ -120,3 +123,55 @@ def test_a_database_is_dumped_once_into_a_file_that_only_this_account_reads(rehe
     _, record, directory = rehearsed
     assert record["data"] == [str(directory / "data.dump")]
     assert stat.S_IMODE((directory / "data.dump").stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Returns the words of a rehearsal with a file as its data."""
+    require_engine()
+    monkeypatch.chdir(tmp_path)
+    Path("shop.sql").write_text("CREATE TABLE t (a int);\n")
+    return ["upgrade", "15", "18", "--data", "shop.sql", "--query", "SELECT 1", "--results", "found"]
+
+
+def status_of(words):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code
+
+
+def test_a_directory_that_other_accounts_may_read_and_a_setup_with_a_load_are_refused(asked, capsys):
+    Path("found").mkdir(mode=0o755)
+    assert status_of(asked) == 3
+    assert "other accounts may read found" in capsys.readouterr().err
+    assert list(Path("found").iterdir()) == []
+    for setup in ("data=shop.sql", "query=SELECT 2", "command=true"):
+        assert status_of(["upgrade", "15", f"postgres=18,{setup}", *asked[3:]]) == 3
+        assert "both versions have the same data and statements" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_rehearsal_that_fails_removes_only_what_it_has_made(asked, monkeypatch):
+    def fails(spec, named, directory, *_, **__):
+        assert (directory / "statements" / "q1.sql").exists()
+        (directory / "mine.txt").write_text("kept")
+        raise StudyError("the server did not answer")
+
+    monkeypatch.setattr(command, "rehearse_upgrade", fails)
+    Path("found").mkdir(mode=0o700)
+    assert status_of(asked) == 3
+    assert [path.name for path in Path("found").iterdir()] == ["mine.txt"]
+
+
+def test_findings_that_are_stored_before_the_times_say_that_these_are_missing(asked, monkeypatch):
+    found = Rehearsed(("15.18", "18.6"), ["shop.sql"], [], [])
+    stored = []
+
+    def measured(_asked, upgrade, directory, *_):
+        stored.append(json.loads((directory / "upgrade.json").read_text())["no_times"])
+        return upgrade, 0
+
+    monkeypatch.setattr(command, "rehearse_upgrade", lambda *_, **__: found)
+    monkeypatch.setattr(command, "_timed", measured)
+    assert status_of(asked) == 0
+    assert stored == ["the measurement did not end"]
+    assert json.loads(Path("found/upgrade.json").read_text())["no_times"] is None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pgtrial.conduct.upgrade.rehearse import Comparison, Servers
 from pgtrial.conduct.upgrade.rows import other_rows
-from pgtrial.conduct.upgrade.statement_server import StatementServer
-from pgtrial.conduct.upgrade.statements import NamedStatement, Statements, capture_logs
+from pgtrial.conduct.upgrade.statement_server import Ran, StatementServer
+from pgtrial.conduct.upgrade.statements import NamedStatement, Statements, capture_counted, capture_logs
 from pgtrial.conduct.upgrade.times import UpgradeKeys, timed_parts
 from pgtrial.loads.recorded_text import with_values
-from pgtrial.model.errors import BudgetError, StudyError
+from pgtrial.model.errors import ArmError, BudgetError, StudyError
+from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.records.upgrade import NewError, OnNew, OtherPlan, OtherRows, RehearsedStatement
-from tests.conftest import require_engine
+from tests.conftest import require_engine, running_clusters
 
 LOG = """\
 2026-11-30 10:00:00.000 UTC [7] app@shop LOG:  duration: 0.1 ms  statement: SELECT name FROM items WHERE id = 7
@@ -75,6 +80,93 @@ def test_only_statements_that_change_data_begin_a_transaction_for_the_study_of_t
     assert NamedStatement("a", "SELECT 1;\n").undone == "SELECT 1;\n"
     assert NamedStatement("a", "DELETE FROM t;\n").undone == "BEGIN;\nDELETE FROM t;\n"
     assert NamedStatement("a", "BEGIN;\nDELETE FROM t;\n").undone == "BEGIN;\nDELETE FROM t;\n"
+    assert NamedStatement("a", "BEGIN;\nDELETE FROM t;\nCOMMIT;\n").undone == "BEGIN;\nDELETE FROM t;\n"
+    assert NamedStatement("a", "DELETE FROM t;\nCOMMIT;\nSELECT 1;\n").undone == "BEGIN;\nDELETE FROM t;\nSELECT 1;\n"
+
+
+def test_statements_with_passwords_are_left_out_and_counted():
+    statements = Statements()
+    statements.add_queries(
+        [
+            "ALTER ROLE app PASSWORD 'geheim'",
+            "SELECT * FROM dblink('host=db1 password=geheim', 'SELECT 1') AS t (a int)",
+            "SELECT password FROM accounts WHERE id = 1",
+        ]
+    )
+    assert [one.text for one in statements.found] == ["SELECT password FROM accounts WHERE id = 1;\n"]
+    assert statements.left_out == ["2 statements of --query with a password or a token, which pgtrial does not store"]
+
+
+def of_error(error):
+    """Returns an action of an arm that fails with this error."""
+
+    def act(*_):
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "is_raised"),
+    [
+        (ArmError("the disk is full: copying a to b failed with 0 MB free; free some space"), True),
+        (StudyError("arms.18: could not extend file: No space left on device"), True),
+        (StudyError("arms.18: type abstime does not exist"), False),
+    ],
+    ids=["copy", "server", "refused"],
+)
+def test_a_full_disk_of_this_machine_is_no_finding_about_the_new_version(tmp_path, error, is_raised):
+    arm = SimpleNamespace(name="18")
+    with ExitStack() as stack:
+        servers = Servers(arm, arm, None, tmp_path, stack, 20, lambda event: None)
+        with pytest.raises(type(error)) if is_raised else nullcontext():
+            servers.restore(of_error(error))
+        upgraded = SimpleNamespace(analyze=of_error(error))
+        with pytest.raises(type(error)) if is_raised else nullcontext():
+            assert not servers.analyze(upgraded)
+    arms = [] if is_raised else ["restored", "pg_upgraded, analysed"]
+    assert [(arm.name, arm.failure) for arm in servers.arms] == [(name, "type abstime does not exist") for name in arms]
+
+
+@dataclass
+class Answering:
+    """A server whose executions end as given, one after the other."""
+
+    ends: list[Ran]
+
+    def run(self, parts):
+        return self.ends.pop(0)
+
+    def plan(self, parts):
+        return LoadStatement(text=parts[0])
+
+
+ENDED = Ran()
+OVER = Ran(over_limit=True)
+OUTSIDE = Ran(error=NewError(sqlstate="25001", message="no block"), why_not="it cannot run in a transaction")
+
+
+def test_a_statement_over_the_limit_runs_again_after_analyze():
+    base = Answering([ENDED] * 4)
+    upgraded = Answering([OVER, OVER, ENDED, OVER])
+    comparison = Comparison(base, {"pg_upgraded": upgraded})
+    for name in ("a", "b"):
+        comparison.add(NamedStatement(name, "SELECT 1;\n"))
+    comparison.compare_again("pg_upgraded, analysed", upgraded)
+    exceeded = [{arm: on_new.over_limit for arm, on_new in one.on.items()} for one in comparison.found]
+    assert exceeded == [
+        {"pg_upgraded": True, "pg_upgraded, analysed": False},
+        {"pg_upgraded": True, "pg_upgraded, analysed": True},
+    ]
+
+
+def test_a_statement_that_only_the_new_version_does_not_run_in_a_transaction_breaks():
+    comparison = Comparison(Answering([ENDED, OUTSIDE]), {"restored": Answering([OUTSIDE])})
+    comparison.add(NamedStatement("new", "SELECT 1;\n"))
+    comparison.add(NamedStatement("both", "VACUUM;\n"))
+    new, both = comparison.found
+    assert new.on["restored"].error == OUTSIDE.error
+    assert both.not_compared == "it cannot run in a transaction"
 
 
 def test_statements_with_other_plans_are_measured_first_in_a_study_of_their_own(tmp_path):
@@ -158,6 +250,48 @@ def test_a_statement_is_undone_cancelled_at_the_limit_and_never_ends_the_rehears
     assert lost.message.startswith("the server ended the connection: ")
     assert server.run(["SELECT 1"]).error is None
     assert StatementServer("18", clusters(18).target, 0.1).run(["SELECT pg_sleep(20)"]).over_limit
+
+
+@pytest.mark.server
+def test_counted_statements_are_read_from_the_view_of_the_extension_alone(workspace, tmp_path):
+    require_engine()
+    with running_clusters(workspace, {"shared_preload_libraries": "pg_stat_statements"}) as running:
+        target = running(18).target
+        dsn = f"host={target.host} port={target.port} user={target.user} dbname={target.dbname}"
+        with target.connect_as_user() as session:
+            session.execute("CREATE TABLE public.trace (a int)")
+            session.execute(
+                "CREATE FUNCTION public.spy() RETURNS bigint LANGUAGE sql AS 'INSERT INTO trace VALUES (1) RETURNING 1'"
+            )
+            columns = "'x' AS query, spy() AS calls, 1 AS rows, 1.0 AS mean_exec_time, true AS toplevel, oid AS dbid"
+            session.execute(f"CREATE VIEW public.pg_stat_statements AS SELECT {columns} FROM pg_database".encode())
+            with pytest.raises(StudyError, match="has no extension pg_stat_statements"):
+                capture_counted(dsn, tmp_path / "none")
+            session.execute('CREATE SCHEMA "Counted"')
+            session.execute('CREATE EXTENSION pg_stat_statements SCHEMA "Counted"')
+            session.execute("TABLE public.trace")
+            capture_counted(dsn, tmp_path / "counted")
+            assert session.execute("SELECT count(*) FROM public.trace").fetchone() == (0,)
+    statements = Statements()
+    statements.add_capture(tmp_path / "counted", "the server")
+    assert "TABLE public.trace;\n" in {one.text for one in statements.found}
+
+
+@pytest.mark.server
+def test_an_analyze_that_fails_is_told_with_the_words_of_the_server(server):
+    with server.target.connect_as_load() as session:
+        session.execute("CREATE TABLE base AS SELECT 1 AS a")
+        session.execute("CREATE TABLE indexed (a int)")
+        session.execute(
+            "CREATE FUNCTION above(int) RETURNS int IMMUTABLE LANGUAGE plpgsql "
+            "AS 'BEGIN RETURN $1 + (SELECT max(a) FROM base); END'"
+        )
+        session.execute("CREATE INDEX ON indexed (above(a))")
+        session.execute("INSERT INTO indexed VALUES (1)")
+        # from 17 on, ANALYZE runs functions of indexes without the search path of the session
+        with pytest.raises(StudyError, match=r'arms\.18: ANALYZE failed: relation "base" does not exist'):
+            server.analyze()
+        session.execute("DROP TABLE indexed, base; DROP FUNCTION above(int)")
 
 
 @pytest.mark.server

@@ -29,6 +29,16 @@ def statement(name: str, **on: OnNew) -> RehearsedStatement:
     return RehearsedStatement(name=name, text=f"SELECT {name}();\n", on=arms)
 
 
+def cancelled_until_analyze(after: OnNew) -> RehearsedStatement:
+    """Returns a statement that was cancelled before ANALYZE, with what it shows afterwards."""
+    arms = {"restored": SAME, "pg_upgraded": CANCELLED, "pg_upgraded, analysed": after}
+    return RehearsedStatement(name="early", text="SELECT 1;\n", on=arms)
+
+
+def uncompared(name: str) -> RehearsedStatement:
+    return RehearsedStatement(name=name, text="VACUUM;\n", not_compared="it cannot run in a transaction")
+
+
 def upgrade(*statements: RehearsedStatement, **keys) -> Upgrade:
     return Upgrade(
         created="2026-11-30T10:00:00+00:00",
@@ -83,6 +93,8 @@ def test_the_parts_come_in_the_order_of_their_weight_and_name_each_statement():
         (upgrade(statement("a", restored=FAILS), times=[timed("a", "undecided")]), 1),
         (upgrade(statement("a", restored=SAME, upgraded=CHANGED)), 1),
         (upgrade(statement("a", restored=CANCELLED)), 1),
+        (upgrade(cancelled_until_analyze(SAME), times_asked=False), 0),
+        (upgrade(cancelled_until_analyze(CANCELLED), times_asked=False), 1),
         (upgrade(statement("a"), times=[timed("a", "worse", is_slower=True)]), 1),
         (upgrade(statement("a"), times=[timed("a", "worse")]), 0),
         (upgrade(arms=[UpgradedArm(name="restored", failure="type abstime does not exist")]), 1),
@@ -91,6 +103,59 @@ def test_the_parts_come_in_the_order_of_their_weight_and_name_each_statement():
 )
 def test_the_exit_status_is_that_of_the_gravest_finding(found, status):
     assert exit_status(found) == status
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            upgrade(statement("a"), times=[timed("a", "better")]),
+            "of 1 statement none breaks or gets other rows, another plan or slower",
+        ),
+        (
+            upgrade(statement("a"), times=[timed("a", "undecided")]),
+            "of 1 statement none breaks or gets other rows or another plan; 1 is undecided",
+        ),
+        (
+            upgrade(statement("a"), uncompared("b"), uncompared("c"), times_asked=False),
+            "of 1 statement none breaks or"
+            " gets other rows or another plan; 2 were not compared; no times were measured",
+        ),
+        (
+            upgrade(statement("a"), times=[timed("a", "better")], no_times="it was stopped"),
+            "of 1 statement none breaks or gets other rows or another plan; not all times were measured",
+        ),
+        (
+            upgrade(uncompared("a"), uncompared("b"), times_asked=False),
+            "no statement was compared; no times were measured",
+        ),
+        (
+            upgrade(
+                statement("a"),
+                times=[timed("a", "better")],
+                arms=[
+                    UpgradedArm(name="restored"),
+                    UpgradedArm(name="pg_upgraded"),
+                    UpgradedArm(name="pg_upgraded, analysed", failure="ANALYZE failed: no"),
+                ],
+            ),
+            "ANALYZE fails after pg_upgrade; of 1 statement none breaks or gets other rows, another plan or slower",
+        ),
+    ],
+    ids=["all", "undecided", "uncompared", "stopped", "none", "no ANALYZE"],
+)
+def test_the_headline_claims_only_what_was_found_out(found, words):
+    assert headline(found) == f"From 15.18 to 18.6: {words}"
+
+
+def test_no_part_claims_anything_if_no_statement_was_compared():
+    found = parts(upgrade(uncompared("a"), times_asked=False))
+    assert [part.sentences for part in found[:3]] == [["No statement was compared."]] * 3
+
+
+def test_a_limit_exceeded_only_before_analyze_is_named():
+    slower = parts(upgrade(cancelled_until_analyze(SAME)))[3]
+    assert slower.sentences == ["Between pg_upgrade and ANALYZE early took longer than 1min."]
 
 
 def test_data_that_are_refused_are_what_breaks_and_nothing_else_is_claimed():

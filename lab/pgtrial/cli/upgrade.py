@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +28,7 @@ from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.planning.stopping import time_spent
 from pgtrial.conduct.study_directory import RESULTS, fresh_path
-from pgtrial.conduct.upgrade.rehearse import rehearse_upgrade
+from pgtrial.conduct.upgrade.rehearse import DUMP, rehearse_upgrade
 from pgtrial.conduct.upgrade.statements import Statements, capture_counted, capture_logs, write_suite
 from pgtrial.conduct.upgrade.times import TimedPart, UpgradeKeys, timed_parts
 from pgtrial.machines.interrupt import Interrupted, interruptible
@@ -47,8 +48,18 @@ RECORD = "upgrade.json"
 it."""
 _STATEMENTS = "statements"
 _CAPTURE, _COUNTED = "capture", "counted"
-"""The captures of logs and of pg_stat_statements, in the directory of a rehearsal."""
+"""The captures of logs and of pg_stat_statements, in the directory of a rehearsal. They are removed when the statements
+have been taken from them."""
+_MARKDOWN, _PAGE = "upgrade.md", "upgrade.html"
+_MADE = (_STATEMENTS, _CAPTURE, _COUNTED, DUMP, RECORD, _MARKDOWN, _PAGE)
+"""The names of all files and folders that a rehearsal makes in its directory before the studies of times."""
+_UNENDED = "the measurement did not end"
+"""Why times are missing if pgtrial was killed while it measured them."""
+_OF_LOADS = ("data", "values", "workload", "query", "command", "command_directory")
+"""The keys of arms that an upgrade does not take, since both versions have the same data and statements."""
 _VERSION = "postgres="
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""The mode bits that give other accounts a right to a directory."""
 _MOST_OF_A_STUDY = 3
 """The largest exit status of a study that was not stopped by a signal."""
 
@@ -166,10 +177,12 @@ def upgrade_command(
             if not statements.found:
                 sources = ", ".join(statements.sources)
                 raise StudyError(f"{sources}: there is no statement that could be rehearsed; name others")
+            for capture in (_CAPTURE, _COUNTED):  # it may have passwords, which the statements have not
+                shutil.rmtree(directory / capture, ignore_errors=True)
             statements.write(directory / _STATEMENTS)
             upgrade = _rehearsed(asked, statements, directory, console, by_pg_upgrade=by_pg_upgrade)
             upgrade = upgrade.model_copy(update={"times_asked": times})
-            _write(directory, upgrade)
+            _write(directory, upgrade.model_copy(update={"no_times": _UNENDED}) if times else upgrade)
     except PgtrialError as error:
         error.reword(_reword)
         raise
@@ -215,6 +228,12 @@ class _Asked:
         named = name_arms([text if "=" in text else f"{_VERSION}{text}" for text in (old, new)])
         arms = {name.removeprefix(_VERSION): setup for name, setup in named.items()}
         shared = merged_setups(server or [])
+        for setup in (*arms.values(), shared):
+            if (key := next((key for key in _OF_LOADS if key in setup), None)) is not None:
+                raise StudyError(
+                    f"a set-up has {key}, but both versions have the same data and statements; remove it, and name "
+                    "them by --data, --workload and --query"
+                )
         return cls(UpgradeKeys(arms, shared, limit_s, seed, margin), data)
 
     def check(self) -> None:
@@ -230,8 +249,9 @@ class _Asked:
 
 @contextmanager
 def _directory(results: Path | None) -> Iterator[Path]:
-    """Yields the directory of the rehearsal, which must be new or empty. If the rehearsal does not get to its findings,
-    removes what is in it. Raises StoreError."""
+    """Yields the directory of the rehearsal, which must be new, or empty and closed to other accounts, since statements
+    and reports have values of the data. If the rehearsal does not get to its findings, removes what it has made. Raises
+    StoreError."""
     check_safe_to_write(results or RESULTS)
     if results is not None:
         existed = results.exists()
@@ -239,18 +259,26 @@ def _directory(results: Path | None) -> Iterator[Path]:
         with writing(results):
             if any(results.iterdir()):
                 raise StoreError(f"{results} is not empty; choose another directory with --results")
+            if stat.S_IMODE(results.stat().st_mode) & _OTHERS:
+                raise StoreError(
+                    f"other accounts may read {results}, and a rehearsal writes values of your data; choose a new "
+                    f"directory with --results, or run `chmod 700 {shlex.quote(str(results))}`"
+                )
     else:
         existed = False
     directory = results or fresh_path("upgrade")
     try:
         yield directory
     except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        if existed:
-            make_folder(directory, mode=0o700)
-        elif results is None:
-            with suppress(OSError):  # it has other studies
-                RESULTS.rmdir()
+        for name in _MADE:
+            shutil.rmtree(directory / name, ignore_errors=True)
+            with suppress(OSError):  # it is absent, or was a folder
+                (directory / name).unlink()
+        if not existed:
+            with suppress(OSError):  # it has files or studies of others
+                directory.rmdir()
+                if results is None:
+                    RESULTS.rmdir()
         raise
 
 
@@ -360,8 +388,8 @@ def _again(study: Path) -> str:
 def _write(directory: Path, upgrade: Upgrade) -> None:
     """Writes the findings and the reports into the directory of the rehearsal. Raises StoreError."""
     write_in_folder(directory / RECORD, upgrade.model_dump_json(indent=1) + "\n")
-    write_in_folder(directory / "upgrade.md", as_markdown(upgrade))
-    write_in_folder(directory / "upgrade.html", as_page(upgrade))
+    write_in_folder(directory / _MARKDOWN, as_markdown(upgrade))
+    write_in_folder(directory / _PAGE, as_page(upgrade))
 
 
 def _show(console: Terminal, upgrade: Upgrade, directory: Path) -> None:
@@ -372,4 +400,4 @@ def _show(console: Terminal, upgrade: Upgrade, directory: Path) -> None:
             console.print(Text(sentence))
         for table in part.tables:
             console.print(for_terminal(table))
-    console.print_line(f"\nreport: {directory / 'upgrade.html'}")
+    console.print_line(f"\nreport: {directory / _PAGE}")

@@ -33,6 +33,8 @@ from pgtrial.report.words import query_times_as_long
 _Finding = TypeVar("_Finding")
 
 _NULL = "NULL"
+_UPGRADED: ArmName = "pg_upgraded"
+_ANALYSED: ArmName = "pg_upgraded, analysed"
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,10 @@ def times_in(directory: str, result: StudyResult, *, plans_differ: bool) -> Time
 def exit_status(upgrade: Upgrade) -> int:
     """Returns the exit status of a rehearsal: 1 if something breaks, returns other rows or gets slower, otherwise 2 if
     something was not compared or is undecided, otherwise 0."""
-    timed = _timed(upgrade)
     if _refused_data(upgrade) or _errors(upgrade) or _rows(upgrade) or _slow(upgrade):
         return 1
-    is_open = any(statement.verdict in ("undecided", "withheld") for statement in timed)
-    not_compared = any(statement.not_compared for statement in upgrade.statements)
-    return 2 if is_open or not_compared or upgrade.no_times is not None else 0
+    not_compared = len(_compared(upgrade)) < len(upgrade.statements)
+    return 2 if _undecided(upgrade) or not_compared or upgrade.no_times is not None else 0
 
 
 def headline(upgrade: Upgrade) -> str:
@@ -93,17 +93,40 @@ def headline(upgrade: Upgrade) -> str:
         "gets slower": ("get slower", {statement.name for statement in _slow(upgrade)}),
     }
     found = [f"{len(names)} {one if len(names) == 1 else many}" for one, (many, names) in counts.items() if names]
-    compared = plural(len(upgrade.statements), "statement")
-    none = (
-        "none breaks or gets other rows, another plan or slower" if upgrade.times else "none breaks or gets other rows"
-    )
-    listed = ", ".join(found) or none
     versions = f"From {upgrade.old} to {upgrade.new}"
     if not upgrade.statements:
         return f"{versions}: the new version refuses the data, so that no statement was compared"
-    data = "the data are refused in one of two ways; " if _refused_data(upgrade) else ""
-    unmeasured = "" if upgrade.times else "; no times were measured"
-    return f"{versions}: {data}of {compared} {listed}{unmeasured}"
+    compared = _compared(upgrade)
+    is_known = bool(upgrade.times) and upgrade.no_times is None and not _undecided(upgrade)
+    none = f"none breaks or gets other rows{', another plan or slower' if is_known else ' or another plan'}"
+    of = (
+        f"of {plural(len(compared), 'statement')} {', '.join(found) or none}"
+        if compared
+        else "no statement was compared"
+    )
+    return f"{versions}: {'; '.join([*_failed_ways(upgrade), of, *_unknown(upgrade)])}"
+
+
+def _failed_ways(upgrade: Upgrade) -> Iterator[str]:
+    """Yields clauses on the ways in which the new version did not get its data."""
+    failed = {arm.name for arm in upgrade.arms if arm.failure is not None and not arm.is_absent}
+    if failed - {_ANALYSED}:
+        yield "the data are refused in one of two ways"
+    if _ANALYSED in failed:
+        yield "ANALYZE fails after pg_upgrade"
+
+
+def _unknown(upgrade: Upgrade) -> Iterator[str]:
+    """Yields clauses on what was not found out."""
+    compared = _compared(upgrade)
+    if compared and (left := len(upgrade.statements) - len(compared)):
+        yield f"{left} {'was' if left == 1 else 'were'} not compared"
+    if undecided := len(_undecided(upgrade)):
+        yield f"{undecided} {'is' if undecided == 1 else 'are'} undecided"
+    if not upgrade.times:
+        yield "no times were measured"
+    elif upgrade.no_times is not None:
+        yield "not all times were measured"
 
 
 def parts(upgrade: Upgrade) -> list[Part]:
@@ -181,6 +204,19 @@ def _timed(upgrade: Upgrade) -> list[TimedStatement]:
     return [statement for study in upgrade.times for statement in study.statements]
 
 
+def _undecided(upgrade: Upgrade) -> list[TimedStatement]:
+    return [statement for statement in _timed(upgrade) if statement.verdict in ("undecided", "withheld")]
+
+
+def _compared(upgrade: Upgrade) -> list[RehearsedStatement]:
+    return [statement for statement in upgrade.statements if statement.not_compared is None]
+
+
+def _nothing(upgrade: Upgrade, sentence: str) -> str:
+    """Returns the sentence that says that a part has no finding, if any statement was compared."""
+    return sentence if _compared(upgrade) else "No statement was compared."
+
+
 @dataclass(frozen=True)
 class _Slow:
     """A statement that is slower on the new version."""
@@ -200,7 +236,7 @@ def _slow(upgrade: Upgrade) -> list[_Slow]:
     cancelled = {
         statement.name: f"cancelled after {format_duration(upgrade.limit_s)}"
         for statement in upgrade.statements
-        if any(on_new.over_limit for on_new in statement.on.values())
+        if any(on_new.over_limit for on_new in statement.on.values()) and not _ends_after_analyze(statement)
     }
     timed = {statement.name: statement for statement in _timed(upgrade)}
     slow = []
@@ -217,6 +253,12 @@ def _slow(upgrade: Upgrade) -> list[_Slow]:
     return slow
 
 
+def _ends_after_analyze(statement: RehearsedStatement) -> bool:
+    """True if a statement exceeds the limit only between pg_upgrade and the first ANALYZE."""
+    exceeded = [arm for arm, on_new in statement.on.items() if on_new.over_limit]
+    return exceeded == [_UPGRADED] and _ANALYSED in statement.on
+
+
 def _refused_data(upgrade: Upgrade) -> list[str]:
     """Returns why the new version refused the data, for each way in which it could have got them."""
     return [
@@ -227,7 +269,9 @@ def _refused_data(upgrade: Upgrade) -> list[str]:
 def _breaking(upgrade: Upgrade) -> Part:
     errors = _errors(upgrade)
     none = (
-        [] if errors or _refused_data(upgrade) else [f"No statement that runs on {upgrade.old} fails on {upgrade.new}."]
+        []
+        if errors or _refused_data(upgrade)
+        else [_nothing(upgrade, f"No statement that runs on {upgrade.old} fails on {upgrade.new}.")]
     )
     return Part(
         "What breaks",
@@ -245,7 +289,7 @@ def _breaking(upgrade: Upgrade) -> Part:
 def _other_rows(upgrade: Upgrade) -> Part:
     rows = _rows(upgrade)
     varying = [statement.name for statement in upgrade.statements if statement.rows_vary]
-    sentences = [] if rows else ["No statement returns or changes other rows."]
+    sentences = [] if rows else [_nothing(upgrade, "No statement returns or changes other rows.")]
     if varying:
         sentences.append(
             f"The rows of {', '.join(varying)} differ between two executions on the same version, so that at most "
@@ -297,7 +341,7 @@ def _other_plans(upgrade: Upgrade) -> Part:
         )
         for one in plans
     ]
-    none = ["No statement has another plan, as far as EXPLAIN shows plans."]
+    none = [_nothing(upgrade, "No statement has another plan, as far as EXPLAIN shows plans.")]
     return Part("What gets another plan", [] if plans else none, tables, shown)
 
 
@@ -306,11 +350,15 @@ def _slower(upgrade: Upgrade) -> Part:
     sentences = []
     if timed:
         faster = sum(statement.verdict == "better" for statement in timed)
-        undecided = sum(statement.verdict in ("undecided", "withheld") for statement in timed)
+        undecided = len(_undecided(upgrade))
         measured = f"{plural(len(timed), 'statement')} measured"
         sentences.append(
             f"Of {measured}, {len(slow) or 'none'} got slower and {faster or 'none'} faster; "
             f"{undecided or 'none'} {'is' if undecided == 1 else 'are'} undecided."
+        )
+    if early := [statement.name for statement in upgrade.statements if _ends_after_analyze(statement)]:
+        sentences.append(
+            f"Between pg_upgrade and ANALYZE {', '.join(early)} took longer than {format_duration(upgrade.limit_s)}."
         )
     for study in upgrade.times:
         which = "another plan" if study.plans_differ else "the same plan"

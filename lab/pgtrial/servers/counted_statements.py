@@ -10,7 +10,7 @@ import psycopg
 
 from pgtrial.loads.process import finished, starting
 from pgtrial.loads.server_message import message_of
-from pgtrial.loads.target import CONNECT_TIMEOUT_S, Session, open_session
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, Session, lab_path, open_session, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import conninfo_of
 from pgtrial.servers.dumped import not_connected
@@ -23,32 +23,48 @@ _STATEMENTS = "statements"
 _ONCE = """SELECT query, 1 AS calls, rows::pg_catalog.float8 / greatest(calls, 1) AS rows, mean_exec_time
     FROM ({query}) AS counted ORDER BY counted.calls DESC LIMIT {most}"""
 """A query that returns each counted statement with one call, those with the most calls first."""
+_FROM_VIEW = "FROM pg_stat_statements "
+"""The part of the engine's query that names the view, without its schema."""
+_SCHEMA = """SELECT quote_ident(n.nspname) FROM pg_extension e
+    JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+    JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relname = 'pg_stat_statements'
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE e.extname = 'pg_stat_statements'"""
+"""The query for the schema of the view pg_stat_statements, as SQL writes it. The view must belong to the extension:
+anybody may have created another view of this name."""
 
 
 def write_counted_statements(dsn: str, folder: Path, most: int) -> str:
     """Writes the files `statements.csv`, with at most `most` statements of the database, and `columns.csv` into a
     folder. Returns the address of the database without its password.
 
-    The role of the connection string reads them, with its own search path, in which pg_stat_statements must be. Raises
-    StudyError and StoreError.
+    The role of the connection string reads them, which may be a superuser. So the session reads only, and finds nothing
+    of a user's schema except for the extension's own view. Raises StudyError and StoreError.
     """
     conninfo = conninfo_of(dsn)
     queries = _queries()
-    queries[_STATEMENTS] = _ONCE.format(query=queries[_STATEMENTS], most=most)
     try:
-        session = open_session(conninfo, as_load=True, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+        session = open_session(conninfo, connect_timeout=CONNECT_TIMEOUT_S, client_encoding="UTF8", autocommit=True)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         raise not_connected("--statements-of", conninfo, error) from None
     shown = without_password(conninfo)
-    with session:
-        for name, query in queries.items():
-            try:
-                _write(session, query, folder / f"{name}.csv")
-            except psycopg.Error as error:
+    try:
+        with session, lab_path(session):  # behind a pooler the session itself does not have the lab's path
+            session.execute("SET TRANSACTION READ ONLY")
+            if (schema := value(session, _SCHEMA)) is None:
                 raise StudyError(
-                    f"--statements-of: {shown} does not tell its statements: {message_of(error)}; install "
-                    "pg_stat_statements there (PostgreSQL 14 or later), or name a log by --log"
-                ) from None
+                    f"--statements-of: {shown} has no extension pg_stat_statements; create it in this database "
+                    "(PostgreSQL 14 or later), or name a log by --log"
+                )
+            counted = queries[_STATEMENTS].replace(_FROM_VIEW, f"FROM {schema}.pg_stat_statements ")
+            queries[_STATEMENTS] = _ONCE.format(query=counted, most=most)
+            for name, query in queries.items():
+                _write(session, query, folder / f"{name}.csv")
+    except psycopg.Error as error:
+        raise StudyError(
+            f"--statements-of: {shown} does not tell its statements: {message_of(error)}; install "
+            "pg_stat_statements there (PostgreSQL 14 or later), or name a log by --log"
+        ) from None
     return shown
 
 

@@ -131,7 +131,7 @@ _MAKE = 'chmod "$1" "$4" && mkdir -m "$2" "$4/base" && ls -A "$3" && echo && ls 
 in both directories of the original. It runs as the servers' account, since root must not follow symbolic links that
 this account could have put there."""
 
-_FULL = ("No space left", "quota exceeded")
+_FULL = ("No space left", "quota exceeded", "the disk is full")
 
 
 def copy_directory(run_directory: RunDirectory, source: Path, destination: Path) -> None:
@@ -184,7 +184,7 @@ def check_copied(run_directory: RunDirectory, source: Path, destination: Path, c
 
 
 def is_full(complaint: str) -> bool:
-    """True if the error message of a program says that the disk is full."""
+    """True if the error message of a program, or of pgtrial, says that the disk is full."""
     return any(words in complaint for words in _FULL)
 
 

@@ -34,6 +34,7 @@ from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.dumped import take_dump
 from pgtrial.servers.made import MadeArm
+from pgtrial.servers.run_directory import is_full
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.files import writing
 from pgtrial.store.own_data import data_paths, dump_to_be_taken, is_to_be_dumped, with_data
@@ -88,20 +89,18 @@ def rehearse_upgrade(
         old, new = arms.values()
         load_arms(needs, {old.name: old}, listener, notes)
         logs = stack.enter_context(temporary_folder())
-        servers = _Servers(old, new, needs.largest, logs, stack, limit_s, listener)
+        servers = Servers(old, new, needs.largest, logs, stack, limit_s, listener)
         base = servers.of_old()
         servers.restore(partial(load_arms, needs, {new.name: new}, listener, notes))
         if by_pg_upgrade:
             servers.upgrade()
         versions = servers.versions(base)
-        comparison = _Comparison(base, servers.on_new)
+        comparison = Comparison(base, servers.on_new)
         for number, statement in enumerate(named if servers.on_new else (), start=1):
             listener(Preparing(f"statement {number} of {len(named)}: {statement.name}"))
             comparison.add(statement)
-        if (upgraded := servers.on_new.get("pg_upgraded")) is not None:
-            listener(Preparing(f"{new.name}: ANALYZE after pg_upgrade"))
-            upgraded.analyze()
-            comparison.explain_again("pg_upgraded, analysed", upgraded)
+        if (upgraded := servers.on_new.get("pg_upgraded")) is not None and servers.analyze(upgraded):
+            comparison.compare_again("pg_upgraded, analysed", upgraded)
         return Rehearsed(versions, list(design.spec.load.data), servers.arms, comparison.found)
 
 
@@ -123,7 +122,7 @@ def _dumped(design: Design, directory: Path, listener: Listener) -> Design:
 
 
 @dataclass
-class _Servers:
+class Servers:
     """The servers of a rehearsal. All of them run until `stack` is closed."""
 
     old: Arm
@@ -142,7 +141,8 @@ class _Servers:
         return self._served(self.old, self.old.rehearsal(self.data, self.logs / "old"))
 
     def restore(self, load: Callable[[], None]) -> None:
-        """Restores the data on the new version by calling `load`, and starts its server. A failure is noted."""
+        """Restores the data on the new version by calling `load`, and starts its server. A failure is noted. Raises it
+        if the disk of this machine is full."""
         try:
             load()
             self.on_new["restored"] = self._served(self.new, self.new.rehearsal(self.data, self.logs / "restored"))
@@ -153,7 +153,7 @@ class _Servers:
 
     def upgrade(self) -> None:
         """Brings a copy of the old version's data to the new version by pg_upgrade, and starts its server. A failure is
-        noted."""
+        noted. Raises it if the disk of this machine is full."""
         old, new = self.old, self.new
         if not isinstance(old, MadeArm) or not isinstance(new, MadeArm):
             return
@@ -166,7 +166,19 @@ class _Servers:
         except (ArmError, StudyError) as error:
             self._note("pg_upgraded", error)
         else:
-            self.arms += [UpgradedArm(name="pg_upgraded"), UpgradedArm(name="pg_upgraded, analysed")]
+            self.arms.append(UpgradedArm(name="pg_upgraded"))
+
+    def analyze(self, upgraded: StatementServer) -> bool:
+        """Runs ANALYZE on the server that has its data by pg_upgrade. Returns false if it fails, which is noted. Raises
+        StudyError if the disk of this machine is full."""
+        self.listener(Preparing(f"{self.new.name}: ANALYZE after pg_upgrade"))
+        try:
+            upgraded.analyze()
+        except StudyError as error:
+            self._note("pg_upgraded, analysed", error)
+            return False
+        self.arms.append(UpgradedArm(name="pg_upgraded, analysed"))
+        return True
 
     def versions(self, base: StatementServer) -> tuple[str, str]:
         """Returns the old version and the new one. If the new version has got its data in no way, returns the name of
@@ -175,6 +187,10 @@ class _Servers:
         return base.version, self.new.name if first is None else first.version
 
     def _note(self, name: ArmName, error: PgtrialError) -> None:
+        """Notes why the new version did not get its data in this way. Raises the error if the disk of this machine is
+        full, which says nothing about the new version."""
+        if is_full(f"{error}"):
+            raise error
         failure = str(error).removeprefix(f"arms.{self.new.name}: ").removesuffix(".")
         self.arms.append(UpgradedArm(name=name, failure=failure))
         self.listener(Preparing(f"{error}", stays=True))
@@ -189,7 +205,7 @@ class _Servers:
 
 
 @dataclass
-class _Comparison:
+class Comparison:
     """Compares statements between the old version and the arms of the new one."""
 
     base: StatementServer
@@ -216,17 +232,20 @@ class _Comparison:
             record = record.model_copy(update={"on": on, "rows_vary": vary})
         self.found.append(record)
 
-    def explain_again(self, name: ArmName, server: StatementServer) -> None:
+    def compare_again(self, name: ArmName, server: StatementServer) -> None:
         """Compares the plans of all statements once more, on a server whose planner statistics have changed, and stores
-        the result under `name`. Raises StudyError."""
+        the result under `name`. Statements that exceeded the limit before run once more. Raises StudyError."""
         for number, record in enumerate(self.found):
             if (before := record.on.get("pg_upgraded")) is None:
                 continue
-            again = before
-            if before.error is None:
-                plan = server.plan(NamedStatement(record.name, record.text).parts)
-                again = before.model_copy(update={"plan": _other_plan(self._plans[record.name], plan)})
-            self.found[number] = record.model_copy(update={"on": {**record.on, name: again}})
+            again, varies = before, False
+            parts, plan = NamedStatement(record.name, record.text).parts, self._plans[record.name]
+            if before.over_limit:
+                again, varies = self._on(server, parts, self.base.run(parts), plan)
+            elif before.error is None:
+                again = before.model_copy(update={"plan": _other_plan(plan, server.plan(parts))})
+            keys = {"on": {**record.on, name: again}, "rows_vary": record.rows_vary or varies}
+            self.found[number] = record.model_copy(update=keys)
 
     def _on(self, server: StatementServer, parts: Sequence[str], old: Ran, plan: LoadStatement) -> tuple[OnNew, bool]:
         """Returns what is different on an arm of the new version, and true if the rows vary between executions on one
@@ -240,7 +259,7 @@ class _Comparison:
     def _rows(self, server: StatementServer, parts: Sequence[str], old: Ran, new: Ran) -> tuple[OtherRows | None, bool]:
         """Returns the difference between the rows. If there is one, both versions execute the statement once more: rows
         that depend on chance or on the time are no difference between the versions."""
-        if new.over_limit or new.why_not is not None or (rows := other_rows(old.results, new.results)) is None:
+        if new.over_limit or (rows := other_rows(old.results, new.results)) is None:
             return None, False
         pairs = [(old, self.base.run(parts)), (new, server.run(parts))]
         if not any(_differ(first, second) for first, second in pairs):
@@ -258,11 +277,11 @@ def _differ(first: Ran, second: Ran, *, counts_alone: bool = False) -> bool:
 
 def _why_not(ran: Ran) -> str | None:
     """Returns why a statement cannot be compared after it has run on the old version; None if it can."""
+    if ran.why_not is not None:
+        return ran.why_not
     if ran.error is not None:
         return f"it fails on the old version: {ran.error.message}"
-    if ran.over_limit:
-        return "it takes longer than the limit on the old version"
-    return ran.why_not
+    return "it takes longer than the limit on the old version" if ran.over_limit else None
 
 
 def _other_plan(old: LoadStatement, new: LoadStatement) -> OtherPlan | None:

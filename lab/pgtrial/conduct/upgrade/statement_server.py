@@ -37,7 +37,8 @@ class Ran:
     error: NewError | None = None
     over_limit: bool = False
     why_not: str | None = None
-    """Why pgtrial cannot run the statement at all, as a clause; None if it can."""
+    """Why pgtrial cannot run the statement at all, as a clause; None if it can. If a statement cannot run in a
+    transaction, `error` has the words of the server."""
 
 
 @dataclass
@@ -84,15 +85,13 @@ class StatementServer:
             return planned(session, SentStatement(longest))
 
     def analyze(self) -> None:
-        """Draws new planner statistics for all tables. Raises StudyError."""
+        """Draws new planner statistics for all tables, by the role that owns the data, since functions of its indexes
+        run. Raises StudyError with the message of the server."""
         try:
-            with self.target.connect() as session:
+            with self.target.connect_as_load() as session:
                 session.execute("ANALYZE")
         except psycopg.Error as error:
-            raise StudyError(
-                f"arms.{self.name}: ANALYZE failed after pg_upgrade: {message_of(error)}; correct the function that an "
-                "index uses, or add --no-pg-upgrade"
-            ) from None
+            raise StudyError(f"arms.{self.name}: ANALYZE failed: {message_of(error)}") from None
 
     def close(self) -> None:
         """Closes the session, if it is open."""
@@ -123,6 +122,6 @@ def _refused(refused: AnswerRefused) -> Ran:
         return Ran(over_limit=True)
     if refused.sqlstate is None:
         return Ran(why_not=refused.words)
-    if refused.sqlstate in _OUTSIDE:
-        return Ran(why_not=f"it cannot run in a transaction that pgtrial rolls back: {refused.words}")
-    return Ran(error=NewError(sqlstate=refused.sqlstate, message=refused.words))
+    outside = f"it cannot run in a transaction that pgtrial rolls back: {refused.words}"
+    error = NewError(sqlstate=refused.sqlstate, message=refused.words)
+    return Ran(error=error, why_not=outside if refused.sqlstate in _OUTSIDE else None)

@@ -18,6 +18,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.replay import is_replay
 from pgtrial.model.study.suites import MOST_QUERIES, is_suite
+from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import plural, slug
 from pgtrial.servers.counted_statements import write_counted_statements
 from pgtrial.store.files import write_in_folder
@@ -56,8 +57,10 @@ class NamedStatement:
         """The text in a form whose changes are undone when the engine ends its transaction, for a suite that runs it
         many times."""
         parts = self.parts
-        begins = any(first_word(part) in TRANSACTION for part in parts)
-        return self.text if begins or not any(map(changes_data, parts)) else f"BEGIN;\n{self.text}"
+        kept = [part for part in parts if first_word(part) not in TRANSACTION]
+        if len(kept) < len(parts):  # a COMMIT of the file would make the changes permanent
+            return "".join(f"{part};\n" for part in ("BEGIN", *kept))
+        return f"BEGIN;\n{self.text}" if any(map(changes_data, parts)) else self.text
 
 
 @dataclass
@@ -104,11 +107,18 @@ class Statements:
     def _take(self, source: str, named: Iterable[NamedStatement]) -> None:
         self.sources.append(source)
         taken = {statement.name for statement in self.found}
+        secret = 0
         for statement in named:
-            if statement.parts:
+            if without_tokens(statement.text) != statement.text:
+                secret += 1
+            elif statement.parts:
                 name = _unused(statement.name, taken)
                 taken.add(name)
                 self.found.append(NamedStatement(name, _ended(statement.text), statement.executions))
+        if secret:
+            self.left_out.append(
+                f"{plural(secret, 'statement')} of {source} with a password or a token, which pgtrial does not store"
+            )
         if more := len(self.found) - MOST_QUERIES:
             if more > 0:
                 self.left_out.append(f"{plural(more, 'statement')} of {source}, since {MOST_QUERIES} are the most")
