@@ -2,15 +2,20 @@
 
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 
 from pgtrial.conduct.planning.plan import make_plan
 from pgtrial.conduct.planning.stopping import Stop, ended_too_early, leaving, next_step, time_left
-from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial, Spending
 from pgtrial.model.records.trial import Phase, Trial
+from pgtrial.report.gate.outcome import Rules, outcome
+from pgtrial.statistics import p9
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.changes import regimes_of
+from tests.verdict.replays import Template, run_replays
 from tests.verdict.studies import verdict_of
+from tests.verdict.suite_trials import Query, run_suites
 
 HOUR = 3600.0
 
@@ -166,6 +171,82 @@ def test_a_study_whose_regime_changes_goes_on_until_both_verdicts_are_decided():
     seconds = {t.index: [150 + t.index % 7] * 30 + [40 + t.index % 5] * 30 for t in stored}
     assert isinstance(next_step(planned, HOUR, stored), Stop)
     assert isinstance(next_step(planned, HOUR, stored, regimes=lambda: regimes_of(stored, seconds)), PlannedTrial)
+
+
+def of_gate(planned, trials):
+    """Returns a plan as that of a gate, which asks only whether the second arm is worse, with its trials."""
+    blocks = planned.max_blocks
+    spending = Spending(end=blocks, kept=0.0, worse=p9.ONE_SIDED)
+    of_looks = {"looks": p9.looks(blocks, 1, 0.0), "spending": spending, "families": 2, "margin": 0.02}
+    return planned.model_copy(update=of_looks), trials
+
+
+def stops_at(planned, trials):
+    """Returns the look at which a study ends, with the reason; None if it runs to its last block."""
+    for look in planned.looks_within[:-1]:
+        step = next_step(planned, HOUR, [trial for trial in trials if trial.block < look])
+        if isinstance(step, Stop):
+            return look, step.reason
+    return None
+
+
+def times_as_long(factors, noises):
+    """Returns a function that gives the factors by which each part of the load takes longer in a planned trial."""
+    rng = np.random.default_rng(5)
+
+    def factors_of(planned):
+        drawn = np.exp(np.array(noises) * rng.standard_normal(len(factors)))
+        return [float(one * factor if planned.arm == "b" else one) for one, factor in zip(drawn, factors, strict=True)]
+
+    return factors_of
+
+
+def queries_of(factors, noises):
+    of_trial = times_as_long(factors, noises)
+    return of_gate(*run_suites(30, lambda planned: [Query(ms) for ms in of_trial(planned)]))
+
+
+def statements_of(factors, noises):
+    of_trial = times_as_long(factors, noises)
+
+    # the last statement takes so little time that the mean over all of them is decided long before it
+    def templates(planned):
+        *long, short = of_trial(planned)
+        return [*map(Template, long), Template(short / 30)]
+
+    return of_gate(*run_replays(30, templates))
+
+
+@pytest.mark.parametrize(("parts", "noun"), [(queries_of, "query"), (statements_of, "statement")])
+def test_a_gate_ends_at_the_first_look_that_finds_a_part_of_the_load_slower(parts, noun):
+    planned, stored = parts((1.0, 1.34, 1.0), (0.003, 0.003, 0.2))
+    look, reason = stops_at(planned, stored)
+    assert reason == f"a {noun} is certainly slower on b after {look} blocks"
+    result = verdict_of(planned, [trial for trial in stored if trial.block < look])
+    assert (outcome(result, planned, Rules()).status, look < 20) == (1, True)
+    both_sides = planned.model_copy(update={"spending": Spending(end=30, kept=0.0)})
+    assert stops_at(both_sides, stored) is None, "the noisy part is undecided"
+
+
+def test_a_gate_goes_on_while_a_statement_of_a_replay_may_be_slower():
+    planned, stored = statements_of((1.0, 1.0, 1.0), (0.003, 0.003, 0.2))
+    assert stops_at(planned, stored) is None
+    result = verdict_of(planned, [trial for trial in stored if trial.block < 12])
+    assert result.primary[0].not_worse
+    assert result.statements[-1].verdict == "undecided"
+    alone = planned.model_copy(update={"families": 1})
+    assert stops_at(alone, stored) is not None, "a study that is about the mean alone"
+
+
+@pytest.mark.parametrize("parts", [queries_of, statements_of])
+def test_a_gate_does_not_go_on_to_see_whether_a_part_of_the_load_is_faster(parts):
+    planned, stored = parts((1.0, 1 / 1.01, 1.0), (0.004, 0.012, 0.004))
+    look, reason = stops_at(planned, stored)
+    assert reason == f"the intervals of all comparisons decide after {look} blocks"
+    result = verdict_of(planned, [trial for trial in stored if trial.block < look])
+    found = [part.verdict for part in (*result.queries[1:], *result.statements)]
+    assert "undecided" in found, found
+    assert outcome(result, planned, Rules()).status == 0
 
 
 def _minute(phase):

@@ -373,6 +373,26 @@ def test_a_query_that_is_slower_fails_the_gate_though_the_mean_of_the_suite_is_e
     assert not re.search(r"^\| q[02] ", text, re.MULTILINE)
 
 
+def test_a_query_that_differs_between_base_and_itself_gives_no_verdict():
+    rng = np.random.default_rng(5)
+
+    def queries(planned):
+        noise = np.exp(0.003 * rng.standard_normal(4))
+        factors = (1.0, 1.0, 1.0, 1.0) if planned.arm == "base" else (1.0, 1.5, 1.0, 1 / 1.5)
+        return [Query(one * factor) for one, factor in zip(noise, factors, strict=True)]
+
+    plan, trials = run_suites(20, queries, arms=TRIPLE)
+    plan = plan.model_copy(update={"families": 2, "margin": 0.02})
+    result = verdict_of(plan, trials)
+    assert {claim.verdict for claim in result.primary} == {"equivalent"}
+    said = outcome(result, plan, Rules())
+    assert (said.status, said.decided) == (2, False)
+    assert said.reason == (
+        "this runner finds a difference between base and itself: on base again, 1 of 4 queries is slower: q1 (1.5 "
+        "times as long)"
+    )
+
+
 def test_a_query_that_is_faster_fails_only_where_nothing_else_than_equivalence_may_pass():
     data = of_suite(1 / 1.01**8, *[1.01] * 8)
     assert data.result.primary[0].verdict == "equivalent"

@@ -47,11 +47,17 @@ Queries = Callable[[PlannedTrial], list[Query] | None]
 
 
 def run_suites(
-    blocks: int, queries: Queries, cache: Cache = "warm", unchecked: Sequence[str] = (), seed: int = 3
+    blocks: int,
+    queries: Queries,
+    cache: Cache = "warm",
+    unchecked: Sequence[str] = (),
+    *,
+    seed: int = 3,
+    arms: Sequence[str] = ("a", "b"),
 ) -> tuple[Plan, list[Trial]]:
-    """Returns the plan and the trials of a study of the arms `a`, the baseline, and `b`."""
-    number = len(queries(PlannedTrial(index=0, block=0, load_point=0, arm="a", seed=1)) or [])
-    plan = make_plan(("a", "b"), blocks=blocks, points=(point(number, cache, unchecked),), seed=seed)
+    """Returns the plan and the trials of a study of these arms, the baseline first."""
+    number = len(queries(PlannedTrial(index=0, block=0, load_point=0, arm=arms[0], seed=1)) or [])
+    plan = make_plan(arms, blocks=blocks, points=(point(number, cache, unchecked),), seed=seed)
     return plan, [_trial(plan, planned, queries(planned)) for planned in plan.trials]
 
 

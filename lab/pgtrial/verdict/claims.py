@@ -19,7 +19,7 @@ from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.metrics.declared_claims import undecided_arms
-from pgtrial.verdict.metrics.queries import undecided_queries
+from pgtrial.verdict.metrics.single_parts import undecided_parts
 from pgtrial.verdict.screening import first_label
 from pgtrial.verdict.series import Series, as_difference, established_margin
 
@@ -37,7 +37,7 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
         Comparison(
             part.about.arm,
             part.regime,
-            part.series.decided or (_one_sided(grid) and part.series.not_worse),
+            part.series.decided or (grid.plan.is_one_sided and part.series.not_worse),
             _so_far(part.ratios, grid.primary.scale),
             part.series.difference,
         )
@@ -46,19 +46,13 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
     ]
 
 
-def _one_sided(grid: Grid) -> bool:
-    """True if the study only asks whether an arm is worse than the baseline, so that it can end as soon as it has
-    excluded this."""
-    return grid.plan.spending is not None and grid.plan.spending.one_sided
-
-
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
     """Returns the arms on which nothing is left to decide. All their comparisons with the baseline have a verdict: over
     all load points, at single load points, and on the declared metrics and queries."""
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
-    undecided |= undecided_arms(grid) | undecided_queries(grid)
+    undecided |= undecided_arms(grid) | undecided_parts(grid)
     return [arm for arm in grid.plan.others if arm not in undecided]
 
 
@@ -101,7 +95,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     about, series, plan, units = part.about, part.series, grid.plan, grid.units
     family = series.asked.family
     values = list(series.asked.values.values())
-    not_worse = _one_sided(grid) and series.not_worse
+    not_worse = grid.plan.is_one_sided and series.not_worse
     # the forecast knows nothing of the other factors of a screening study, whose fit takes a part of each effect
     forecast = not series.decided and not not_worse and not series.asked.cut and not plan.factors
     more = units.more(values, plan.margin, family, grid.counted) if forecast else None

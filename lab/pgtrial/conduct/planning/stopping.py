@@ -16,7 +16,8 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.changes import Regimes
 from pgtrial.verdict.claims import comparisons, decided_arms
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.metrics.queries import undecided_queries
+from pgtrial.verdict.metrics.queries import queries_of_plan
+from pgtrial.verdict.metrics.single_parts import slower_parts, undecided_parts
 from pgtrial.verdict.pace import block_time, under_way_s
 from pgtrial.verdict.units import looks_of
 
@@ -104,11 +105,22 @@ def next_step(
         return Stop(f"no trial of the first {missing.block} blocks completed, on any arm")
     extension = plan.extensions[-1] if plan.extensions else None
     if plan.others and plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
-        known = regimes() if regimes else None
         grid = Grid(plan, complete)
-        if all(comparison.decided for comparison in comparisons(grid, known)) and not undecided_queries(grid):
+        if _is_answered_by_a_part(plan) and slower_parts(grid) == set(plan.others):
+            noun = "query" if queries_of_plan(plan) else "statement"
+            slower = " and ".join(plan.others)
+            return Stop(f"a {noun} is certainly slower on {slower} after {missing.block} blocks")
+        known = regimes() if regimes else None
+        if all(comparison.decided for comparison in comparisons(grid, known)) and not undecided_parts(grid):
             return Stop(f"the intervals of all comparisons decide after {missing.block} blocks")
     return _cut_short(plan, budget_s, complete, stop_asked=stop_asked) or missing
+
+
+def _is_answered_by_a_part(plan: Plan) -> bool:
+    """True if a single query or statement that is slower answers the question of the study, whatever the other
+    comparisons show later. This is so in a gate, which only asks whether an arm is worse, and whose claims on single
+    queries and statements share one error with the claim on the mean."""
+    return plan.is_final and plan.is_one_sided and plan.families > 1
 
 
 def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_asked: bool) -> Stop | None:

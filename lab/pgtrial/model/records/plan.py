@@ -368,6 +368,12 @@ class Plan(Record):
         return self.spending is not None and not self.spending.kept
 
     @property
+    def is_one_sided(self) -> bool:
+        """True if the study only asks whether an arm is worse than the baseline, so that it can end as soon as it has
+        excluded this."""
+        return self.spending is not None and self.spending.one_sided
+
+    @property
     def others(self) -> list[str]:
         """Returns the arms that are compared with the baseline."""
         return [arm for arm in self.arms if arm != self.baseline]

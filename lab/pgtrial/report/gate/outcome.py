@@ -97,8 +97,8 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
 
 
 def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
-    """Returns the outcome for a study that runs BASE twice, as two arms, if these two arms differ. A difference of HEAD
-    then has no meaning. Returns None if they do not differ."""
+    """Returns the outcome for a study that runs BASE twice, as two arms, if these two arms differ, in the mean or in a
+    query or statement. A difference of HEAD then has no meaning. Returns None if they do not differ."""
     unequal = [
         part
         for claim in result.primary
@@ -106,11 +106,23 @@ def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
         for part in claim.read
         if part.verdict in ("better", "worse") and not part.within_margin
     ]
-    if not unequal:
+    found = [headline(part, plan) for part in unequal] or list(_unfair_parts(result, plan))
+    if not found:
         return None
-    return Outcome(
-        2, f"this runner finds a difference between {plan.baseline} and itself: {headline(unequal[0], plan)}"
-    )
+    return Outcome(2, f"this runner finds a difference between {plan.baseline} and itself: {found[0]}")
+
+
+def _unfair_parts(result: StudyResult, plan: Plan) -> Iterator[str]:
+    """Yields a clause for each second arm of BASE on which queries or statements are slower, or faster, than on the
+    first."""
+    for arm in plan.arms[2:]:
+        parts = parts_of(result, arm)
+        slower = [part for part in parts if part.is_slower]
+        faster = [part for part in parts if part.is_faster]
+        if slower:
+            yield f"on {arm}, {listed(slower, parts, result, 'slower')}"
+        elif faster:
+            yield f"on {arm}, {listed(faster[::-1], parts, result, 'faster')}"
 
 
 def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:

@@ -44,10 +44,10 @@ def queries_of_plan(plan: Plan) -> list[str]:
     return suite.queries if suite is not None else []
 
 
-def undecided_queries(grid: Grid) -> set[str]:
-    """Returns the arms for which at least one query of the suite has no verdict yet."""
-    queries = queries_of_plan(grid.plan)
-    return {arm for arm in grid.plan.others if any(not _series(grid, query, arm).decided for query in queries)}
+def series_of_queries(grid: Grid, arm: str) -> list[Series]:
+    """Returns the states of the comparisons of the suite's queries on an arm. The result is empty if the load is not a
+    suite."""
+    return [_series(grid, query, arm) for query in queries_of_plan(grid.plan)]
 
 
 def result_of(trial: Trial, query: str) -> QueryResult | None:

@@ -21,7 +21,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Metric
-from pgtrial.verdict.series import Question, follow
+from pgtrial.verdict.series import Question, Series, follow
 
 FEWEST_STATEMENTS = 10
 """A template (statements that differ only in values) is compared only if each completed trial has at least this number
@@ -39,16 +39,29 @@ def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClai
     no replay."""
     if all(point.replay is None for point in grid.plan.load_points):
         return []
-    trials = {
-        trial.index: _Statements(trial.replay.templates)
-        for trial in grid.trials
-        if trial.status != "failed" and trial.replay is not None
-    }
+    trials = _statements_of_trials(grid)
     return [
         statement
         for claim in primary
         for statement in _Comparison(grid, claim.arm, trials).claims(withheld=claim.verdict == "withheld")
     ]
+
+
+def series_of_statements(grid: Grid, arm: str) -> list[Series]:
+    """Returns the states of the comparisons of the replay's statement templates (statements that differ only in values)
+    on an arm. The result is empty if the study has no replay."""
+    if all(point.replay is None for point in grid.plan.load_points):
+        return []
+    return list(_Comparison(grid, arm, _statements_of_trials(grid)).series().values())
+
+
+def _statements_of_trials(grid: Grid) -> dict[int, _Statements]:
+    """Returns the results of the statements in each trial of a replay that did not fail, by the index of the trial."""
+    return {
+        trial.index: _Statements(trial.replay.templates)
+        for trial in grid.trials
+        if trial.status != "failed" and trial.replay is not None
+    }
 
 
 class _Statements:
@@ -80,6 +93,11 @@ class _Comparison:
         self._arms = (arm, grid.plan.baseline)
         self._values: dict[int, dict[int, float]] = {}
 
+    def series(self) -> dict[int, Series]:
+        """Returns the state of the comparison of each chosen template (statements that differ only in values), by the
+        number of the template."""
+        return follow(self._grid, self._choice)
+
     def claims(self, *, withheld: bool) -> list[StatementClaim]:
         """Returns the comparison of each chosen template (statements that differ only in values) between the arm and
         the baseline. The result is empty as long as one of the two arms has no completed trial."""
@@ -87,7 +105,7 @@ class _Comparison:
         if not all(trials.values()):
             return []
         claims = []
-        for number, series in follow(self._grid, self._choice).items():
+        for number, series in self.series().items():
             results = {
                 name: [trial.results[number] for trial in trials[name] if number in trial.results]
                 for name in self._arms
