@@ -211,6 +211,8 @@ def test_the_plan_says_what_was_chosen_and_why():
     (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), Design(spec))
     assert after.startswith("2s of warm-up and 8s measured: the speed rises for 2s after the start; ")
     assert after.endswith("; 13 blocks of about 22s, 74% of it measured")
+    (quarters,) = in_words(chosen(spec, rises=(1.25, 0.0), overhead_s=1.5), Design(spec))
+    assert quarters.startswith("1.25s of warm-up and ")
     long = study("1h")
     (still,) = in_words(chosen(long, rises=(0.0, None)), Design(long))
     assert "the speed of b still rises 4s after the start" in still

@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.model.records.claims import Estimate
-from pgtrial.model.units import change, parse_duration, parse_share, three_digits
+from pgtrial.model.units import change, format_duration, parse_duration, parse_share, three_digits
 from pgtrial.report.words import change_text
 
 
@@ -50,6 +50,22 @@ def test_a_change_of_twice_and_more_is_told_in_times(metric, difference, baselin
 @pytest.mark.parametrize(("text", "seconds"), [("5 minutes", 300), ("1 hour 30 seconds", 3630), ("2 days", 172800)])
 def test_units_of_time_may_be_written_out(text, seconds):
     assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.75, "750ms"),
+        (1.25, "1.25s"),
+        (1.5, "1.5s"),
+        (2.0, "2s"),
+        (12.75, "12.75s"),
+        (1.234, "1.2s"),
+        (75.25, "1min 15s"),
+    ],
+)
+def test_quarters_of_a_second_are_shown_exactly(seconds, text):
+    assert format_duration(seconds) == text
 
 
 def test_a_share_of_more_than_the_whole_is_refused_with_the_right_form():

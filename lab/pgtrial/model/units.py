@@ -122,7 +122,11 @@ def setting_bytes(setting: str | None) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Returns a duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, and `37d 1h` from two days on."""
+    """Returns a duration for people: `850ms`, `1.25s`, `12s`, `3min 20s`, `1h 50min`, and `37d 1h` from two days on.
+
+    Seconds that are not whole have one decimal. Quarters of a second, such as the lengths of warm-ups that pgtrial
+    chooses, have two decimals, so that they are exact.
+    """
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     whole = round(seconds)
@@ -133,7 +137,9 @@ def format_duration(seconds: float) -> str:
         return f"{hours}h {minutes}min" if minutes else f"{hours}h"
     if minutes:
         return f"{minutes}min {rest}s" if rest else f"{minutes}min"
-    return f"{seconds:.0f}s" if seconds == whole else f"{seconds:.1f}s"
+    if seconds == whole:
+        return f"{seconds:.0f}s"
+    return f"{seconds:.2f}s" if seconds % 0.5 == 0.25 else f"{seconds:.1f}s"
 
 
 def format_size(size: int) -> str:

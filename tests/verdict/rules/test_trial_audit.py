@@ -9,7 +9,7 @@ from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.records.trial import ClientUse
 from pgtrial.model.units import setting_bytes
 from tests.verdict.fleets import share
-from tests.verdict.studies import findings_over, verdict_of
+from tests.verdict.studies import findings_over, make_plan, verdict_of
 
 from .cases import facts, named, plan_of, trials_of
 
@@ -298,6 +298,31 @@ def test_while_arms_take_turns_foreign_work_is_unknown_without_the_share_of_each
         return found
 
     assert "noisy_host" not in {finding.rule for finding in _findings(_plan_in_turns(False), change)}
+
+
+def test_while_arms_on_two_hosts_take_turns_each_trial_has_the_noise_of_its_own_host():
+    def stolen_on(host):
+        def change(trial):
+            stolen_s = 2.4 if trial.arm == host else 0.0
+            return _in_turns(20.0)(trial) | {"host_deltas": {**WHOLE, "cpu_busy_s": 20.0, "cpu_steal_s": stolen_s}}
+
+        return change
+
+    plan = _plan_in_turns(False).model_copy(update={"declared": {"A": [], "B": ["server.host"]}})
+    for host in "AB":
+        [finding] = _findings(plan, stolen_on(host))
+        assert (finding.rule, finding.arms) == ("noisy_host", [host])
+        assert "in 8 of 16 trials" in finding.message
+
+
+def test_foreign_work_is_known_in_the_blocks_after_an_arm_has_left():
+    plan = make_plan(("A", "B", "C"), blocks=16).model_copy(
+        update={"interleaving": Interleaving(slice_s=0.25), "left": {"C": 8}}
+    )
+    trials = [trial for trial in trials_of(plan, _in_turns(23.4)) if trial.block < 8 or trial.arm != "C"]
+    [finding] = [each for each in findings_over(plan, {}, trials) if each.rule == "noisy_host"]
+    assert "in 16 of 40 trials, of A and B" in finding.message
+    assert "of the CPU time went to programs" in finding.message
 
 
 def test_a_client_program_is_the_same_in_all_trials_of_an_arm():

@@ -214,15 +214,18 @@ def _noise(case: Case, trial: Trial, group: Sequence[Trial]) -> dict[str, float]
         host = trial.server_deltas.get("host", {})
         return _shares(host, host.get("server_cpu_s"), [trial])
     # the results of the first trial are read first, before the lab asks the other servers for theirs
-    first = trial if case.declared(trial.arm, "server.host") else group[0]
+    on_several_hosts = any(case.declared(arm, "server.host") for arm in case.others)
+    first = trial if on_several_hosts else group[0]
     servers = [
         deltas["host"]["server_cpu_s"]
         for other in group
         for deltas in (other.server_deltas, other.shared_deltas)
         if "server_cpu_s" in deltas.get("host", {})
     ]
+    # an arm that has left the study, because all its claims were decided, takes no part in later blocks
+    planned = sum(trial.block < case.plan.left.get(arm, case.plan.max_blocks) for arm in case.plan.arms)
     # servers on other hosts are subtracted too, which makes the work of others too small rather than too large
-    complete = len(group) == len(case.plan.arms) and len(servers) == (1 if case.plan.shares_server else len(group))
+    complete = len(group) == planned and len(servers) == (1 if case.plan.shares_server else len(group))
     return _shares(first.host_deltas, sum(servers) if complete else None, group)
 
 
