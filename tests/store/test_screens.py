@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.store.screens import confirmation, parse_factors, screening
 from pgtrial.store.study_file import build_study, read_study
@@ -97,6 +98,47 @@ def test_a_stored_study_has_its_factors_and_is_a_study_file_too(tmp_path):
     assert thaw(text) == spec
     (tmp_path / "again.toml").write_text(text)
     assert read_study(tmp_path / "again.toml").factors == spec.factors
+
+
+HIDDEN = {
+    "a program": (
+        'postgres = ["17", "18"]',
+        'postgres = ["/tmp/evil/bin", "/tmp/other/bin"]',
+        "must be major versions",
+    ),
+    "a version": ('postgres = ["17", "18"]', 'postgres = ["17", "16"]', "must have the levels of its factors"),
+    "a command": (
+        'archive_timeout = ["30s", "60s"]',
+        'archive_command = ["touch /tmp/evil", "true"]',
+        "must have the levels of its factors",
+    ),
+    "a key": ('archive_timeout = ["30s", "60s"]', 'query = ["select 1", "select 2"]', "query cannot be a factor"),
+}
+
+
+@pytest.mark.parametrize(("written", "hidden", "said"), HIDDEN.values(), ids=HIDDEN.keys())
+def test_a_stored_study_whose_factors_are_not_those_of_its_arms_is_damaged(written, hidden, said):
+    """The arms are what a person reads who allows the study of somebody else to run (`effects_of`)."""
+    spec = build_study({"factors": {"postgres": ["17", "18"], "archive_timeout": ["30s", "60s"]}}, "test")
+    text = freeze(spec)
+    assert thaw(text) == spec
+    assert written in text
+    with pytest.raises(ValueError, match=said):
+        thaw(text.replace(written, hidden))
+
+
+def test_the_program_of_a_job_is_a_further_key_of_the_arms_of_factors():
+    spec = build_study({"factors": JIT, "server": {"command": "vacuumdb -a"}, "load": {"workload": "job:"}}, "test")
+    assert [keys.command for keys in spec.arms.values()] == ["vacuumdb -a"] * 2
+    assert thaw(freeze(spec)) == spec
+
+
+def test_the_effects_of_a_screening_study_include_those_of_both_levels():
+    spec = build_study({"factors": {"shared_preload_libraries": ["/tmp/one", "/tmp/two"]}}, "test")
+    assert [effect.text.partition(": ")[2] for effect in effects_of(thaw(freeze(spec)))] == [
+        "sets shared_preload_libraries = /tmp/one",
+        "sets shared_preload_libraries = /tmp/two",
+    ]
 
 
 def test_a_mistake_is_told_with_its_line(tmp_path):

@@ -47,6 +47,18 @@ def arms_of(factors: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any]]:
     return {arm: setup_of(factors, levels) for arm, levels in ends_of(factors).items()}
 
 
+def have_levels(arms: Mapping[str, SetUp], factors: Mapping[str, Sequence[Any]]) -> bool:
+    """True if these arms are the two of a screening study and have the levels of its factors. They may have further
+    keys, such as the program of a job. Raises ValueError (of pydantic) if a key of an arm cannot have the level of a
+    factor."""
+    expected = {arm: SetUp.model_validate(keys) for arm, keys in arms_of(factors).items()}
+    return list(arms) == list(expected) and all(
+        getattr(arms[arm], key) == getattr(setup, key)
+        for arm, setup in expected.items()
+        for key in setup.model_fields_set
+    )
+
+
 def listed_factors(factors: Mapping[str, Sequence[str]]) -> list[Factor]:
     """Returns the factors of a study file as records, in their order."""
     return [Factor(name=name, first=first, second=second) for name, (first, second) in factors.items()]

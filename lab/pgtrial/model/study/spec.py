@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from pgtrial.model.metrics import each_once
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.own_metrics import OwnMetric
+from pgtrial.model.study.factors import have_levels, objections_to_factors
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import name_of_data
@@ -148,6 +149,18 @@ class StudySpec(Record):
     fleet: FleetSection | None = Field(None, description="The machines that make the load. Default: this machine.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
     _origins: _Origins = PrivateAttr(default_factory=_Origins)
+
+    @model_validator(mode="after")
+    def _arms_are_those_of_the_factors(self) -> StudySpec:
+        """Refuses factors that a study file could not have, and arms with other levels. pgtrial shows the arms to a
+        person who is about to run the study of somebody else, and starts servers with the levels of the factors."""
+        if not self.factors:
+            return self
+        if objection := next(objections_to_factors(self.factors), None):
+            raise ValueError(objection)
+        if not have_levels(self.arms, self.factors):
+            raise ValueError("the arms of a screening study must have the levels of its factors")
+        return self
 
     @property
     def scripts(self) -> dict[str, str]:
