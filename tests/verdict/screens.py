@@ -50,19 +50,26 @@ def screened(
     sd: float = 0.02,
     seed: int = 1,
     failing: str | None = None,
+    failing_share: float = 1.0,
+    lost: Mapping[str, float] | None = None,
 ) -> list[Trial]:
     """Returns the trials of a screening study. `effects` has the logarithm of the speed that the second level of a
-    factor adds, and `pairs` what the second levels of two factors add together. With `failing`, the trials with the
-    second level of this factor fail.
+    factor adds, and `pairs` what the second levels of two factors add together. With `failing`, the share
+    `failing_share` of the trials with the second level of this factor fail. `lost` has the share of the transactions
+    that fail with the second level of a factor; the speed, which is that of the committed ones, is not changed by it.
     """
     rng = np.random.default_rng(seed)
+    of_failures = np.random.default_rng(seed)
     names = [factor.name for factor in plan.factors]
 
     def trial(planned: PlannedTrial) -> Trial:
         second = {name for name, level in zip(names, planned.levels or "", strict=True) if level == "1"}
         log = sum(effects.get(name, 0.0) for name in second) + sd * float(rng.standard_normal())
         log += sum(worth for pair, worth in (pairs or {}).items() if second.issuperset(pair))
-        made = make_trial(plan, planned, None if failing in second else 2000.0 * math.exp(log))
+        fails = of_failures.random() < failing_share and failing in second
+        tps, share = 2000.0 * math.exp(log), max((lost or {}).get(name, 0.0) for name in ["", *second])
+        failures = {"57014": round(tps * plan.duration_s * share / (1 - share))} if share else {}
+        made = make_trial(plan, planned, None if fails else tps, failures)
         return made.model_copy(update={"levels": planned.levels})
 
     return [trial(planned) for planned in plan.trials]

@@ -8,11 +8,12 @@ import re
 import pytest
 
 from pgtrial.model.records.facts import Audit, Finding
+from pgtrial.model.records.trial import Percentiles
 from pgtrial.report.brief import brief
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
-from pgtrial.verdict.screening import signs_of
+from pgtrial.verdict.screening import factor_series, labels, signs_of
 
 from .screens import plan_of, screened, screening_study
 from .studies import verdict_of
@@ -84,6 +85,44 @@ def test_a_level_with_which_trials_fail_loses(plan):
     assert verdicts["work_mem=64MB"] == "worse"
     assert result.screen is not None
     assert result.screen.winner["work_mem"] == "4MB"
+
+
+def test_a_level_with_which_some_trials_fail_is_not_called_equivalent():
+    plan = plan_of(screening_study(blocks=27))
+    quiet = verdict_of(plan, screened(plan, {}, sd=0.001))
+    assert {claim.verdict for claim in quiet.primary} == {"equivalent"}
+    result = verdict_of(plan, screened(plan, {}, sd=0.001, failing="work_mem", failing_share=0.25))
+    assert not [claim.arm for claim in result.primary if claim.verdict == "equivalent" or claim.within_margin]
+    assert {claim.blocks for claim in result.primary} == {27}
+
+
+def test_failed_trials_in_each_block_leave_nothing_to_say_about_the_other_factors():
+    plan = plan_of(screening_study(blocks=12))
+    result = verdict_of(plan, screened(plan, {"work_mem": -0.3}, failing="jit"))
+    others = [claim for claim in result.primary if claim.arm != "jit=off"]
+    assert {claim.verdict for claim in others} == {"undecided"}
+    assert [(claim.difference, claim.running) for claim in others] == [(None, None)] * 3
+
+
+def test_values_that_are_only_bounds_leave_only_the_verdict_against_their_level():
+    plan = plan_of(screening_study(blocks=27, verdict={"metrics": ["p99"]}))
+    trials = [
+        trial.model_copy(update={"measured": with_percentiles(trial.measured)})
+        for trial in screened(plan, {"jit": -0.2, "shared_buffers": 0.1}, lost={"jit": 0.3})
+    ]
+    verdicts = {arm: factor_series(Grid(plan, trials), arm, 4)[1].decision.verdict for arm in labels(plan)}
+    assert verdicts.pop("jit=off") == "worse"
+    assert set(verdicts.values()) == {"undecided"}
+
+
+def with_percentiles(measured):
+    """Returns the measured part with percentiles in which failed transactions count: p99 falls on one of them."""
+    if not measured.failures:
+        return measured
+    median = measured.latency_us.p50
+    return measured.model_copy(
+        update={"with_failures_us": Percentiles(p50=median, p90=None, p95=None, p99=None, p999=None)}
+    )
 
 
 def test_a_finding_withholds_the_verdicts_on_all_factors(plan):

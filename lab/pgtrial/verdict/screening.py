@@ -8,7 +8,8 @@ was drawn. So each block has a value for each factor, and all claims are read at
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +19,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.screens import FactorPair, Screen
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8, p9, screening
-from pgtrial.statistics.screening import Signs
+from pgtrial.statistics.screening import Signs, fewest_units
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import Question, Series
 
@@ -70,26 +71,83 @@ def factor_series(grid: Grid, arm: str, family: int) -> tuple[list[BlockRatio], 
     analyses) so far. `arm` is the factor's second level, and `family` the number of claims that share the error.
 
     At each look the other factors are fitted anew, by the blocks up to this look. The value that is shown for a block
-    is the factor's effect plus the residual of the block, in a fit of all factors.
+    is the factor's effect plus the residual of the block, in a fit of all factors. A look that reads a failed trial
+    does not find that the levels are equivalent, and failed trials may hide the effect of the factor (`_is_hidden`).
     """
-    plan, at, logs = grid.plan, labels(grid.plan).index(arm), block_logs(grid)
+    at, logs = labels(grid.plan).index(arm), block_logs(grid)
+    spoiled = _spoiled(grid, at)
+    shown = {} if _is_hidden(grid.plan, spoiled, grid.counted) else _shown_values(grid, at, logs)
+    cut = {block: of_block.cut for block, of_block in spoiled.items() if of_block.cut}
+    failed = frozenset(block for block, of_block in spoiled.items() if of_block.failed)
+    question = Question(shown, family, grid.plan.margin, grid.primary.scale, cut, arm, failed)
+    series = read_factor(grid, at, question, logs, lambda units: _is_hidden(grid.plan, spoiled, units))
+    return _ratios(grid, shown), series
+
+
+def read_factor(
+    grid: Grid,
+    factor: int,
+    question: Question,
+    logs: Mapping[int, float],
+    hidden: Callable[[Sequence[int]], bool] = lambda _: False,
+) -> Series:
+    """Returns the state of a claim on the factor with this index after the looks (interim analyses) so far. `logs` has
+    the value of each block: by how much its arm is better than its baseline. `hidden` tells whether a look at these
+    blocks gets no reading.
+    """
+    plan = grid.plan
     worse = plan.spending.worse if plan.spending is not None else 0.5
-    question = Question(_shown_values(grid, at, logs), family, plan.margin, grid.primary.scale, arm=arm)
     reached = grid.units.reached(grid.counted)
     steps: tuple[p9.Step, ...] = ()
     readings: list[p8.Reading] = []
     spent = 0.0
     for look, units in reached:
-        spent += look.alpha / family
+        spent += look.alpha / question.family
         if known := [unit for unit in units if unit in logs]:
             values = screening.tamed([logs[unit] for unit in known])
-            steps += (screening.step(known, signs_of(plan, known), values, at, spent),)
-            if p9.has_estimate(steps[-1]):
-                readings.append(p9.read(steps, look, question.limits, family, worse))
+            steps += (screening.step(known, signs_of(plan, known), values, factor, spent),)
+            if p9.has_estimate(steps[-1]) and not hidden(units):
+                reading = p9.read(steps, look, question.limits, question.family, worse)
+                readings.append(question.allowed(reading, units))
     decision = p8.conclude(readings)
     rests_on = dict(reached)[decision.shown.look] if decision.shown is not None else question.values
-    series = Series(question, decision, [unit for unit in rests_on if unit in question.values])
-    return _ratios(grid, question.values), series
+    return Series(question, decision, [unit for unit in rests_on if unit in question.values])
+
+
+@dataclass(frozen=True)
+class _Spoiled:
+    """The levels of a factor, such as `jit=off`, whose values in a block do not tell the speed."""
+
+    failed: frozenset[str]
+    """The levels whose trial failed."""
+    cut: frozenset[str]
+    """The levels whose value is only a bound, so that the true value may be worse."""
+
+
+def _spoiled(grid: Grid, factor: int) -> dict[int, _Spoiled]:
+    """Returns the levels of the factor with this index whose trials failed or whose values are only bounds, for each
+    complete block that has such a level."""
+    baseline, (first, second) = grid.plan.baseline, grid.plan.factors[factor].labels
+
+    def levels(arms: Collection[str], sign: float) -> frozenset[str]:
+        return frozenset(second if (arm != baseline) == (sign > 0) else first for arm in arms)
+
+    ratios = grid.ratios(grid.plan.others[0], grid.points)
+    of_blocks = {ratio.block: ratio for ratio in ratios if ratio.counted and (ratio.failed or ratio.cut)}
+    signs = signs_of(grid.plan, of_blocks)[:, factor]
+    return {
+        block: _Spoiled(levels(ratio.failed, sign), levels(ratio.cut, sign))
+        for (block, ratio), sign in zip(of_blocks.items(), signs, strict=True)
+    }
+
+
+def _is_hidden(plan: Plan, spoiled: Mapping[int, _Spoiled], blocks: Sequence[int]) -> bool:
+    """True if failed trials hide the effect of a factor: trials with each of its levels failed in these blocks, so that
+    the failures have another cause, and too few blocks without a failed trial are left to tell the factors apart."""
+    failed = [spoiled[block].failed for block in blocks if block in spoiled and spoiled[block].failed]
+    if len(frozenset[str]().union(*failed)) <= 1:
+        return False
+    return len(blocks) - len(failed) < max(fewest_units(len(plan.factors)), 1)
 
 
 def _shown_values(grid: Grid, factor: int, logs: Mapping[int, float]) -> dict[int, float]:

@@ -45,17 +45,25 @@ class Question:
     arm: str | None = None
     """The name of the arm that the claim (comparison) is about, as `cut` names it. It is not needed if no value is a
     bound."""
+    failed: Set[int] = frozenset()
+    """The blocks in which the value of a failed trial is replaced by a milder one, as in a screening study. A look
+    (interim analysis) that reads such a block cannot find that the arms are equivalent."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
         """Returns the reading, which is the result of a look (interim analysis) at this claim (comparison), if its
-        values allow it. If its verdict rests on values that are only bounds (the true value may be worse), the reading
-        is returned with the verdict undecided."""
-        cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
-        if not cut:
+        values allow it. If its verdict rests on values that are only bounds (the true value may be worse) or replace
+        those of failed trials, the reading is returned with the verdict undecided."""
+        if not self.is_inexact(units):
             return reading
+        cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         forbidden = {"equivalent", *(("better",) if self.arm in cut else ()), *(("worse",) if cut - {self.arm} else ())}
         word = "undecided" if reading.verdict in forbidden else reading.verdict
         return replace(reading, verdict=word, equivalent=False, not_worse=False)
+
+    def is_inexact(self, units: Sequence[int]) -> bool:
+        """True if the value of one of these blocks (or pairs of servers) is only a bound, or replaces that of a failed
+        trial."""
+        return any(self.cut.get(unit) or unit in self.failed for unit in units)
 
     @property
     def limits(self) -> p8.Limits:
@@ -101,7 +109,7 @@ class Series:
     def within_margin(self) -> bool:
         """True if the whole interval lies within the margin, whatever the verdict is. The difference is then too small
         to matter, even if it is certain."""
-        if self.shown is None or any(unit in self.asked.cut for unit in self.used):
+        if self.shown is None or self.asked.is_inexact(self.used):
             return False
         return self.shown.between(self.asked.limits)
 
