@@ -15,7 +15,7 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
 from pgtrial.verdict.screening import factor_series, labels, signs_of
 
-from .screens import plan_of, screened, screening_study
+from .screens import FACTORS, plan_of, screened, screening_study
 from .studies import verdict_of
 
 EFFECTS = {"shared_buffers": 0.2, "jit": -0.1}
@@ -113,6 +113,56 @@ def test_values_that_are_only_bounds_leave_only_the_verdict_against_their_level(
     verdicts = {arm: factor_series(Grid(plan, trials), arm, 4)[1].decision.verdict for arm in labels(plan)}
     assert verdicts.pop("jit=off") == "worse"
     assert set(verdicts.values()) == {"undecided"}
+
+
+def test_a_level_that_fails_transactions_does_not_win_by_that():
+    timeout = {"statement_timeout": ["0", "20ms"]}
+    plan = plan_of(screening_study({**FACTORS, **timeout}, blocks=18))
+    effects = {"statement_timeout": 0.15, "shared_buffers": 0.2}
+    honest = verdict_of(plan, screened(plan, effects))
+    assert {claim.arm for claim in honest.primary if claim.verdict == "better"} >= {"statement_timeout=20ms"}
+    result = verdict_of(plan, screened(plan, effects, lost={"statement_timeout": 0.08}))
+    verdicts = {claim.arm: claim.verdict for claim in result.primary}
+    assert verdicts["statement_timeout=20ms"] == "withheld"
+    assert verdicts["shared_buffers=1GB"] == "better"
+    assert [arm for arm, verdict in verdicts.items() if verdict == "withheld"] == ["statement_timeout=20ms"]
+    (reason,) = result.withheld
+    assert reason.startswith("8.0% of the transactions with statement_timeout=20ms failed, and none with")
+    assert result.screen is not None
+    assert "statement_timeout" not in result.screen.winner
+    texts = [headline.text for headline in brief(result, plan).headlines]
+    assert any("statement_timeout=20ms" in text for text in texts)
+    assert any("shared_buffers=1GB is" in text for text in texts)
+
+
+def test_a_level_that_fails_transactions_may_lose():
+    plan = plan_of(screening_study(blocks=18))
+    result = verdict_of(plan, screened(plan, {"jit": -0.2}, lost={"jit": 0.08}))
+    assert [claim.verdict for claim in result.primary if claim.arm == "jit=off"] == ["worse"]
+    assert [finding.severity for finding in result.findings if finding.arms == ["jit=off"]] == ["warning"]
+
+
+def test_the_first_level_of_a_factor_does_not_win_by_its_failures():
+    turned = {"statement_timeout": ["20ms", "0"], "jit": ["on", "off"]}
+    plan = plan_of(screening_study(turned, blocks=18))
+    trials = screened(plan, {"statement_timeout": -0.15}, lost={"statement_timeout": 0.08})
+    exchanged = [trial.model_copy(update={"measured": other_failures(trial.measured)}) for trial in trials]
+    verdicts = {claim.arm: claim.verdict for claim in verdict_of(plan, exchanged).primary}
+    assert verdicts["statement_timeout=0"] == "withheld"
+
+
+def other_failures(measured):
+    """Returns the measured part with failures if it has none, and otherwise without."""
+    return measured.model_copy(update={"failures": {} if measured.failures else {"57014": 900}})
+
+
+def test_a_level_with_which_more_trials_fail_does_not_win():
+    plan = plan_of(screening_study(blocks=40))
+    trials = screened(plan, {"work_mem": 0.3}, failing="work_mem", failing_share=0.15)
+    result = verdict_of(plan, trials)
+    assert {claim.verdict for claim in result.primary if claim.arm == "work_mem=64MB"} <= {"withheld", "undecided"}
+    (finding,) = [finding for finding in result.findings if finding.arms == ["work_mem=64MB"]]
+    assert "of 40 trials with work_mem=64MB failed, and 0 of 40 with work_mem=4MB" in finding.message
 
 
 def with_percentiles(measured):

@@ -24,9 +24,10 @@ def is_decided(claim: Claim) -> bool:
 
 
 def headline_claims(result: StudyResult) -> list[Claim]:
-    """Returns the claims that get a headline of their own: those on factors that matter or, if there are none, the one
-    with the largest estimate."""
-    return [claim for claim in result.primary if is_decided(claim)] or result.primary[:1]
+    """Returns the claims that get a headline of their own: those on factors that matter and those whose verdict is
+    withheld for a reason of their own or, if there are none, the one with the largest estimate."""
+    shown = [claim for claim in result.primary if is_decided(claim) or claim.verdict == "withheld"]
+    return shown if any(claim.verdict != "withheld" for claim in result.primary) and shown else result.primary[:1]
 
 
 def factor_sentence(claim: Claim, plan: Plan, *, withheld: list[str]) -> str:

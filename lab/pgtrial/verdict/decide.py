@@ -22,7 +22,7 @@ from pgtrial.verdict.plans import plan_differences
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.use import UNUSED, beside_the_claims
-from pgtrial.verdict.screening import best_first, screen_of
+from pgtrial.verdict.screening import best_first, labels, screen_of
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
@@ -87,7 +87,8 @@ _OF_ONE_SETUP = frozenset(
     (UNUSED, "other_defaults", "planned_each_time", "plans_vary", "data_larger_than_cache", "unequal_tables")
 )
 """The rules of the audit that take all trials of an arm for trials of one set-up. They are left out for a screening
-study, whose arms have other set-ups in each block. All other findings apply to all of its factors."""
+study, whose arms have other set-ups in each block. All other findings apply to all of its factors, unless they name a
+factor by its second level."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class _Objections:
 
     def reasons(self) -> list[str]:
         """Returns the reasons why there is no verdict, arm by arm. A sentence that several arms share occurs once."""
-        of_arms = (reasons(self.findings, arm, self.plan.baseline) for arm in self.plan.others)
+        compared = labels(self.plan) if self.plan.factors else self.plan.others
+        of_arms = (reasons(self.findings, arm, self.plan.baseline) for arm in compared)
         return list(dict.fromkeys(reason for of_arm in of_arms for reason in of_arm))
 
 
@@ -127,7 +129,12 @@ def _objections(case: Case) -> _Objections:
     concerns = found_in_trials(case)
     if case.plan.factors:
         found = [*stored, *(finding for finding, _ in concerns)]
-        findings = [finding.model_copy(update={"arms": []}) for finding in found if finding.rule not in _OF_ONE_SETUP]
+        factors = set(labels(case.plan))
+        findings = [
+            finding.model_copy(update={"arms": [arm for arm in finding.arms if arm in factors]})
+            for finding in found
+            if finding.rule not in _OF_ONE_SETUP
+        ]
         return _Objections(case.plan, by_gravity(findings), everywhere=findings, cells=set())
     grave = [concern for _, concern in concerns if concern.severity == "withhold"]
     return _Objections(

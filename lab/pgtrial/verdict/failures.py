@@ -13,8 +13,10 @@ from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 
 from pgtrial.model.records.trial import Trial
+from pgtrial.statistics import screening
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import DIFFERENCE
+from pgtrial.verdict.screening import read_factor, signs_of, trials_with
 from pgtrial.verdict.series import Question, Series, follow
 
 
@@ -79,6 +81,46 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
 
     series = follow(grid, choice)[None]
     return Shares(_share(grid.of(arm)), _share(grid.of(grid.plan.baseline)), series)
+
+
+@dataclass(frozen=True)
+class FactorShares:
+    """The shares of failed transactions with each level of a factor of a screening study."""
+
+    second: float
+    first: float
+    excess: float
+    """By how much the second level raises the share of failures, without the effects of the other factors."""
+    decided: bool
+    """True if a look (interim analysis) has found that the two levels differ."""
+
+    def differ_notably(self, margin: float) -> bool:
+        """True if a look has found that the two levels differ, or if they differ by more than the margin."""
+        return self.decided or abs(self.excess) > margin
+
+
+def factor_shares(grid: Grid, family: int) -> list[FactorShares | None]:
+    """Returns the shares of failed transactions with the levels of each factor of a screening study, in the order of
+    the plan. None stands for a factor whose effect is not known, and for all factors if no transaction failed.
+
+    The shares are compared like speeds: block by block, without the effects of the other factors (`read_factor`).
+    """
+    plan, arm = grid.plan, grid.plan.others[0]
+    gains = {block: gain for block in grid.counted if (gain := _gain(grid, arm, block)) is not None}
+    signs = signs_of(plan, gains)
+    fitted = screening.effects(signs, list(gains.values()))
+    if fitted is None or not failed_in(grid, arm, grid.points, gains):
+        return [None] * len(plan.factors)
+    question = Question(gains, 2 * family, 0.0, DIFFERENCE)
+    return [
+        FactorShares(
+            _share(trials_with(grid, factor, "1")),
+            _share(trials_with(grid, factor, "0")),
+            -float(fitted[0][factor]),
+            read_factor(grid, factor, question, gains).decided,
+        )
+        for factor in range(len(plan.factors))
+    ]
 
 
 def _gain(grid: Grid, arm: str, block: int) -> float | None:

@@ -53,6 +53,13 @@ def signs_of(plan: Plan, blocks: Collection[int]) -> Signs:
     )
 
 
+def trials_with(grid: Grid, factor: int, level: str) -> list[Trial]:
+    """Returns the trials of complete blocks in which the factor with this index has a level: `0` for its first level
+    and `1` for its second one."""
+    having = {planned.index for planned in grid.plan.trials if (planned.levels or "")[factor : factor + 1] == level}
+    return [trial for trials in grid.by_block.values() for trial in trials if trial.index in having]
+
+
 def block_logs(grid: Grid) -> dict[int, float]:
     """Returns the log-ratio of the arm to the baseline for each complete block in which it is known."""
     ratios = grid.ratios(grid.plan.others[0], grid.points)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrial.model.records.claims import Comparison
+from pgtrial.model.records.claims import Comparison, Word
+from pgtrial.model.records.screens import Factor
 from pgtrial.model.units import percent
 from pgtrial.verdict.claims import comparisons
-from pgtrial.verdict.failures import Shares, shares
+from pgtrial.verdict.failures import FactorShares, Shares, factor_shares, shares
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.rules.case import Case, Concern, rule
+from pgtrial.verdict.screening import factor_series, trials_with
+
+_WHY_THEY_FAIL = (
+    "Find out why they fail: the report lists the SQLSTATEs. Transactions that fail take less time than they would, "
+    "and so do those that come after them."
+)
+
+
+_UNEVEN = 2
+"""The levels of a factor fail unequal numbers of trials if the square of the difference exceeds this many times the
+number of failed trials: with three of three, five of five or eight of ten."""
 
 
 @rule("unequal_failures", "the arms fail different shares of their transactions", over_trials=True)
@@ -21,6 +33,9 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
     The verdict is kept if speed and failures point in the same direction: the arm is slower and fails more, or it is
     faster and fails less.
     """
+    if case.plan.factors:
+        yield from _unequal_levels(case)
+        return
     slower = worse_arms(case)
     for arm in case.others:
         found = shares(case.grid, arm, primary_sharing(case.plan))
@@ -30,12 +45,57 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
         yield Concern(
             [arm],
             f"{_sentence(case, arm, found)}.",
-            "Find out why they fail: the report lists the SQLSTATEs. Transactions that fail take less time than they "
-            "would, and so do those that come after them."
-            if not agrees
-            else "The report lists the SQLSTATEs.",
+            _WHY_THEY_FAIL if not agrees else "The report lists the SQLSTATEs.",
             "warning" if agrees else "withhold",
         )
+
+
+def _unequal_levels(case: Case) -> Iterator[Concern]:
+    """Finds factors of a screening study one of whose levels makes more transactions or trials fail. The arms of such
+    a study have other levels in each block, so the levels are compared. The verdict on a factor is withheld if the
+    level that fails more does not lose."""
+    family = primary_sharing(case.plan)
+    of_transactions = factor_shares(case.grid, family)
+    for at, factor in enumerate(case.plan.factors):
+        first, second = factor.labels
+        found, failed = of_transactions[at], _failed_trials(case, at)
+        verdict = factor_series(case.grid, second, family)[1].decision.verdict
+        (first_failed, first_trials), (second_failed, second_trials) = failed
+        excess = second_failed - first_failed
+        if excess**2 > _UNEVEN * (first_failed + second_failed):
+            message = (
+                f"{second_failed} of {second_trials} trials with {second} failed, and {first_failed} of {first_trials} "
+                f"with {first}."
+            )
+            yield _of_levels(
+                second, excess > 0, verdict, message, "Find out why they fail: the report lists the reasons."
+            )
+        if found is not None and found.differ_notably(case.plan.margin):
+            concern = _of_levels(second, found.excess > 0, verdict, _of_shares(found, factor), _WHY_THEY_FAIL)
+            if found.decided or concern.severity == "withhold":
+                yield concern
+
+
+def _of_levels(second: str, second_fails_more: bool, verdict: Word, message: str, cure: str) -> Concern:
+    """Returns the concern that one level of a factor fails more. It withholds a verdict in which this level does not
+    lose."""
+    agrees = verdict in ("undecided", "worse" if second_fails_more else "better")
+    return Concern([second], message, cure, "warning" if agrees else "withhold")
+
+
+def _of_shares(found: FactorShares, factor: Factor) -> str:
+    first, second = factor.labels
+    shares = [percent(share) if share else "none" for share in (found.second, found.first)]
+    return (
+        f"{shares[0]} of the transactions with {second} failed, and {shares[1]} with {first}: without the other "
+        f"factors {percent(abs(found.excess))} {'more' if found.excess > 0 else 'less'} with {second}."
+    )
+
+
+def _failed_trials(case: Case, factor: int) -> list[tuple[int, int]]:
+    """Returns, for each level of a factor, how many trials failed, and of how many."""
+    of_levels = [trials_with(case.grid, factor, level) for level in "01"]
+    return [(sum(not case.grid.goodput(trial) for trial in trials), len(trials)) for trials in of_levels]
 
 
 def worse_arms(case: Case) -> set[str]:
