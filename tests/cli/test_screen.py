@@ -41,13 +41,14 @@ def test_the_options_mean_what_they_mean_for_a_comparison(started):
     screen, comparison = started
     assert screen.factors == {"jit": ["on", "off"], "work_mem": ["4MB", "64MB"]}
     assert (screen.load, screen.verdict, screen.server) == (comparison.load, comparison.verdict, comparison.server)
-    assert screen.study.question == "Which of 2 factors matter?"
+    assert screen.study.question == "Which of jit and work_mem matter?"
 
 
 WRONG = {
     "no levels": (["jit"], "'jit' is not a factor; write a setting with its two levels"),
     "one level": (["jit=on"], "the factor jit has 1 level"),
     "three levels": (["work_mem=1MB,4MB,64MB"], "the factor work_mem has 3 levels"),
+    "a comma": (["search_path=a,b,c"], "if a level contains a comma, write search_path = "),
     "twice": (["jit=on,off", "jit=off,on"], "the factor jit is named twice"),
     "two points": (["jit=on,off", "--clients", "1,8"], "--clients"),
     "also shared": (["jit=on,off", "--server", "jit=on"], "jit is a factor, and server sets it as well"),
@@ -79,6 +80,18 @@ def test_the_winning_set_up_is_confirmed_by_a_study_of_its_own(tmp_path, started
     assert "confirming jit=off against the first levels" in capsys.readouterr().err
     assert {arm: keys.settings["jit"] for arm, keys in started[0].arms.items()} == {"baseline": "on", "winner": "off"}
     assert started[0].factors == {}
+
+
+def test_an_interrupted_confirmation_goes_on_beside_the_screening_study(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr("pgtrial.cli.confirm.start", lambda spec, results, **known: calls.append((results, known)) or 0)
+    study = stored(tmp_path / "screen", {"jit": 0.2})
+    assert confirm(study, study.spec) == 0
+    assert calls[0][0] == tmp_path / "screen-confirm"
+    assert not calls[0][1].get("anew")
+    monkeypatch.chdir(tmp_path)
+    confirm(stored(tmp_path / "results" / "screen", {"jit": 0.2}), study.spec)
+    assert calls[1][0] is None
 
 
 def test_without_a_winner_nothing_is_confirmed(tmp_path, started, capsys):

@@ -21,7 +21,7 @@ def test_factors_of_the_command_line_are_those_of_a_study_file():
     spec = screening(["jit=on,off", "work_mem=4MB,64MB"], "test", None, 5, {"load": {"clients": 2}})
     assert spec == build_study(
         {
-            "study": {"question": "Which of 2 factors matter?", "name": "screen", "seed": 5},
+            "study": {"question": "Which of jit and work_mem matter?", "name": "screen", "seed": 5},
             "factors": {"jit": ["on", "off"], "work_mem": ["4MB", "64MB"]},
             "load": {"clients": 2},
         },
@@ -50,6 +50,10 @@ REFUSED = {
     "one level": ({"jit": ["on"]}, "the factor jit has 1 level, but a screening study compares two"),
     "no level": ({"jit": []}, "the factor jit has 0 levels"),
     "equal levels": ({"jit": ["on", "on"]}, "the factor jit has the level on twice"),
+    "equal words": ({"jit": [True, "on"]}, "jit has two levels that mean the same: on and on"),
+    "equal sizes": ({"work_mem": ["4MB", "4096kB"]}, "work_mem has two levels that mean the same: 4MB and 4096kB"),
+    "equal times": ({"lock_timeout": ["1min", "60s"]}, "lock_timeout has two levels that mean the same"),
+    "equal numbers": ({"random_page_cost": [4, "4.0"]}, "random_page_cost has two levels that mean the same"),
     "three levels": ({"work_mem": ["4MB", "8MB", "64MB"]}, "has 3 levels, .*; keep the two that are furthest apart"),
     "no list": ({"jit": "on"}, "the factor jit needs a list of two levels"),
     "nothing": ({}, "factors.* needs at least one factor"),
@@ -75,6 +79,7 @@ SECTIONS = {
     "shared": ({"server": {"settings": {"JIT": "on"}}}, "jit is a factor, and .* sets it as well"),
     "leaving": ({"verdict": {"drop_decided": True}}, "drop_decided is not for a study that screens factors"),
     "capacity": ({"load": {"capacity": {"p99": "20ms"}}}, "under a load of transactions or a job"),
+    "a suite": ({"load": {"workload": "suite:joins"}}, "under a load of transactions or a job"),
     "deployments": ({"server": {"dsn": ["host=a", "host=b"]}}, "the study names 2 deployments"),
     "no turns": ({"server": {"dsn": "host=a"}, "load": {"interleave": "off"}}, "in sessions of the server, in turns"),
 }
@@ -145,6 +150,14 @@ def test_a_mistake_is_told_with_its_line(tmp_path):
     (tmp_path / "screen.toml").write_text('[load]\nclients = 2\n\n[factors]\njit = ["on"]\n')
     with pytest.raises(StudyError, match=r"screen.toml: line 4: the factor jit has 1 level"):
         read_study(tmp_path / "screen.toml")
+
+
+def test_studies_of_other_factors_have_other_questions():
+    questions = [
+        screening([*factors], "test", None, 5, {}).study.question
+        for factors in (["jit=on,off"], ["fsync=on,off"], ["jit=on,off", "fsync=on,off", "work_mem=4MB,8MB"])
+    ]
+    assert questions == ["Does jit matter?", "Does fsync matter?", "Which of jit, fsync and work_mem matter?"]
 
 
 def test_the_winning_set_up_is_compared_with_the_first_levels_under_the_same_load():

@@ -79,6 +79,15 @@ def test_a_study_without_effects_has_no_winner_and_says_how_to_go_on(plan):
     assert short.then.startswith("pgtrial run DIRECTORY --more TIME")
 
 
+def test_an_ended_study_whose_factors_are_all_decided_does_not_go_on(plan):
+    ended = screened(plan, {"jit": 0.4, "work_mem": -0.4, "shared_buffers": 0.3, "wal_compression": 0.3})[:36]
+    result = verdict_of(plan, ended)
+    assert {claim.verdict for claim in result.primary} == {"better", "worse"}
+    then = brief(result, plan).then
+    assert then is not None
+    assert "--confirm compares" in then
+
+
 def test_a_level_with_which_trials_fail_loses(plan):
     result = verdict_of(plan, screened(plan, {"jit": 0.1}, failing="work_mem"))
     verdicts = {claim.arm: claim.verdict for claim in result.primary}

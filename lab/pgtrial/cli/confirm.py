@@ -6,6 +6,7 @@ from __future__ import annotations
 from pgtrial.cli.by_options import Reword
 from pgtrial.cli.conduct import start
 from pgtrial.cli.output import print_message
+from pgtrial.conduct.study_directory import RESULTS
 from pgtrial.model.errors import StudyError
 from pgtrial.model.marks import in_toml
 from pgtrial.model.records.results import StudyResult
@@ -28,7 +29,8 @@ def confirm(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False, re
     """Runs the study that compares the winning set-up of a screening study that has ended, and returns its exit status.
     `spec` is the screening study as the user gave it, with its passwords.
 
-    If no second level has won, there is nothing to compare; prints this and returns 0.
+    An unfinished study of this winning set-up goes on. A study in a directory that the user chose is confirmed in a
+    directory beside it. If no second level has won, there is nothing to compare; prints this and returns 0.
     """
     result: StudyResult = read_measured(study).result
     levels = changed_levels(result)
@@ -36,4 +38,6 @@ def confirm(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False, re
         print_message("there is nothing to confirm: no factor is better with its second level, as far as is decided")
         return 0
     print_message(f"confirming {', '.join(levels)} against the first levels, in a study of its own")
-    return start(confirmation(spec, result.screen.winner), None, anew=True, as_json=as_json, reword=reword)
+    is_chosen = study.path.absolute().parent != RESULTS.absolute()
+    beside = study.path.with_name(f"{study.path.name}-confirm") if is_chosen else None
+    return start(confirmation(spec, result.screen.winner), beside, as_json=as_json, reword=reword)

@@ -10,7 +10,7 @@ from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.screens import FactorPair, Screen
-from pgtrial.model.units import percent, plural
+from pgtrial.model.units import plural
 from pgtrial.report.words import bounds_text, headline, interval_name, measure_text, measured_text, signed
 from pgtrial.verdict.rules.case import listed
 
@@ -58,11 +58,12 @@ def rest_text(result: StudyResult) -> str:
 
 
 def pair_text(pair: FactorPair) -> str:
-    """Returns a hint about two factors as text, such as `the effect of jit=off is 4% larger with work_mem=64MB than
-    with work_mem=4MB`."""
+    """Returns a hint about two factors as text, such as `jit=off has a further effect of +4% with work_mem=64MB, beyond
+    that with work_mem=4MB`. The sign is that of the effects on single factors, so that it means the same for
+    gains and losses, and for speeds and response times."""
     first, second = pair.other.labels
-    than = f"{percent(abs(pair.difference))} {'larger' if pair.difference > 0 else 'smaller'}"
-    return f"the effect of {pair.one.labels[1]} is {than} with {second} than with {first}"
+    further = f"{pair.one.labels[1]} has a further effect of {signed(pair.difference)}"
+    return f"{further} with {second}, beyond that with {first}"
 
 
 def pairs_text(screen: Screen) -> str:
@@ -78,12 +79,15 @@ def changed_levels(result: StudyResult) -> list[str]:
 def next_steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
     """Yields the next steps: to confirm the winning set-up, or how to find more factors."""
     study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
-    if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
+    is_open = any(claim.verdict == "undecided" for claim in result.primary)
+    if is_open and result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
         yield f"pgtrial run {study} goes on: {result.blocks_complete} of {plural(plan.end, 'block')} are complete"
     elif levels := changed_levels(result):
         yield (
             f"pgtrial run {study} --confirm compares {', '.join(levels)} with the first levels, in a study of its own"
         )
+    elif not is_open and not any(map(is_decided, result.primary)):
+        yield "keep the first levels: no factor changes more than the margin"
     elif any(map(is_decided, result.primary)):
         yield "keep the first levels: each factor that matters is better with its first level"
     elif plan.is_final:

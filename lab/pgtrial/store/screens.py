@@ -11,11 +11,12 @@ from pgtrial.model.quoting import quoted
 from pgtrial.model.study.factors import setup_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import plural
 from pgtrial.store.study_file import Change, build_study
 
 BASELINE, WINNER = "baseline", "winner"
 """The names of the arms of the study that confirms a winning set-up."""
+
+_LEVELS = 2
 
 
 def screening(
@@ -34,9 +35,17 @@ def screening(
     factors or keys are invalid.
     """
     given: dict[str, Any] = ({"question": question} if question else {}) | ({"seed": seed} if seed is not None else {})
-    data = change({"study": given, "factors": parse_factors(factors), **sections})
-    study = {"question": f"Which of {plural(len(factors), 'factor')} matter?", "name": "screen", **data["study"]}
+    parsed = parse_factors(factors)
+    data = change({"study": given, "factors": parsed, **sections})
+    study = {"question": _question(list(parsed)), "name": "screen", **data["study"]}
     return build_study({**data, "study": study}, origin)
+
+
+def _question(names: Sequence[str]) -> str:
+    """Returns the question of a study that screens these factors. It names all of them, since studies with the same
+    question count as several tries of one study."""
+    *others, last = names
+    return f"Which of {', '.join(others)} and {last} matter?" if others else f"Does {last} matter?"
 
 
 def parse_factors(texts: Sequence[str]) -> dict[str, list[str]]:
@@ -50,6 +59,12 @@ def parse_factors(texts: Sequence[str]) -> dict[str, list[str]]:
         if any(name.lower() == other.lower() for other in factors):
             raise StudyError(f"the factor {name} is named twice; name it once, with its two levels")
         factors[name] = [level.strip() for level in levels.split(",")]
+        if len(factors[name]) > _LEVELS:
+            raise StudyError(
+                f"the factor {name} has {len(factors[name])} levels, but a screening study compares two; keep the two "
+                "that are furthest apart, and compare the others by `pgtrial compare`; if a level contains a comma, "
+                f'write {name} = ["...", "..."] below [factors] in a study file'
+            )
     return factors
 
 

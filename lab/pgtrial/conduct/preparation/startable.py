@@ -67,7 +67,7 @@ def _sentence(plan: Plan, arm: DrawnArm, levels: str, refused: str, needs: Needs
         if level == "1" and fewer.count("1") and (still := _refusal(arm, fewer, needs)) is not None:
             levels, refused = fewer, still
     if "1" not in levels:
-        return f"the server does not start with the first level of each factor: {refused}; correct the levels"
+        return f"the server does not start with the first level of each factor: {refused}; correct this, or the levels"
     second = [factor.labels[1] for factor, level in zip(plan.factors, levels, strict=True) if level == "1"]
     if len(second) == 1:
         return f"the server does not start with {second[0]}: {refused}; give this factor another level, or leave it out"

@@ -8,6 +8,7 @@ pgtrial checks, prepares and declares every level before the first trial.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -94,8 +95,34 @@ def objections_to_factors(factors: Any) -> Iterator[str]:
                 f"the factor {name} has {len(levels)} levels, but a screening study compares two; keep the two that "
                 "are furthest apart, and compare the others by `pgtrial compare`"
             )
+        elif len({_meaning(level) for level in levels}) < _LEVELS:
+            same = " and ".join(_as_written(level) for level in levels)
+            yield f"the factor {name} has two levels that mean the same: {same}; give it levels that differ"
         elif name == "postgres" and not all(str(level).isdigit() for level in levels):
             yield f"the levels of the factor postgres must be major versions, such as {quoted('17')} and {quoted('18')}"
+
+
+_WORDS = {"true": "on", "yes": "on", "false": "off", "no": "off"}
+_UNITS = {
+    **{"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4},
+    **{"us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6},
+}
+_QUANTITY = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})?")
+
+
+def _as_written(level: Any) -> str:
+    return ("on" if level else "off") if isinstance(level, bool) else str(level)
+
+
+def _meaning(level: Any) -> object:
+    """Returns a value that is equal for two levels that PostgreSQL reads alike: words for true and false, numbers, and
+    sizes and times in other units."""
+    text = _as_written(level).strip()
+    if quantity := _QUANTITY.fullmatch(text):
+        number, unit = quantity.groups()
+        kind = None if unit is None else "size" if unit.endswith("B") else "time"
+        return kind, float(number) * _UNITS.get(unit, 1)
+    return _WORDS.get(text.lower(), text.lower() if text.lower() in _WORDS.values() else text)
 
 
 def _counted(levels: Sequence[Any]) -> str:

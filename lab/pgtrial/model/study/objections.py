@@ -14,6 +14,7 @@ from pgtrial.model.study.own_metrics import objections_to_names
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.spec import StudySpec, is_paced
 from pgtrial.model.study.sql_texts import has_statement
+from pgtrial.model.study.suites import is_suite
 
 
 def objection_to_metrics(design: Design) -> str | None:
@@ -130,7 +131,9 @@ def _objections_to_screen(design: Design) -> Iterator[str]:
                 f"{name} is a factor, and {marks.section('server')} sets it as well, for all set-ups; remove it in one "
                 "of the two places"
             )
-    if kind.has_family(spec.load) or kind.searches_rate or kind.follows_the_arm:
+    # how many queries a suite has is not known before its files are read
+    is_of_queries = kind.has_family(spec.load) or any(map(is_suite, spec.load.workload))
+    if is_of_queries or kind.searches_rate or kind.follows_the_arm:
         yield "factors are screened under a load of transactions or a job; choose such a load, or compare set-ups"
     if len(design.load_points) > 1:
         keys = [marks.short_key("load", key) for key in ("workload", "scale", "clients", "rate")]
