@@ -48,6 +48,7 @@ WRONG = {
     "no levels": (["jit"], "'jit' is not a factor; write a setting with its two levels"),
     "one level": (["jit=on"], "the factor jit has 1 level"),
     "three levels": (["work_mem=1MB,4MB,64MB"], "the factor work_mem has 3 levels"),
+    "a key": (["huge_pages=maybe,2MB"], "huge_pages must be 'off', '2MB' or '1GB'"),
     "a comma": (["search_path=a,b,c"], "if a level contains a comma, write search_path = "),
     "twice": (["jit=on,off", "jit=off,on"], "the factor jit is named twice"),
     "two points": (["jit=on,off", "--clients", "1,8"], "--clients"),
@@ -65,6 +66,7 @@ def test_a_mistake_is_one_sentence_in_the_words_of_the_command(arguments, said, 
     assert printed.startswith("pgtrial: error: ")
     assert said in printed
     assert "[load]" not in printed
+    assert "drawn" not in printed
 
 
 def stored(path, effects) -> StudyDirectory:

@@ -152,6 +152,12 @@ def test_a_mistake_is_told_with_its_line(tmp_path):
         read_study(tmp_path / "screen.toml")
 
 
+def test_messages_name_the_factors_and_not_the_arms_that_follow_from_them():
+    with pytest.raises(StudyError, match=r"\[factors\] huge_pages must be 'off', '2MB' or '1GB'") as error:
+        build_study({"factors": {"huge_pages": ["maybe", "2MB"]}}, "test")
+    assert "drawn" not in str(error.value)
+
+
 def test_studies_of_other_factors_have_other_questions():
     questions = [
         screening([*factors], "test", None, 5, {}).study.question

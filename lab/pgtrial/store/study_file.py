@@ -18,7 +18,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
 from pgtrial.model.study.design import Design
-from pgtrial.model.study.factors import arms_of, objections_to_factors
+from pgtrial.model.study.factors import arms_of, in_factors, objections_to_factors
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.former_keys import name_of_today, why_gone
 from pgtrial.model.study.frozen import without_secrets
@@ -135,7 +135,16 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     In error messages, `source` is the name of the study: a file, or the command line. Paths of scripts are relative to
     `folder`. `text` is the text of the file, in which the line numbers for messages are looked up.
     """
-    keys = with_job_workload(with_program_workload(_with_arms_of_factors(data, source, text)))
+    try:
+        return _built(_with_arms_of_factors(data, source, text), source, folder, text)
+    except StudyError as error:
+        if "factors" in data:
+            error.reword(in_factors)
+        raise
+
+
+def _built(data: Mapping[str, Any], source: str, folder: Path, text: str) -> StudySpec:
+    keys = with_job_workload(with_program_workload(data))
     try:
         spec = StudySpec.model_validate(keys)
     except ValidationError as error:

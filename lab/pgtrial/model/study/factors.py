@@ -48,6 +48,16 @@ def arms_of(factors: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any]]:
     return {arm: setup_of(factors, levels) for arm, levels in ends_of(factors).items()}
 
 
+def in_factors(message: str) -> str:
+    """Returns a message in which the arms of a screening study, which the user has not written, are called by the
+    section of its factors. The result has marks, like the message."""
+    for arm in (DRAWN, COMPLEMENT):
+        for mark in (f"{marks.at_arm(arm)}settings.", marks.at_arm(arm)):
+            message = message.replace(mark, marks.heading("factors"))
+        message = message.replace(marks.arm(arm), marks.section("factors"))
+    return message
+
+
 def have_levels(arms: Mapping[str, SetUp], factors: Mapping[str, Sequence[Any]]) -> bool:
     """True if these arms are the two of a screening study and have the levels of its factors. They may have further
     keys, such as the program of a job. Raises ValueError (of pydantic) if a key of an arm cannot have the level of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrial.model.records.claims import Comparison, Word
+from pgtrial.model.records.claims import Comparison
 from pgtrial.model.records.screens import Factor
 from pgtrial.model.units import percent
 from pgtrial.verdict.claims import comparisons
@@ -54,32 +54,29 @@ def _unequal_levels(case: Case) -> Iterator[Concern]:
     """Finds factors of a screening study one of whose levels makes more transactions or trials fail. The arms of such
     a study have other levels in each block, so the levels are compared. The verdict on a factor is withheld if the
     level that fails more does not lose."""
-    family = primary_sharing(case.plan)
-    of_transactions = factor_shares(case.grid, family)
+    of_transactions = factor_shares(case.grid, primary_sharing(case.plan))
     for at, factor in enumerate(case.plan.factors):
         first, second = factor.labels
-        found, failed = of_transactions[at], _failed_trials(case, at)
-        verdict = factor_series(case.grid, second, family)[1].decision.verdict
-        (first_failed, first_trials), (second_failed, second_trials) = failed
+        (first_failed, first_trials), (second_failed, second_trials) = _failed_trials(case, at)
         excess = second_failed - first_failed
         if excess**2 > _UNEVEN * (first_failed + second_failed):
             message = (
                 f"{second_failed} of {second_trials} trials with {second} failed, and {first_failed} of {first_trials} "
                 f"with {first}."
             )
-            yield _of_levels(
-                second, excess > 0, verdict, message, "Find out why they fail: the report lists the reasons."
-            )
+            yield _of_levels(case, second, excess, message, "Find out why they fail: the report lists the reasons.")
+        found = of_transactions[at]
         if found is not None and found.differ_notably(case.plan.margin):
-            concern = _of_levels(second, found.excess > 0, verdict, _of_shares(found, factor), _WHY_THEY_FAIL)
+            concern = _of_levels(case, second, found.excess, _of_shares(found, factor), _WHY_THEY_FAIL)
             if found.decided or concern.severity == "withhold":
                 yield concern
 
 
-def _of_levels(second: str, second_fails_more: bool, verdict: Word, message: str, cure: str) -> Concern:
-    """Returns the concern that one level of a factor fails more. It withholds a verdict in which this level does not
-    lose."""
-    agrees = verdict in ("undecided", "worse" if second_fails_more else "better")
+def _of_levels(case: Case, second: str, excess: float, message: str, cure: str) -> Concern:
+    """Returns the concern that one level of a factor fails more: the second one if `excess` is above zero. It withholds
+    a verdict in which this level does not lose."""
+    verdict = factor_series(case.grid, second, primary_sharing(case.plan))[1].decision.verdict
+    agrees = verdict in ("undecided", "worse" if excess > 0 else "better")
     return Concern([second], message, cure, "warning" if agrees else "withhold")
 
 
