@@ -112,7 +112,11 @@ def test_a_checkpoint_that_is_just_being_scheduled_is_forgotten():
 def test_a_checkpoint_that_takes_long_is_not_waited_for_by_what_a_signal_ends(start_cluster):
     target = start_cluster(18).target
     with target.connect() as session:
-        checkpointer = value(session, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+        # The checkpointer may show itself only after the first session.
+        while (
+            checkpointer := value(session, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+        ) is None:
+            time.sleep(0.01)
 
         def interrupted():
             with suppress(Interrupted), Checkpoint(target) as checkpoint:
