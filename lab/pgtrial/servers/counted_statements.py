@@ -21,8 +21,10 @@ _WRITTEN = re.compile(r"^\\copy \((.*)\) TO '(\w+)\.csv' CSV HEADER$", re.MULTIL
 """Matches a query that `pgtrial capture --queries` prints for psql, and the name of the file that it writes."""
 _STATEMENTS = "statements"
 _ONCE = """SELECT query, 1 AS calls, rows::pg_catalog.float8 / greatest(calls, 1) AS rows, mean_exec_time
-    FROM ({query}) AS counted ORDER BY counted.calls DESC LIMIT {most}"""
-"""A query that returns each counted statement with one call, those with the most calls first."""
+    FROM ({query}) AS counted WHERE query NOT LIKE 'SELECT pg~_catalog.%' ESCAPE '~'
+    ORDER BY counted.calls DESC LIMIT {most}"""
+"""A query that returns each counted statement with one call, those with the most calls first. The statements by which
+sessions of pgtrial set and check their search path are left out."""
 _FROM_VIEW = "FROM pg_stat_statements "
 """The part of the engine's query that names the view, without its schema."""
 _SCHEMA = """SELECT quote_ident(n.nspname) FROM pg_extension e
