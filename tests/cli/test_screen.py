@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.cli import main
+from pgtrial.cli import compare, confirm, main, screen
 from pgtrial.cli.compare import compare_command
-from pgtrial.cli.confirm import confirm
 from pgtrial.cli.run import run_command
 from pgtrial.cli.screen import screen_command
 from pgtrial.model.errors import StudyError
@@ -22,8 +21,8 @@ pytestmark = pytest.mark.server
 def started(monkeypatch):
     """Returns the list of studies that commands would run."""
     specs = []
-    for module in ("compare", "screen", "confirm"):
-        monkeypatch.setattr(f"pgtrial.cli.{module}.start", lambda spec, *_, **__: specs.append(spec) or 0)
+    for module in (compare, screen, confirm):
+        monkeypatch.setattr(module, "start", lambda spec, *_, **__: specs.append(spec) or 0)
     return specs
 
 
@@ -78,7 +77,7 @@ def stored(path, effects) -> StudyDirectory:
 
 def test_the_winning_set_up_is_confirmed_by_a_study_of_its_own(tmp_path, started, capsys):
     study = stored(tmp_path / "screen", {"jit": 0.2})
-    assert confirm(study, study.spec) == 0
+    assert confirm.confirm(study, study.spec) == 0
     assert "confirming jit=off against the first levels" in capsys.readouterr().err
     assert {arm: keys.settings["jit"] for arm, keys in started[0].arms.items()} == {"baseline": "on", "winner": "off"}
     assert started[0].factors == {}
@@ -88,17 +87,17 @@ def test_an_interrupted_confirmation_goes_on_beside_the_screening_study(tmp_path
     calls = []
     monkeypatch.setattr("pgtrial.cli.confirm.start", lambda spec, results, **known: calls.append((results, known)) or 0)
     study = stored(tmp_path / "screen", {"jit": 0.2})
-    assert confirm(study, study.spec) == 0
+    assert confirm.confirm(study, study.spec) == 0
     assert calls[0][0] == tmp_path / "screen-confirm"
     assert not calls[0][1].get("anew")
     monkeypatch.chdir(tmp_path)
-    confirm(stored(tmp_path / "results" / "screen", {"jit": 0.2}), study.spec)
+    confirm.confirm(stored(tmp_path / "results" / "screen", {"jit": 0.2}), study.spec)
     assert calls[1][0] is None
 
 
 def test_without_a_winner_nothing_is_confirmed(tmp_path, started, capsys):
     study = stored(tmp_path / "screen", {"jit": -0.2})
-    assert confirm(study, study.spec) == 0
+    assert confirm.confirm(study, study.spec) == 0
     assert "there is nothing to confirm" in capsys.readouterr().err
     assert started == []
 

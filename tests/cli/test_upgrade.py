@@ -171,7 +171,7 @@ def test_findings_that_are_stored_before_the_times_say_that_these_are_missing(as
         return upgrade, 0
 
     monkeypatch.setattr(command, "rehearse_upgrade", lambda *_, **__: found)
-    monkeypatch.setattr(command, "_timed", measured)
+    monkeypatch.setattr(command, "time_statements", measured)
     assert status_of(asked) == 0
     assert stored == ["the measurement did not end"]
     assert json.loads(Path("found/upgrade.json").read_text())["no_times"] is None

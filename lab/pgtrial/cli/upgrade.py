@@ -190,7 +190,7 @@ def upgrade_command(
         return stopped(interrupted)
     status = 0
     if times:
-        upgrade, status = _timed(asked, upgrade, directory, console, budget_s)
+        upgrade, status = time_statements(asked, upgrade, directory, console, budget_s)
         _write(directory, upgrade)
     if json:
         json_text(upgrade.model_dump_json(indent=1))
@@ -340,7 +340,9 @@ def _rehearsed(
     )
 
 
-def _timed(asked: _Asked, upgrade: Upgrade, directory: Path, console: Terminal, budget_s: float) -> tuple[Upgrade, int]:
+def time_statements(
+    asked: _Asked, upgrade: Upgrade, directory: Path, console: Terminal, budget_s: float
+) -> tuple[Upgrade, int]:
     """Measures the times of the statements. Returns the findings with the times, and the exit status if a signal has
     stopped a study; otherwise 0."""
     try:
