@@ -63,6 +63,11 @@ def _page() -> Template:
     return templates("page").get_template("report.html.j2")
 
 
+def static_page(name: str, **values: object) -> str:
+    """Returns a page without scripts, made from a template of the folder `page` with these values."""
+    return templates("page").get_template(name).render(styles=_inline("report.css"), **values)
+
+
 def templates(*folders: str) -> Environment:
     """Returns the Jinja environment that loads the templates in these folders of the report."""
     made = Environment(

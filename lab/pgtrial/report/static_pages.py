@@ -11,26 +11,19 @@ from pgtrial.model.resources import resource
 from pgtrial.model.units import grouped
 from pgtrial.report.history import Series
 from pgtrial.report.history_drawing import SIZE, drawn
-from pgtrial.report.html import templates
+from pgtrial.report.html import static_page
 from pgtrial.report.serve.catalogue import Glance
 
 
 def history_page(histories: Mapping[str, Sequence[Series]]) -> str:
     """Returns the page with all these histories, which are given by their names."""
     parts = {name: [drawn(of) for of in series] for name, series in histories.items()}
-    return _render("histories.html.j2", parts=parts, size=SIZE, history_styles=_styles("history.css"))
+    history_styles = Markup(resource("page/history.css", __package__))
+    return static_page("histories.html.j2", parts=parts, size=SIZE, history_styles=history_styles)
 
 
 def index_page(studies: Sequence[Glance], addresses: Mapping[str, str]) -> str:
     """Returns the page with many studies, grouped by their question. `addresses` has the address of each study's page,
     by the key of the study."""
     by_question = grouped((study.question or study.name, study) for study in studies)
-    return _render("results.html.j2", questions=by_question, addresses=addresses, total=len(studies))
-
-
-def _render(name: str, **values: object) -> str:
-    return templates("page").get_template(name).render(styles=_styles("report.css"), **values)
-
-
-def _styles(name: str) -> Markup:
-    return Markup(resource(f"page/{name}", __package__))
+    return static_page("results.html.j2", questions=by_question, addresses=addresses, total=len(studies))

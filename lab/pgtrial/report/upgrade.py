@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from markupsafe import Markup
-
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.upgrade import (
     ArmName,
@@ -20,10 +18,10 @@ from pgtrial.model.records.upgrade import (
     TimedStatement,
     TimedStatements,
     Upgrade,
+    UpgradedArm,
 )
-from pgtrial.model.resources import resource
 from pgtrial.model.units import STATEMENT_LENGTH, format_duration, plural, shortened
-from pgtrial.report.html import templates
+from pgtrial.report.html import static_page
 from pgtrial.report.markdown import escaped, table_lines
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.plans import side_by_side
@@ -78,7 +76,7 @@ def times_in(directory: str, result: StudyResult, *, plans_differ: bool) -> Time
 def exit_status(upgrade: Upgrade) -> int:
     """Returns the exit status of a rehearsal: 1 if something breaks, returns other rows or gets slower, otherwise 2 if
     something was not compared or is undecided, otherwise 0."""
-    if _refused_data(upgrade) or _errors(upgrade) or _rows(upgrade) or _slow(upgrade):
+    if _failed(upgrade) or _errors(upgrade) or _rows(upgrade) or _slow(upgrade):
         return 1
     not_compared = len(_compared(upgrade)) < len(upgrade.statements)
     return 2 if _undecided(upgrade) or not_compared or upgrade.no_times is not None else 0
@@ -109,7 +107,7 @@ def headline(upgrade: Upgrade) -> str:
 
 def _failed_ways(upgrade: Upgrade) -> Iterator[str]:
     """Yields clauses on the ways in which the new version did not get its data."""
-    failed = {arm.name for arm in upgrade.arms if arm.failure is not None and not arm.is_absent}
+    failed = {arm.name for arm in _failed(upgrade)}
     if failed - {_ANALYSED}:
         yield "the data are refused in one of two ways"
     if _ANALYSED in failed:
@@ -144,10 +142,8 @@ def as_markdown(upgrade: Upgrade) -> str:
 
 def as_page(upgrade: Upgrade) -> str:
     """Returns the report as an HTML page in one file."""
-    page = templates("page").get_template("upgrade.html.j2")
-    styles = Markup(resource("page/report.css", __package__))
-    return page.render(
-        styles=styles, title=_title(upgrade), headline=headline(upgrade), parts=parts(upgrade), how=_how(upgrade)
+    return static_page(
+        "upgrade.html.j2", title=_title(upgrade), headline=headline(upgrade), parts=parts(upgrade), how=_how(upgrade)
     )
 
 
@@ -261,21 +257,26 @@ def _ends_after_analyze(statement: RehearsedStatement) -> bool:
 
 def _refused_data(upgrade: Upgrade) -> list[str]:
     """Returns why the new version refused the data, for each way in which it could have got them."""
-    return [
-        f"The data, {arm.name}: {arm.failure}." for arm in upgrade.arms if arm.failure is not None and not arm.is_absent
-    ]
+    return [f"The data, {arm.name}: {arm.failure}." for arm in _failed(upgrade)]
+
+
+def _failed(upgrade: Upgrade) -> list[UpgradedArm]:
+    """Returns the arms of the new version that did not get their data, without those that were not tried."""
+    return [arm for arm in upgrade.arms if arm.failure is not None and not arm.is_absent]
+
+
+def _usable(upgrade: Upgrade) -> list[ArmName]:
+    """Returns the arms of the new version that got their data."""
+    return [arm.name for arm in upgrade.arms if arm.failure is None]
 
 
 def _breaking(upgrade: Upgrade) -> Part:
-    errors = _errors(upgrade)
-    none = (
-        []
-        if errors or _refused_data(upgrade)
-        else [_nothing(upgrade, f"No statement that runs on {upgrade.old} fails on {upgrade.new}.")]
-    )
+    errors, sentences = _errors(upgrade), _refused_data(upgrade)
+    if not errors and not sentences:
+        sentences = [_nothing(upgrade, f"No statement that runs on {upgrade.old} fails on {upgrade.new}.")]
     return Part(
         "What breaks",
-        [*_refused_data(upgrade), *none],
+        sentences,
         _table(
             f"Statements that run on {upgrade.old} and fail on {upgrade.new}.",
             upgrade,
@@ -402,8 +403,8 @@ def _how(upgrade: Upgrade) -> Iterator[str]:
     """Yields sentences on how the versions were compared."""
     yield f"Both versions had the data of {', '.join(upgrade.data)}."
     yield f"The statements come from {upgrade.source}. The folder statements has each of them in a file."
-    arms = [arm.name for arm in upgrade.arms if arm.failure is None]
-    yield f"Arms of the new version, by the way in which it got the data: {'; '.join(arms) or 'none'}."
+    arms = "; ".join(_usable(upgrade)) or "none"
+    yield f"Arms of the new version, by the way in which it got the data: {arms}."
     yield (
         f"Each statement ran once on each arm, for at most {format_duration(upgrade.limit_s)}, in a transaction that "
         "was rolled back. Rows are compared in any order, and floating-point numbers by their first digits. If rows "
@@ -421,7 +422,7 @@ def _table(caption: str, upgrade: Upgrade, found: Sequence[_Found[Any]], *column
     there is no finding."""
     if not found:
         return []
-    usable = [arm.name for arm in upgrade.arms if arm.failure is None]
+    usable = _usable(upgrade)
     known: list[Column[Any]] = [
         Column("statement", lambda row: row.statement.name, whole=True),
         Column("text", lambda row: _text(row.statement)),
