@@ -83,7 +83,7 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
 
 def _plan(session: Session, arm: str, template: int, example: Example) -> StatementPlan:
     """Returns the plan of a recorded statement with its recorded parameter values."""
-    values = ["NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values]
+    values = [sql.Literal(value).as_string(session) for value in example.values]
     try:
         return StatementPlan(arm=arm, template=template, plan=explain(session, example.text, values))
     except psycopg.Error as error:

@@ -23,7 +23,7 @@ def with_values(text: str, values: Sequence[str | None]) -> str:
     for token in Scanner().tokens(text):
         found = _PARAMETER.fullmatch(text, token.start, token.end) if token.kind == "other" else None
         if found is not None and 0 < int(found[1]) <= len(values):
-            value = values[int(found[1]) - 1]
-            parts += [text[position : token.start], "NULL" if value is None else sql.Literal(value).as_string().strip()]
+            literal = sql.Literal(values[int(found[1]) - 1]).as_string().strip()
+            parts += [text[position : token.start], literal]
             position = token.end
     return "".join([*parts, text[position:]])

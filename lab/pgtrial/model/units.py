@@ -280,9 +280,10 @@ def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {quoted(near[0])}?" if near else f"{otherwise} {', '.join(names)}"
 
 
-def numbered(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with a number after it if the name is already in `taken`: `18.6 (2)`."""
-    names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+def numbered(name: str, taken: Collection[str], form: str = " ({})") -> str:
+    """Returns the name, with a number after it if the name is already in `taken`: `18.6 (2)`, or `q07-2` with the form
+    `-{}`."""
+    names = itertools.chain([name], (f"{name}{form.format(number)}" for number in itertools.count(2)))
     return next(name for name in names if name not in taken)
 
 

@@ -15,7 +15,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import conninfo_of
 from pgtrial.servers.dumped import not_connected
 from pgtrial.servers.given import without_password
-from pgtrial.store.files import make_folder, writing
+from pgtrial.store.files import writing
 
 _WRITTEN = re.compile(r"^\\copy \((.*)\) TO '(\w+)\.csv' CSV HEADER$", re.MULTILINE)
 """Matches a query that `pgtrial capture --queries` prints for psql, and the name of the file that it writes."""
@@ -78,6 +78,5 @@ def _queries() -> dict[str, str]:
 
 
 def _write(session: Session, query: str, path: Path) -> None:
-    make_folder(path.parent, mode=0o700)
     with session.cursor().copy(f"COPY ({query}) TO STDOUT CSV HEADER".encode()) as copy, writing(path):
         path.write_bytes(b"".join(map(bytes, copy)))

@@ -8,8 +8,8 @@ statement runs in a transaction that is rolled back, so that all statements find
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from pgtrial.conduct.upgrade.statements import NamedStatement
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import ENGINE_HERE
 from pgtrial.loads.target import Target
-from pgtrial.model.errors import ArmError, PgtrialError, StudyError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.records.upgrade import ArmName, OnNew, OtherPlan, OtherRows, RehearsedStatement, UpgradedArm
 from pgtrial.model.study.design import Design
@@ -143,13 +143,9 @@ class Servers:
     def restore(self, load: Callable[[], None]) -> None:
         """Restores the data on the new version by calling `load`, and starts its server. A failure is noted. Raises it
         if the disk of this machine is full."""
-        try:
+        with self._noted("restored"):
             load()
             self.on_new["restored"] = self._served(self.new, self.new.rehearsal(self.data, self.logs / "restored"))
-        except (ArmError, StudyError) as error:
-            self._note("restored", error)
-        else:
-            self.arms.append(UpgradedArm(name="restored"))
 
     def upgrade(self) -> None:
         """Brings a copy of the old version's data to the new version by pg_upgrade, and starts its server. A failure is
@@ -161,24 +157,16 @@ class Servers:
             self.arms.append(UpgradedArm(name="pg_upgraded", failure=why, is_absent=True))
             return
         self.listener(Preparing(f"{new.name}: pg_upgrade of a copy of the data of {old.name}"))
-        try:
+        with self._noted("pg_upgraded"):
             self.on_new["pg_upgraded"] = self._served(new, new.upgraded(old, self.data, self.logs / "upgraded"))
-        except (ArmError, StudyError) as error:
-            self._note("pg_upgraded", error)
-        else:
-            self.arms.append(UpgradedArm(name="pg_upgraded"))
 
     def analyze(self, upgraded: StatementServer) -> bool:
         """Runs ANALYZE on the server that has its data by pg_upgrade. Returns false if it fails, which is noted. Raises
         StudyError if the disk of this machine is full."""
         self.listener(Preparing(f"{self.new.name}: ANALYZE after pg_upgrade"))
-        try:
+        with self._noted("pg_upgraded, analysed"):
             upgraded.analyze()
-        except StudyError as error:
-            self._note("pg_upgraded, analysed", error)
-            return False
-        self.arms.append(UpgradedArm(name="pg_upgraded, analysed"))
-        return True
+        return self.arms[-1].failure is None
 
     def versions(self, base: StatementServer) -> tuple[str, str]:
         """Returns the old version and the new one. If the new version has got its data in no way, returns the name of
@@ -186,14 +174,20 @@ class Servers:
         first = next(iter(self.on_new.values()), None)
         return base.version, self.new.name if first is None else first.version
 
-    def _note(self, name: ArmName, error: PgtrialError) -> None:
-        """Notes why the new version did not get its data in this way. Raises the error if the disk of this machine is
-        full, which says nothing about the new version."""
-        if is_full(f"{error}"):
-            raise error
-        failure = str(error).removeprefix(f"arms.{self.new.name}: ").removesuffix(".")
+    @contextmanager
+    def _noted(self, name: ArmName) -> Iterator[None]:
+        """A context in which the new version gets its data in this way. At its end the arm is noted, with the error if
+        there is one. The error is raised if the disk of this machine is full, which says nothing about the new
+        version."""
+        failure = None
+        try:
+            yield
+        except (ArmError, StudyError) as error:
+            if is_full(f"{error}"):
+                raise
+            failure = str(error).removeprefix(f"arms.{self.new.name}: ").removesuffix(".")
+            self.listener(Preparing(f"{error}", stays=True))
         self.arms.append(UpgradedArm(name=name, failure=failure))
-        self.listener(Preparing(f"{error}", stays=True))
 
     def _served(self, arm: Arm, running: AbstractContextManager[Target]) -> StatementServer:
         target = self.stack.enter_context(running)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
@@ -69,15 +69,14 @@ def _columns(result: PGresult) -> list[str]:
 def _without_equal(digests: Sequence[bytes], others: Sequence[bytes]) -> list[int]:
     """Returns the numbers of the rows for which the other result has no equal row, from 0. A row that occurs several
     times needs as many equal rows."""
-    return list(_unmatched(digests, Counter(others)))
-
-
-def _unmatched(digests: Sequence[bytes], left: Counter[bytes]) -> Iterator[int]:
+    left = Counter(others)
+    alone = []
     for row, digest in enumerate(digests):
         if left[digest] > 0:
             left[digest] -= 1
         else:
-            yield row
+            alone.append(row)
+    return alone
 
 
 def _equal_values(old: PGresult, row: int, new: PGresult, other: int) -> int:

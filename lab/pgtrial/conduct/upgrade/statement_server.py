@@ -64,14 +64,16 @@ class StatementServer:
         session = self._connected()
         try:
             return Ran(list(results_of(session, bound, self.limit_s, read_only=False)))
-        except (AnswerRefused, psycopg.Error) as error:
-            words = error.words if isinstance(error, AnswerRefused) else message_of(error)
-            if session.closed:
-                self.close()
-                words = f"the server ended the connection: {words}"
-            elif isinstance(error, AnswerRefused):
-                return _refused(error)
-            return Ran(error=NewError(sqlstate=error.sqlstate, message=words))
+        except AnswerRefused as refused:
+            if not session.closed:
+                return _refused(refused)
+            sqlstate, words = refused.sqlstate, refused.words
+        except psycopg.Error as error:
+            sqlstate, words = error.sqlstate, message_of(error)
+        if session.closed:
+            self.close()
+            words = f"the server ended the connection: {words}"
+        return Ran(error=NewError(sqlstate=sqlstate, message=words))
 
     def plan(self, parts: Sequence[str]) -> LoadStatement:
         """Returns the longest of the statements with its plan. Settings (SET) that come before it are in force. Raises

@@ -3,9 +3,8 @@ SQL that can be run by itself, and is written into a file of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
 from pathlib import Path
 
 from pgtrial.loads.engine import recorded_examples
@@ -19,7 +18,7 @@ from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.replay import is_replay
 from pgtrial.model.study.suites import MOST_QUERIES, is_suite
 from pgtrial.model.tokens import without_tokens
-from pgtrial.model.units import plural, slug
+from pgtrial.model.units import numbered, plural, slug
 from pgtrial.servers.counted_statements import write_counted_statements
 from pgtrial.store.files import write_in_folder
 from pgtrial.store.replay_files import capture_of, left_out_of, templates_in
@@ -112,7 +111,7 @@ class Statements:
             if without_tokens(statement.text) != statement.text:
                 secret += 1
             elif statement.parts:
-                name = _unused(statement.name, taken)
+                name = numbered(statement.name, taken, "-{}")
                 taken.add(name)
                 self.found.append(NamedStatement(name, _ended(statement.text), statement.executions))
         if secret:
@@ -186,12 +185,6 @@ def write_suite(folder: Path, texts: Mapping[str, str]) -> None:
     """Writes a suite: a folder with a file for each query. Raises StoreError."""
     for name, text in texts.items():
         write_in_folder(folder / f"{name}{QUERY_ENDING}", text)
-
-
-def _unused(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with a number after it if the name is already taken: `q07-2`."""
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(name for name in names if name not in taken)
 
 
 def _ended(text: str) -> str:
