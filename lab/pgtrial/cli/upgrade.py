@@ -47,14 +47,11 @@ RECORD = "upgrade.json"
 """The file with all findings of a rehearsal, in its directory. The reports `upgrade.md` and `upgrade.html` follow from
 it."""
 _STATEMENTS = "statements"
-_CAPTURE, _COUNTED = "capture", "counted"
-"""The captures of logs and of pg_stat_statements, in the directory of a rehearsal. They are removed when the statements
-have been taken from them."""
 _MARKDOWN, _PAGE = "upgrade.md", "upgrade.html"
-_MADE = (_STATEMENTS, _CAPTURE, _COUNTED, DUMP, RECORD, _MARKDOWN, _PAGE)
+_MADE = (_STATEMENTS, DUMP, RECORD, _MARKDOWN, _PAGE)
 """The names of all files and folders that a rehearsal makes in its directory before the studies of times."""
 _UNENDED = "the measurement did not end"
-"""Why times are missing if pgtrial was killed while it measured them."""
+"""The reason for missing times if pgtrial was killed while it measured them."""
 _OF_LOADS = ("data", "values", "workload", "query", "command", "command_directory")
 """The keys of arms that an upgrade does not take, since both versions have the same data and statements."""
 _VERSION = "postgres="
@@ -168,20 +165,18 @@ def upgrade_command(
         asked.check()
         statements = _named(workload or [], query or [], log or [], database, is_counted=statements_of is not None)
         with _directory(results) as directory:
-            if log:
-                capture_logs(log, directory / _CAPTURE, database)
-                statements.add_capture(directory / _CAPTURE, ", ".join(map(str, log)))
-            if statements_of is not None:
-                counted = capture_counted(statements_of, directory / _COUNTED)
-                statements.add_capture(directory / _COUNTED, f"pg_stat_statements of {counted}")
+            with temporary_folder() as captures:  # they may have passwords, which the statements have not
+                if log:
+                    capture_logs(log, captures / "log", database)
+                    statements.add_capture(captures / "log", ", ".join(map(str, log)))
+                if statements_of is not None:
+                    counted = capture_counted(statements_of, captures / "counted")
+                    statements.add_capture(captures / "counted", f"pg_stat_statements of {counted}")
             if not statements.found:
                 sources = ", ".join(statements.sources)
                 raise StudyError(f"{sources}: there is no statement that could be rehearsed; name others")
-            for capture in (_CAPTURE, _COUNTED):  # it may have passwords, which the statements have not
-                shutil.rmtree(directory / capture, ignore_errors=True)
             statements.write(directory / _STATEMENTS)
-            upgrade = _rehearsed(asked, statements, directory, console, by_pg_upgrade=by_pg_upgrade)
-            upgrade = upgrade.model_copy(update={"times_asked": times})
+            upgrade = _rehearsed(asked, statements, directory, console, by_pg_upgrade=by_pg_upgrade, times=times)
             _write(directory, upgrade.model_copy(update={"no_times": _UNENDED}) if times else upgrade)
     except PgtrialError as error:
         error.reword(_reword)
@@ -253,8 +248,8 @@ def _directory(results: Path | None) -> Iterator[Path]:
     and reports have values of the data. If the rehearsal does not get to its findings, removes what it has made. Raises
     StoreError."""
     check_safe_to_write(results or RESULTS)
+    existed = results is not None and results.exists()
     if results is not None:
-        existed = results.exists()
         make_folder(results, mode=0o700)
         with writing(results):
             if any(results.iterdir()):
@@ -264,8 +259,6 @@ def _directory(results: Path | None) -> Iterator[Path]:
                     f"other accounts may read {results}, and a rehearsal writes values of your data; choose a new "
                     f"directory with --results, or run `chmod 700 {shlex.quote(str(results))}`"
                 )
-    else:
-        existed = False
     directory = results or fresh_path("upgrade")
     try:
         yield directory
@@ -311,10 +304,10 @@ def _named(
 
 
 def _rehearsed(
-    asked: _Asked, statements: Statements, directory: Path, console: Terminal, *, by_pg_upgrade: bool
+    asked: _Asked, statements: Statements, directory: Path, console: Terminal, *, by_pg_upgrade: bool, times: bool
 ) -> Upgrade:
-    """Compares the statements on both versions, and returns the findings. Raises StudyError, ArmError and
-    StoreError."""
+    """Compares the statements on both versions, and returns the findings. `times` is true if the times are to be
+    measured after that. Raises StudyError, ArmError and StoreError."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
     spec = asked.study(directory / _STATEMENTS)
     with interruptible(), shown(console, as_json=False, reword=_reword) as listener:
@@ -337,6 +330,7 @@ def _rehearsed(
         arms=found.arms,
         statements=found.statements,
         left_out=statements.left_out,
+        times_asked=times,
     )
 
 
@@ -370,7 +364,7 @@ def _run_studies(
         path = directory / study.directory
         spec = study.spec.with_verdict(budget=max(study.share_s, left_s - later_s))
         try:
-            status = start(spec, path, console=console, reword=_reword, again=_again)
+            status = start(spec, path, console=console, reword=_reword)
             measured = StudyDirectory.open(path)
         except PgtrialError as error:
             why = _reword(f"{error}").removesuffix(".")
@@ -381,10 +375,6 @@ def _run_studies(
         timed = times_in(study.directory, read_measured(measured).result, plans_differ=study.plans_differ)
         upgrade = upgrade.model_copy(update={"times": [*upgrade.times, timed]})
     return upgrade, 0
-
-
-def _again(study: Path) -> str:
-    return f"pgtrial run {shlex.quote(str(study))}"
 
 
 def _write(directory: Path, upgrade: Upgrade) -> None:
