@@ -8,7 +8,7 @@ Trials that alternate are stored together, since they are compared with each oth
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
@@ -53,19 +53,9 @@ def run_trials(
     Raises ArmError, StudyError and StoreError for faults that have to stop the study. If the loads have ended by then,
     the trials are stored first.
     """
-    load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
-    maker = maker or ENGINE_HERE
-    under_way = _run(
-        study,
-        planned,
-        arms,
-        listener,
-        load,
-        engine_grace_s=engine_grace_s,
-        maker=maker,
-        while_served=while_served,
-        values=values,
-    )
+    load, maker = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s), maker or ENGINE_HERE
+    orders = orders_for(study, planned, arms, load, listener=listener, maker=maker, values=values or {}, counts=True)
+    under_way = _run(study, orders, listener, engine_grace_s, while_served=while_served)
     trials = [runner.recorded() for runner in under_way]
     study.write_trials(trials)
     _raise_what_stops(under_way)
@@ -98,17 +88,8 @@ def run_unstored(
     lengthened beyond it. Raises SlicesTooShort if too few transactions fit into a slice, and the errors of
     `run_trials`.
     """
-    under_way = _run(
-        study,
-        planned,
-        arms,
-        listener,
-        load,
-        engine_grace_s=engine_grace_s,
-        maker=maker,
-        longest_s=longest_s,
-        values=values,
-    )
+    orders = orders_for(study, planned, arms, load, listener=listener, maker=maker, values=values or {}, counts=False)
+    under_way = _run(study, orders, listener, engine_grace_s, longest_s=longest_s)
     trials = [UnstoredTrial(runner.order, runner.result) for runner in under_way]
     remove(trial.order.directory for trial in trials)
     _raise_what_stops(under_way)
@@ -125,23 +106,18 @@ def _raise_what_stops(runners: Sequence[TrialRunner]) -> None:
 
 def _run(
     study: StudyDirectory,
-    planned: Sequence[PlannedTrial],
-    arms: Mapping[str, Arm],
+    orders: Iterable[TrialOrder],
     listener: Listener,
-    load: LoadSection,
-    *,
     engine_grace_s: float,
-    maker: LoadMaker,
+    *,
     while_served: WhileServed | None = None,
     longest_s: float | None = None,
-    values: ValuesOfArms | None = None,
 ) -> list[TrialRunner]:
-    """Runs trials to their end, and returns their runners.
+    """Runs trials to their end, and returns their runners. `longest_s` is that of `run_unstored`, and None for trials
+    that are stored.
 
     Raises ArmError, StudyError and StoreError. In that case the files of the trials are removed.
     """
-    counts = longest_s is None
-    orders = orders_for(study, planned, arms, load, listener=listener, maker=maker, values=values or {}, counts=counts)
     under_way: list[TrialRunner] = []
     try:
         with ExitStack() as stack, _told_if_interrupted(listener):
@@ -161,7 +137,7 @@ def _run(
             for runner in reversed(under_way):
                 runner.stop()
     except BaseException as error:
-        _end_unstored(study, under_way, error, counts=counts)
+        _end_unstored(study, under_way, error, counts=longest_s is None)
         raise
     return under_way
 
