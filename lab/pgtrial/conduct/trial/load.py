@@ -18,6 +18,7 @@ from pgtrial.conduct.trial.collect import collect
 from pgtrial.conduct.trial.counters import ServerCounters
 from pgtrial.conduct.trial.kinds import watch_of
 from pgtrial.conduct.trial.kinds.watch import LoadWatch
+from pgtrial.conduct.trial.longer_slices import WarmedLoad
 from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.own_metrics import EverySecond
 from pgtrial.conduct.trial.ready import make_ready
@@ -39,6 +40,7 @@ class TrialLoad:
     `collect`."""
 
     def __init__(self, order: TrialOrder, target: Target, log: ServerLog) -> None:
+        self.order = order
         self.ready = Ready()
         """What was found before the load."""
         self.found = Loaded()
@@ -47,7 +49,7 @@ class TrialLoad:
         """The running load, as long as its events are read; otherwise None."""
         self.target = target
         """The address of the server."""
-        self._order, self._log = order, log
+        self._log = log
         self._sessions: LabSessions
         self._counters: ServerCounters
         self._watch: LoadWatch | None = None
@@ -62,7 +64,7 @@ class TrialLoad:
     def begin(self) -> None:
         """Prepares the server and starts the load. A search for the capacity also runs to its end. Raises ArmError,
         StudyError and StoreError."""
-        order = self._order
+        order = self.order
         with self._running():
             self._sessions = LabSessions(self.target, self._of_sessions)
             self._watch = watch_of(order, self._sessions.reader, self._log)
@@ -108,7 +110,7 @@ class TrialLoad:
             if not self.found.ended or self._watch is None:
                 return Collected()
             return collect(
-                self._order,
+                self.order,
                 self.found,
                 self._sessions,
                 self._counters,
@@ -120,6 +122,12 @@ class TrialLoad:
         """Returns a NameTaken error if the trial has failed for this reason, and `reason` means that the server already
         had an object with a name that the load creates; otherwise None."""
         return self._watch.name_taken(reason, self.found.outcome.refused) if self._watch is not None else None
+
+    @property
+    def warmed(self) -> WarmedLoad | None:
+        """The load with the results of its warm-up; None if it did not begin."""
+        outcome = self.found.outcome
+        return WarmedLoad(self.order, outcome.warmup) if outcome.begun else None
 
     @contextmanager
     def closed_at_the_end(self) -> Iterator[None]:
@@ -145,9 +153,9 @@ class TrialLoad:
 
     def _start(self, watch: LoadWatch) -> LoadRun:
         """Starts the load, and everything that runs at the same time as the load, such as the sampler."""
-        self._sampler = sampler_for(self._order, self.target)
+        self._sampler = sampler_for(self.order, self.target)
         self._beside.enter_context(self._sampler)
-        self._every_second = EverySecond(self._order.metrics, self.target)
+        self._every_second = EverySecond(self.order.metrics, self.target)
         self._beside.enter_context(self._every_second)
         watch.begin(self._beside, self.target)
         run = self._beside.enter_context(watch.started(self.target))
@@ -159,7 +167,7 @@ class TrialLoad:
         """Searches for the capacity."""
         found = self.found
         self._begin_timing()
-        searched = search(self._order, partial(start_engine, target=self.target), self._counters)
+        searched = search(self.order, partial(start_engine, target=self.target), self._counters)
         found.outcome, found.deltas = searched.outcome, searched.deltas
         found.capacity, found.probes = searched.capacity, searched.probes
         found.lost, found.failed = self._counters.lost, searched.failed
@@ -173,7 +181,7 @@ class TrialLoad:
     def _handle(self, event: Event, run: LoadRun, watch: LoadWatch) -> None:
         """Adds an event of the load to its outcome. If the event marks the begin of a phase, does what the lab has to
         do then, such as a checkpoint or reading counters."""
-        order, outcome = self._order, self.found.outcome
+        order, outcome = self.order, self.found.outcome
         outcome.add(event)
         match event:
             case {"event": "phase", "phase": "warmup"}:
@@ -201,7 +209,7 @@ class TrialLoad:
         found.notes += run.notes
         found.note(found.outcome.overrun())
         if not found.outcome.begun:
-            check_script(self._order, run)
+            check_script(self.order, run)
             watch.check_begun(run)
         failed = run.trouble or found.outcome.failure(status, run.last_words(), run.maker)
         end = watch.ended(found.outcome, failed, status, run.last_words())
@@ -214,7 +222,7 @@ class TrialLoad:
         found, measured = self.found, self.found.outcome.measured
         for metric in self._every_second.values(measured.duration_s if measured else math.inf):
             found.take(metric)
-        found.observation = seen_in(self._order, self._sampler, found.outcome, self._loads_begin)
+        found.observation = seen_in(self.order, self._sampler, found.outcome, self._loads_begin)
         if found.observation is not None:
             if found.observation.cost:
                 found.deltas["sampler"] = found.observation.cost

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.trial.leftovers import remove
+from pgtrial.conduct.trial.load import TrialLoad
 from pgtrial.conduct.trial.longer_slices import check_slices, may_lengthen
 from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.orders import orders_for
@@ -131,7 +132,8 @@ def _run(
                 else:
                     runner.begin()
             deadline = time.monotonic() + _longest_s(under_way[0].order, engine_grace_s)
-            _pass_events(under_way, deadline, study.plan, longest_s)
+            loads = [runner.load for runner in under_way if runner.load is not None]
+            _pass_events(loads, deadline, study.plan, longest_s)
             for runner in under_way:
                 runner.collect()
             for runner in reversed(under_way):
@@ -173,32 +175,29 @@ def _end_unstored(
         note_interruption(study.path, str(error) or "SIGINT", [runner.interrupted() for runner in under_way])
 
 
-def _give_start(runners: Sequence[TrialRunner]) -> None:
-    """Chooses a moment in the near future at which the loads of all these trials begin, and sends it to their
-    engines."""
-    start_at = time.monotonic() + max(
-        (runner.run.notice_s for runner in runners if runner.run is not None), default=0.0
-    )
-    for runner in runners:
-        runner.begin_at(start_at)
+def _give_start(loads: Sequence[TrialLoad]) -> None:
+    """Chooses a moment in the near future at which all these loads begin, and sends it to their engines."""
+    start_at = time.monotonic() + max((load.run.notice_s for load in loads if load.run is not None), default=0.0)
+    for load in loads:
+        load.begin_at(start_at)
 
 
-def _pass_events(runners: Sequence[TrialRunner], deadline: float, plan: Plan, longest_s: float | None) -> None:
-    """Passes each event of the loads to its trial, until all loads have ended. Engines whose loads alternate wait after
-    their preparation; when all of them are ready, they get a common time at which to begin.
+def _pass_events(loads: Sequence[TrialLoad], deadline: float, plan: Plan, longest_s: float | None) -> None:
+    """Passes each event to its load, until all loads have ended. Engines whose loads alternate wait after their
+    preparation; when all of them are ready, they get a common time at which to begin.
 
     Raises SlicesTooShort if the first warm-up at this load point shows that the slices are too short.
     """
-    by_run = {runner.run: runner for runner in runners if runner.run is not None}
-    warming = set(by_run) if may_lengthen(plan, runners[0].order) else set()
+    by_run = {load.run: load for load in loads if load.run is not None}
+    warming = {run for run, load in by_run.items() if may_lengthen(plan, load.order)}
     waiting = set(by_run) if plan.interleaving is not None else set()
     for run, event in events_of(list(by_run), deadline):
         by_run[run].on_event(event)
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
             warming.remove(run)
             if not warming:
-                check_slices(plan, [warmed for runner in runners if (warmed := runner.warmed) is not None], longest_s)
+                check_slices(plan, [warmed for load in loads if (warmed := load.warmed) is not None], longest_s)
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:
-                _give_start(runners)
+                _give_start(loads)
