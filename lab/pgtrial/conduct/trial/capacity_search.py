@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from pgtrial.conduct.planning.plan import SEEDS
 from pgtrial.conduct.progress import Second
@@ -20,7 +20,7 @@ from pgtrial.conduct.trial.counters import ServerCounters
 from pgtrial.conduct.trial.order import TrialOrder
 from pgtrial.conduct.trial.outcome import Outcome
 from pgtrial.conduct.trial.probes import Search, first_rate
-from pgtrial.conduct.trial.results import StepResult
+from pgtrial.conduct.trial.results import Loaded
 from pgtrial.conduct.trial.start_load import check_script
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.engine import ENGINE_GRACE_S, PHASES, events_of
@@ -29,33 +29,24 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
+from pgtrial.servers.arm import timed
 
 Started = Callable[[TrialOrder], AbstractContextManager[LoadRun]]
 """A function that starts the engine for an order. It returns the running load as a context manager."""
 
 
-@dataclass
-class Searched(StepResult):
-    """What a search for the capacity finds."""
-
-    capacity: float | None = None
-    """The highest rate, in transactions per second, that keeps the promise; None if no probe has kept it, or if the
-    search did not end."""
-    probes: list[Probe] = field(default_factory=list)
-    outcome: Outcome = field(default_factory=Outcome)
-    """The outcome of the probe whose rate is nearest to the capacity; empty if the search did not end."""
-    deltas: Counters = field(default_factory=dict)
-    """How the server's counters have changed in this probe."""
-
-
-def search(order: TrialOrder, started: Started, counters: ServerCounters) -> Searched:
+def search(order: TrialOrder, started: Started, counters: ServerCounters) -> Loaded:
     """Finds the capacity of the arm, the highest rate that its server can serve. The search fails if no rate keeps the
-    promise, which is the limit for response time and failures."""
+    promise, which is the limit for response time and failures.
+
+    The outcome and the changes of the server's counters are those of the probe whose rate is nearest to the capacity.
+    If the search did not end, they are empty.
+    """
     asked = order.point.capacity
     if asked is None:
         raise ValueError("this load point has no promise")
-    found = Searched()
-    with found.failing():
+    found = Loaded()
+    with timed(found.seconds, "load"), found.failing():
         searching = Search(asked, _warm_up(order, started, counters))
         changes: list[tuple[Outcome, Counters]] = []
         while (rate := searching.next_rate) is not None:
@@ -67,6 +58,7 @@ def search(order: TrialOrder, started: Started, counters: ServerCounters) -> Sea
         found.deltas = next(of_probe for outcome, of_probe in changes if outcome is found.outcome)
         if found.capacity is None:
             found.fail(_unkept(min(found.probes, key=lambda probe: probe.rate), asked))
+    found.lost = counters.lost
     return found
 
 

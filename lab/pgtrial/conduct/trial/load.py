@@ -54,7 +54,7 @@ class TrialLoad:
         self._counters: ServerCounters
         self._watch: LoadWatch | None = None
         self._sampler: Watching = NotWatching()
-        self._every_second = EverySecond({}, target)
+        self._every_second = EverySecond(order.metrics, target)
         self._loads_begin: float | None = None
         self._measured_since: float | None = None
         self._timed = ExitStack()
@@ -155,28 +155,19 @@ class TrialLoad:
         """Starts the load, and everything that runs at the same time as the load, such as the sampler."""
         self._sampler = sampler_for(self.order, self.target)
         self._beside.enter_context(self._sampler)
-        self._every_second = EverySecond(self.order.metrics, self.target)
         self._beside.enter_context(self._every_second)
         watch.begin(self._beside, self.target)
         run = self._beside.enter_context(watch.started(self.target))
-        self._begin_timing()
+        self._beside.callback(self._timed.close)
+        self._timed.enter_context(timed(self.found.seconds, "load"))
         self._sampler.load_begins(run.pid)
         return run
 
     def _search(self) -> None:
         """Searches for the capacity."""
-        found = self.found
-        self._begin_timing()
-        searched = search(self.order, partial(start_engine, target=self.target), self._counters)
-        found.outcome, found.deltas = searched.outcome, searched.deltas
-        found.capacity, found.probes = searched.capacity, searched.probes
-        found.lost, found.failed = self._counters.lost, searched.failed
+        self.found = search(self.order, partial(start_engine, target=self.target), self._counters)
         self._beside.close()
-        found.ended = found.failed is None
-
-    def _begin_timing(self) -> None:
-        self._beside.callback(self._timed.close)
-        self._timed.enter_context(timed(self.found.seconds, "load"))
+        self.found.ended = self.found.failed is None
 
     def _handle(self, event: Event, run: LoadRun, watch: LoadWatch) -> None:
         """Adds an event of the load to its outcome. If the event marks the begin of a phase, does what the lab has to

@@ -111,6 +111,8 @@ class Loaded(ServerResult):
     observation: Observation | None = None
     machines: list[MachineShare] = field(default_factory=list)
     capacity: float | None = None
+    """The highest rate, in transactions per second, that keeps the promise of a search for the capacity. None if no
+    probe has kept it, if the search did not end, and for other loads."""
     probes: list[Probe] = field(default_factory=list)
 
 
