@@ -14,7 +14,7 @@ from typer.main import get_command
 import pgtrial
 from pgtrial.cli import application, main, selftest
 from pgtrial.cli.by_options import by_options, paths_of_keys
-from pgtrial.cli.compare import FLAGS, OPTIONS, OPTIONS_OF_BOTH
+from pgtrial.cli.compare import FLAGS, OPTIONS, SHARED_OPTIONS
 from pgtrial.cli.screen import OPTIONS as SCREEN
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, reworded
@@ -100,7 +100,7 @@ def test_a_command_without_set_names_marked_keys_as_the_study_file_does():
 
 
 @pytest.mark.parametrize(
-    ("command", "options"), [("compare", OPTIONS), ("capacity", OPTIONS_OF_BOTH), ("screen", SCREEN)]
+    ("command", "options"), [("compare", OPTIONS), ("capacity", SHARED_OPTIONS), ("screen", SCREEN)]
 )
 def test_each_option_that_a_message_may_name_is_one_of_the_command(command, options):
     known = {name for option in get_command(application(command)).commands[command].params for name in option.opts}

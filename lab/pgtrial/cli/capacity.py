@@ -8,7 +8,7 @@ import typer
 
 from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
-from pgtrial.cli.compare import OPTIONS_OF_BOTH, Keys, load_of_both, run_comparison
+from pgtrial.cli.compare import SHARED_OPTIONS, load_of, run_comparison
 from pgtrial.cli.study_options import parsed
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import parse_duration, parse_share
@@ -49,25 +49,10 @@ def capacity_command(
             show_default=False,
         ),
     ] = None,
-    workload: Annotated[
-        str | None, typer.Option(help="The load, in the same form as for `pgtrial compare`. Default: tpcb-like.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="One SQL query that the clients run, in place of a workload.", show_default=False)
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A column from which a variable takes random values, in the same form as for `pgtrial "
-            "compare`, e.g. id=orders.id. Repeatable.",
-            metavar="NAME=TABLE.COLUMN",
-            show_default=False,
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Your own data, in the same form as for `pgtrial compare`.", show_default=False),
-    ] = None,
+    workload: study_options.Workload = None,
+    query: study_options.Query = None,
+    values: study_options.Values = None,
+    data: study_options.OwnData = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -104,7 +89,7 @@ def capacity_command(
     budget: study_options.Budget = None,
     margin: study_options.Margin = None,
     server: study_options.Shared = None,
-    keys: Keys = None,
+    keys: study_options.Keys = None,
     question: study_options.Question = None,
     results: study_options.Results = None,
     seed: study_options.DrawnSeed = None,
@@ -128,13 +113,13 @@ def capacity_command(
     if at_most is not None and at_most <= 0:
         raise StudyError("--at-most: write a rate above 0, for example --at-most 500")
     options = {
-        **OPTIONS_OF_BOTH,
+        **SHARED_OPTIONS,
         "load.capacity": f"--{next(iter(given))}",
         "load.capacity.failures": "--failures",
         "load.capacity.at_most": "--at-most",
     }
     promise = {**given, "failures": failures, "at_most": at_most}
-    load = load_of_both(
+    load = load_of(
         workload=workload,
         query=query,
         values=values,

@@ -27,7 +27,7 @@ statements that end by themselves, such as CREATE INDEX, and whose time is measu
 _OF_SUITES = ("runs", "cache", "unchecked")
 """The options that apply only to suites of queries."""
 
-OPTIONS_OF_BOTH = {
+SHARED_OPTIONS = {
     "load.workload": "--workload",
     "load.query": "--query",
     "load.values": "--values",
@@ -43,13 +43,13 @@ OPTIONS_OF_BOTH = {
     "study.question": "--question",
     "study.seed": "--seed",
 }
-"""The options that both `compare` and `capacity` have, by the keys of the study file that they set."""
+"""The options that `compare`, `capacity` and `screen` have in common, by the keys of the study file that they set."""
 
 FLAGS = ("load.foreign_keys", "load.instructions", "verdict.allow_busy_client", "fleet.share_machines")
 """The keys of the study file whose options take no value."""
 
 OPTIONS = {
-    **OPTIONS_OF_BOTH,
+    **SHARED_OPTIONS,
     "load.rate": "--rate",
     "load.protocol": "--protocol",
     "load.fillfactor": "--fillfactor",
@@ -76,17 +76,6 @@ OPTIONS = {
     "fleet.share_machines": "--share-machines",
 }
 """The options of `compare`, by the keys of the study file that they set. `--set` sets all other keys."""
-
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Set any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
-        "load.clients='[1, 8]'. Write the value as in TOML; the quotes of a string may be left out. Repeatable.",
-        metavar="KEY=VALUE",
-        show_default=False,
-    ),
-]
 
 
 def compare_command(
@@ -286,7 +275,7 @@ def compare_command(
     ] = False,
     instructions: study_options.Instructions = False,
     server: study_options.Shared = None,
-    keys: Keys = None,
+    keys: study_options.Keys = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     share_machines: study_options.ShareMachines = False,
@@ -307,7 +296,7 @@ def compare_command(
     if command is not None and workload is None:
         workload = JOB
     load = {
-        **load_of_both(
+        **load_of(
             workload=workload,
             query=query,
             values=values,
@@ -355,7 +344,7 @@ def compare_command(
     )
 
 
-def load_of_both(
+def load_of(
     *,
     workload: str | None,
     query: str | None,
@@ -367,8 +356,8 @@ def load_of_both(
     warmup: str | None,
     duration: str | None,
 ) -> dict[str, Any]:
-    """Returns the keys of the section [load] that `compare` and `capacity` set by their options. Raises StudyError for
-    a value that is not valid."""
+    """Returns the keys of the section [load] that `compare`, `capacity` and `screen` set by options which they have in
+    common. Raises StudyError for a value that is not valid."""
     return {
         "workload": _words(workload),
         "query": query,

@@ -55,6 +55,13 @@ Conclude = Callable[[StudyDirectory], Conclusion]
 such as printing whether the change passes the gate."""
 
 
+def conclude_by_report(study: StudyDirectory, reword: Reword) -> Conclusion:
+    """Writes the report of a study that has ended, and does nothing else. `reword` changes the text that the terminal
+    shows."""
+    result = build_report(study)
+    return Conclusion(result, in_short(brief(result, study.plan, study.path, study.trials()), reword))
+
+
 _REGRESSION = 1
 """The exit status if an arm is worse than the baseline. `pgtrial verdict` always returns it; commands that run a study
 return it only with `--fail-on-regression`."""
@@ -138,17 +145,13 @@ def conduct(
     for warning in warnings(Design.planned(spec, study.plan), study.plan) if cautious else ():
         warn(reword(warning))
 
-    def report(study: StudyDirectory) -> Conclusion:
-        result = build_report(study)
-        return Conclusion(result, in_short(brief(result, study.plan, study.path, study.trials()), reword))
-
     try:
         with interruptible():
             with shown(console, as_json=as_json, reword=reword) as listener:
                 run_study(study, _cautioning(listener, study, spec) if cautious else listener, spec=spec, more=more)
             for sentence in import_metrics(study, print_message):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
-            conclusion = (conclude or report)(study)
+            conclusion = conclude(study) if conclude is not None else conclude_by_report(study, reword)
     except Interrupted as interrupted:
         if study.plan is ended:
             return stopped(interrupted)

@@ -8,18 +8,15 @@ import typer
 
 from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
-from pgtrial.cli.compare import OPTIONS_OF_BOTH, Keys, load_of_both, sections_of
-from pgtrial.cli.conduct import Conclusion, start
+from pgtrial.cli.compare import SHARED_OPTIONS, load_of, sections_of
+from pgtrial.cli.conduct import Conclusion, conclude_by_report, start
 from pgtrial.cli.confirm import confirm
-from pgtrial.cli.verdict import in_short
 from pgtrial.model.errors import PgtrialError
-from pgtrial.report.brief import brief
-from pgtrial.report.build import build_report
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.screens import screening
 from pgtrial.store.set_keys import with_keys
 
-OPTIONS = {**OPTIONS_OF_BOTH, "load.rate": "--rate", "verdict.metrics": "--metric"}
+OPTIONS = {**SHARED_OPTIONS, "load.rate": "--rate", "verdict.metrics": "--metric"}
 """The options of `screen`, by the keys of the study file that they set. `--set` sets all other keys."""
 
 
@@ -34,25 +31,10 @@ def screen_command(
         ),
     ],
     *,
-    workload: Annotated[
-        str | None, typer.Option(help="The load, in the same form as for `pgtrial compare`. Default: tpcb-like.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="One SQL query that the clients run, in place of a workload.", show_default=False)
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A column from which a variable takes random values, in the same form as for `pgtrial "
-            "compare`, e.g. id=orders.id. Repeatable.",
-            metavar="NAME=TABLE.COLUMN",
-            show_default=False,
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Your own data, in the same form as for `pgtrial compare`.", show_default=False),
-    ] = None,
+    workload: study_options.Workload = None,
+    query: study_options.Query = None,
+    values: study_options.Values = None,
+    data: study_options.OwnData = None,
     scale: Annotated[str | None, typer.Option(help="The scale factor of the data, e.g. 10. Default: 10.")] = None,
     clients: Annotated[
         str | None, typer.Option(help="The number of clients that run transactions at the same time. Default: 8.")
@@ -90,7 +72,7 @@ def screen_command(
     ] = None,
     margin: study_options.Margin = None,
     server: study_options.Shared = None,
-    keys: Keys = None,
+    keys: study_options.Keys = None,
     question: study_options.Question = None,
     results: study_options.Results = None,
     seed: study_options.DrawnSeed = None,
@@ -114,7 +96,7 @@ def screen_command(
     Example: pgtrial screen shared_buffers=128MB,1GB jit=on,off wal_compression=off,lz4 --workload orders.sql --budget
     20min
     """
-    load = load_of_both(
+    load = load_of(
         workload=workload,
         query=query,
         values=values,
@@ -133,8 +115,7 @@ def screen_command(
 
     def conclude(study: StudyDirectory) -> Conclusion:
         ended.append(study)
-        result = build_report(study)
-        return Conclusion(result, in_short(brief(result, study.plan, study.path, study.trials()), reword))
+        return conclude_by_report(study, reword)
 
     try:
         spec = screening(factors, "the command line", question, seed, given, change=with_keys(keys or []))

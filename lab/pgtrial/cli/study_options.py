@@ -35,6 +35,25 @@ Seed = Annotated[
     ),
 ]
 
+Workload = Annotated[
+    str | None, typer.Option(help="The load, in the same form as for `pgtrial compare`. Default: tpcb-like.")
+]
+Query = Annotated[
+    str | None, typer.Option(help="One SQL query that the clients run, in place of a workload.", show_default=False)
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column from which a variable takes random values, in the same form as for `pgtrial compare`, e.g. "
+        "id=orders.id. Repeatable.",
+        metavar="NAME=TABLE.COLUMN",
+        show_default=False,
+    ),
+]
+OwnData = Annotated[
+    list[str] | None,
+    typer.Option(help="Your own data, in the same form as for `pgtrial compare`.", show_default=False),
+]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -51,6 +70,16 @@ Shared = Annotated[
     list[str] | None,
     typer.Option(
         help="A set-up that all arms have in common, in the form of an arm, e.g. postgres=17. Repeatable.",
+        show_default=False,
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Set any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
+        "load.clients='[1, 8]'. Write the value as in TOML; the quotes of a string may be left out. Repeatable.",
+        metavar="KEY=VALUE",
         show_default=False,
     ),
 ]
