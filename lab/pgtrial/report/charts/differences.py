@@ -9,7 +9,8 @@ from typing import Any
 
 from pgtrial.model.records.claims import BlockRatio, Claim
 from pgtrial.model.records.results import Cost
-from pgtrial.model.units import as_written, change
+from pgtrial.model.units import change
+from pgtrial.report.charts.intervals import bounds_of, interval_axis, interval_chart, interval_row
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
@@ -17,18 +18,8 @@ from pgtrial.report.words import cost_text, in_regime, is_wide, measure_text, si
 from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metrics.costs import clearly
 
-_ROW = 40
 _COST_ROW = 22
 """The height in pixels of a row in a chart of costs."""
-
-VERDICT_SHAPES = {
-    "better": "triangle-right",
-    "worse": "triangle-left",
-    "equivalent": "diamond",
-    "undecided": "circle",
-    "withheld": "cross",
-}
-"""The shapes of the marks of comparisons, by their verdict."""
 
 
 def forest(data: StudyData) -> list[Figure]:
@@ -61,61 +52,24 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     if not rows:
         return None
     margin = data.plan.margin
-    bounds = [value for row in rows for value in (row["low"], row["value"], row["high"]) if value is not None]
+    bounds = bounds_of(rows)
     reach = max(abs(value) for value in [*bounds, margin * 1.6])
     low, high = min(-0.15 * reach, *bounds), max(0.15 * reach, *bounds)
     pad = 0.06 * (high - low)
     title = f"{primary.arm} against {primary.baseline}"
     measure = measure_text(data.plan)
     speed = f"speed by {measure}" if measure.startswith(("mean", "time of the job")) else measure
-    x = partial(
-        channel,
-        title=f"{speed} of {title}",
-        scale={"domain": [low - pad, high + pad], "nice": False},
-        axis={"format": "+.1~%" if reach < 0.05 else "+.0%", "tickCount": 6, "labelExpr": ZERO_LABEL},
-    )
-    y = row_axis("label:N", rows, labelExpr="split(datum.label, '|')", labelLimit=190, labelPadding=10)
-    shapes = {"domain": list(VERDICT_SHAPES), "range": list(VERDICT_SHAPES.values())}
-    shape = channel("verdict:N", scale=shapes, legend=None)
-    tooltip = ["claim:N", channel("text:N", title="difference"), "verdict:N", "blocks:Q"]
-    canvas = Canvas()
-    band = canvas.chart([{"from": -margin, "to": margin}]).mark("rect", color="--band", opacity=1)
-    point = canvas.chart(rows).mark("point", filled=True, size=130, opacity=1, color="--accent")
-    words = canvas.chart(rows).mark("text", dy=-13, fontSize=11, color="--soft")
-    layers: list[Any] = [
-        band.encode(x=x("from:Q"), x2="to:Q"),
-        canvas.chart([{"zero": 0}]).mark("rule", color="--soft").encode(x="zero:Q"),
-        *canvas.whiskers(rows, x, y),
-        point.encode(x=x("value:Q"), y=y, shape=shape, tooltip=tooltip),
-        words.encode(x=x("value:Q"), y=y, text="verdict:N"),
-    ]
-    shown = "; ".join(f"{row['claim']}: {row['text']}, {row['verdict']}" for row in rows)
-    alt_text = f"Difference of {title}, margin {as_written(margin)}. {shown}."
-    return canvas.figure(title, layers, _ROW * len(rows) + 20, alt_text, wide=True)
+    x = interval_axis(f"{speed} of {title}", low - pad, high + pad, reach)
+    return interval_chart(title, rows, x, margin, f"Difference of {title}")
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     """Returns the row of the chart for a claim, which is the comparison of an arm with the baseline at one load point
-    or over all of them. Before the first look (planned interim analysis) the row has the estimate so far, without an
-    interval."""
-    difference = claim.difference
-    value = difference.value if difference else claim.running
-    if value is None:
-        return None
+    or over all of them."""
     side = side_of(claim)
     measured_at = _load_point(data, claim) or f"{side or f'all {len(data.labels)} load points'}, mean (primary)"
     regime = "" if side else in_regime(claim).replace(", ", "|")
-    interval = f" ({difference.text()})" if difference and difference.low is not None else ""
-    return {
-        "label": measured_at.replace(", ", ",|", 1) + regime,
-        "claim": _name(data, claim),
-        "value": value,
-        "low": difference and difference.low,
-        "high": difference and difference.high,
-        "verdict": claim.verdict,
-        "blocks": claim.blocks,
-        "text": f"{change(value)}{interval}",
-    }
+    return interval_row(claim, measured_at.replace(", ", ",|", 1) + regime, _name(data, claim))
 
 
 def _load_point(data: StudyData, claim: Claim) -> str | None:
