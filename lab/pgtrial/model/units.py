@@ -110,7 +110,22 @@ def parse_size(value: object) -> int:
     return int(float(match[1]) * _SIZE_UNITS[match[2]])
 
 
-_SETTING_UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+SETTING_UNITS = {
+    "B": ("memory", 1.0),
+    "kB": ("memory", 2.0**10),
+    "MB": ("memory", 2.0**20),
+    "GB": ("memory", 2.0**30),
+    "TB": ("memory", 2.0**40),
+    "us": ("time", 1.0),
+    "ms": ("time", 1e3),
+    "s": ("time", 1e6),
+    "min": ("time", 6e7),
+    "h": ("time", 3.6e9),
+    "d": ("time", 8.64e10),
+}
+"""The units of PostgreSQL's settings: for each whether it measures memory or time, and how many bytes or microseconds
+it has (guc.c)."""
+
 _SETTING = re.compile(r"(\d+)([kMGT]?B)")
 
 
@@ -118,7 +133,7 @@ def setting_bytes(setting: str | None) -> float | None:
     """Returns the bytes of a size as PostgreSQL's SHOW prints it, such as `128MB` (powers of 1024); None for any other
     text."""
     match = _SETTING.fullmatch(setting or "")
-    return float(match[1]) * _SETTING_UNITS[match[2]] if match else None
+    return float(match[1]) * SETTING_UNITS[match[2]][1] if match else None
 
 
 def format_duration(seconds: float) -> str:

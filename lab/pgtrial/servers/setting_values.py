@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pgtrial.model.units import SETTING_UNITS
+
 _IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
 LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
 _DIRECTORIES = "unix_socket_directories"
@@ -16,22 +18,6 @@ _DIRECTORIES_SINCE = 140000
 setting is a single value."""
 
 _SPACE = " \t\n\r\f\v"
-
-_UNITS = {
-    "B": ("memory", 1.0),
-    "kB": ("memory", 2.0**10),
-    "MB": ("memory", 2.0**20),
-    "GB": ("memory", 2.0**30),
-    "TB": ("memory", 2.0**40),
-    "us": ("time", 1.0),
-    "ms": ("time", 1e3),
-    "s": ("time", 1e6),
-    "min": ("time", 6e7),
-    "h": ("time", 3.6e9),
-    "d": ("time", 8.64e10),
-}
-"""The units of settings: for each whether it measures memory or time, and how many bytes or microseconds it has
-(guc.c)."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.))\s*([A-Za-z]*)\s*")
 _HIDDEN_CHOICES = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", "debug"))
@@ -197,13 +183,13 @@ def _converted(number: float, unit: str, base: str | None) -> float | None:
     """Converts a number from a unit to the setting's own unit, such as `8kB`. Rounds it to a whole number of the next
     smaller unit first, as guc.c does. Returns None if the units do not fit each other."""
     match = re.fullmatch(r"([0-9]*)([A-Za-z]+)", base or "")
-    if match is None or unit not in _UNITS or match[2] not in _UNITS:
+    if match is None or unit not in SETTING_UNITS or match[2] not in SETTING_UNITS:
         return None
-    (kind, size), (base_kind, base_size) = _UNITS[unit], _UNITS[match[2]]
+    (kind, size), (base_kind, base_size) = SETTING_UNITS[unit], SETTING_UNITS[match[2]]
     if kind != base_kind:
         return None
     smaller = max(
-        (unit_size for unit_kind, unit_size in _UNITS.values() if unit_kind == kind and unit_size < size), default=size
+        (other for other_kind, other in SETTING_UNITS.values() if other_kind == kind and other < size), default=size
     )
     whole = round(number * size / smaller) * smaller
     return whole / (base_size * int(match[1] or 1))

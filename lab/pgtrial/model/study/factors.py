@@ -17,7 +17,7 @@ from pgtrial.model import marks
 from pgtrial.model.quoting import quoted
 from pgtrial.model.records.screens import Factor
 from pgtrial.model.study.setup import SetUp
-from pgtrial.model.units import plural
+from pgtrial.model.units import SETTING_UNITS, plural
 
 DRAWN, COMPLEMENT = "drawn", "complement"
 """The names of the two arms of a screening study."""
@@ -113,11 +113,7 @@ def objections_to_factors(factors: Any) -> Iterator[str]:
 
 
 _WORDS = {"true": "on", "yes": "on", "false": "off", "no": "off"}
-_UNITS = {
-    **{"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4},
-    **{"us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6},
-}
-_QUANTITY = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})?")
+_QUANTITY = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(SETTING_UNITS)})?")
 
 
 def _as_written(level: Any) -> str:
@@ -130,8 +126,8 @@ def _meaning(level: Any) -> object:
     text = _as_written(level).strip()
     if quantity := _QUANTITY.fullmatch(text):
         number, unit = quantity.groups()
-        kind = None if unit is None else "size" if unit.endswith("B") else "time"
-        return kind, float(number) * _UNITS.get(unit, 1)
+        kind, size = SETTING_UNITS[unit] if unit is not None else (None, 1.0)
+        return kind, float(number) * size
     return _WORDS.get(text.lower(), text.lower() if text.lower() in _WORDS.values() else text)
 
 
