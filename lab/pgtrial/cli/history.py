@@ -22,7 +22,7 @@ from pgtrial.model.records.history import Entry
 from pgtrial.model.study.effects import Effect, effects_of_setups
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_commit
-from pgtrial.model.units import plural
+from pgtrial.model.units import and_more, plural
 from pgtrial.report.build import differences
 from pgtrial.report.data import StudyData, read_measured
 from pgtrial.report.gate.outcome import Rules
@@ -269,8 +269,7 @@ def _begun(bundle: Path, store: HistoryStore, name: str, entries: Sequence[Entry
 
 def _few(names: Sequence[str]) -> str:
     """Returns up to three names as text, followed by the number of further names."""
-    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
-    return ", ".join([*names[:3], *more])
+    return ", ".join(and_more(names[:3], len(names)))
 
 
 def _show(known: dict[str, list[Series]]) -> None:

@@ -7,7 +7,7 @@ from pgtrial.conduct.progress import BlockEnds, JobProgress, StudyBegins
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import format_duration, plural
+from pgtrial.model.units import and_more, format_duration, plural
 from pgtrial.report.tables.results import digits
 from pgtrial.report.words import bounds_beside, change_text
 
@@ -62,7 +62,7 @@ def running_estimate(event: BlockEnds) -> str:
         for arm, difference in event.running.items()
         if arm in largest
     ]
-    return ", ".join([*texts, *([f"{len(event.running) - _NAMED} more"] if len(event.running) > _NAMED else [])])
+    return ", ".join(and_more(texts, len(event.running)))
 
 
 _NAMED = 4

@@ -234,6 +234,12 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if noun.endswith(("ry", "dy")) else f"{number:,} {noun}s"
 
 
+def and_more(named: Sequence[str], of: int) -> list[str]:
+    """Returns the texts that name the first things of a list and, if the list has `of` things and not all are named, a
+    further text such as `3 more`."""
+    return [*named, f"{of - len(named)} more"] if of > len(named) else list(named)
+
+
 def _no_truth_value(wanted: Literal["int_type", "float_type"], value: Any) -> Any:
     """Returns a value of the study file unchanged. If it is true or false, which pydantic would take for 1 or 0, raises
     pydantic's error for a value that is not of the type `wanted`."""

@@ -13,7 +13,7 @@ from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, Level, StudyResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import format_duration, percent, plural, shortened
+from pgtrial.model.units import and_more, format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
 from pgtrial.report.instructions import instruction_texts
 from pgtrial.report.never_measured import LONGEST_REASON, never_measured
@@ -237,10 +237,9 @@ def _statements(result: StudyResult, claim: Claim) -> str:
         f"{shortened(text, NAMED_LENGTH)} ({times_as_long(difference)})"
         for difference, text in slower[:NAMED_STATEMENTS]
     ]
-    named += [f"{len(slower) - NAMED_STATEMENTS} more"] if len(slower) > NAMED_STATEMENTS else []
     if not slower:
         return f"not shown for any of {plural(len(of_arm), 'statement')}"
-    return f"{len(slower)} of {plural(len(of_arm), 'statement')}: {', '.join(named)}"
+    return f"{len(slower)} of {plural(len(of_arm), 'statement')}: {', '.join(and_more(named, len(slower)))}"
 
 
 def _queries(result: StudyResult, claim: Claim) -> str:
@@ -259,8 +258,7 @@ def _queries(result: StudyResult, claim: Claim) -> str:
         ]
         rows.sort(key=lambda row: -abs(math.log1p(row[0].value)))
         named = [f"{row.query} ({query_times_as_long(row)})" for _, row in rows[:_NAMED_QUERIES]]
-        named += [f"{len(rows) - _NAMED_QUERIES} more"] if len(rows) > _NAMED_QUERIES else []
-        texts += [f"{len(rows)} {word}: {', '.join(named)}"] if rows else []
+        texts += [f"{len(rows)} {word}: {', '.join(and_more(named, len(rows)))}"] if rows else []
     undecided = sum(row.verdict == "undecided" for row in of_arm)
     texts += [f"{undecided} undecided"] if undecided else []
     return f"of {len(of_arm)}: {'; '.join(texts) or 'none slower or faster'}"
@@ -275,8 +273,7 @@ def _plans(result: StudyResult, claim: Claim) -> str:
         f"in {plan.baseline}, {shortened(plan.at_arm, _NODE_LENGTH)} in {plan.arm}"
         for plan in of_arm[:_NAMED_PLANS]
     ]
-    named += [f"{len(of_arm) - _NAMED_PLANS} more"] if len(of_arm) > _NAMED_PLANS else []
-    return "; ".join(named)
+    return "; ".join(and_more(named, len(of_arm)))
 
 
 def _updates(result: StudyResult, claim: Claim) -> str:

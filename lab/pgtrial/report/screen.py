@@ -10,7 +10,7 @@ from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.screens import FactorPair, Screen
-from pgtrial.model.units import plural
+from pgtrial.model.units import and_more, plural
 from pgtrial.report.words import bounds_text, headline, interval_name, measure_text, measured_text, signed
 from pgtrial.verdict.rules.case import listed
 
@@ -51,9 +51,10 @@ def rest_text(result: StudyResult) -> str:
         f"{claim.arm} {f'({bounds_text(claim.difference)})' if claim.difference else '(no interval yet)'}"
         for claim in undecided[:_NAMED]
     ]
-    named += [f"{len(undecided) - _NAMED} more"] if len(undecided) > _NAMED else []
     texts = [f"{listed(same)} within the margin"] if same else []
-    texts += [f"{plural(len(undecided), 'factor')} undecided: {', '.join(named)}"] if undecided else []
+    if undecided:
+        names = ", ".join(and_more(named, len(undecided)))
+        texts.append(f"{plural(len(undecided), 'factor')} undecided: {names}")
     return "; ".join(texts)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pgtrial.model.records.results import Failures, StatementErrors
-from pgtrial.model.units import plural, shortened
+from pgtrial.model.units import and_more, plural, shortened
 
 NAMED_STATEMENTS = 2
 """The number of statements that a text about an arm names, such as statements with new errors. The text gives the
@@ -59,5 +59,4 @@ def _gone(of_arm: Iterable[StatementErrors]) -> Iterator[_Errors]:
 def _named(causes: Iterable[_Errors]) -> str:
     ranked = sorted(causes, key=lambda errors: -errors.count - errors.later)
     named = [str(errors) for errors in ranked[:NAMED_STATEMENTS]]
-    named += [f"{len(ranked) - NAMED_STATEMENTS} more"] if len(ranked) > NAMED_STATEMENTS else []
-    return f" ({'; '.join(named)})" if named else ""
+    return f" ({'; '.join(and_more(named, len(ranked)))})" if named else ""

@@ -21,6 +21,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import is_source
+from pgtrial.model.units import and_more
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
 from pgtrial.servers.run_directory import servers_account
 
@@ -60,8 +61,8 @@ class Abilities:
 
 def _plural(noun: str, names: Iterable[str]) -> str:
     shown = list(names)
-    some = shown[:_MOST_NAMED] + ([f"{len(shown) - _MOST_NAMED} more"] if len(shown) > _MOST_NAMED else [])
-    return f"{noun}{'' if len(shown) == 1 else 's'} {', '.join(some)}"
+    some = ", ".join(and_more(shown[:_MOST_NAMED], len(shown)))
+    return f"{noun}{'' if len(shown) == 1 else 's'} {some}"
 
 
 @lru_cache
