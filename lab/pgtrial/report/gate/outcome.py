@@ -14,7 +14,7 @@ from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.report.gate.parts import listed, parts_of
+from pgtrial.report.gate.parts import faster_text, slower_text
 from pgtrial.report.words import (
     bounds_beside,
     established,
@@ -116,13 +116,8 @@ def _unfair_parts(result: StudyResult, plan: Plan) -> Iterator[str]:
     """Yields a clause for each second arm of BASE on which queries or statements are slower, or faster, than on the
     first."""
     for arm in plan.arms[2:]:
-        parts = parts_of(result, arm)
-        slower = [part for part in parts if part.is_slower]
-        faster = [part for part in parts if part.is_faster]
-        if slower:
-            yield f"on {arm}, {listed(slower, parts, result, 'slower')}"
-        elif faster:
-            yield f"on {arm}, {listed(faster[::-1], parts, result, 'faster')}"
+        if named := slower_text(result, arm) or faster_text(result, arm):
+            yield f"on {arm}, {named}"
 
 
 def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
@@ -150,10 +145,8 @@ def _different(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> O
     the queries or statements that are slower."""
     words = {part.verdict for part in claim.read if not part.within_margin and not part.not_worse}
     if "worse" in words:
-        parts = parts_of(result, claim.arm)
-        slower = [part for part in parts if part.is_slower]
-        named = [listed(slower, parts, result, "slower")] if slower else []
-        return Outcome(1, "; ".join([headline(claim, plan), *named]), decided=True)
+        texts = (headline(claim, plan), slower_text(result, claim.arm))
+        return Outcome(1, "; ".join(filter(None, texts)), decided=True)
     if "better" in words and rules.fail_on == "not-equivalent":
         return Outcome(1, f"{headline(claim, plan)}, and {_ONLY_EQUIVALENT}", decided=True)
     return None
@@ -170,14 +163,12 @@ def _part_differs(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -
     In a gate the claims on queries and statements share one error with the claim on the mean (`[verdict] error =
     "all"`), so that together they fail a HEAD that is as fast as BASE as rarely as the claim on the mean does alone.
     """
-    parts = parts_of(result, claim.arm)
-    slower = [part for part in parts if part.is_slower]
-    faster = [part for part in parts if part.is_faster and rules.fail_on == "not-equivalent"]
-    if not slower and not faster:
+    named = slower_text(result, claim.arm)
+    if not named and rules.fail_on == "not-equivalent" and (faster := faster_text(result, claim.arm)):
+        named = f"{faster}, and {_ONLY_EQUIVALENT}"
+    if not named:
         return None
-    named = listed(slower, parts, result, "slower") if slower else listed(faster[::-1], parts, result, "faster")
-    only = "" if slower else f", and {_ONLY_EQUIVALENT}"
-    return Outcome(1, f"{named}{only}; over all of them: {_lower(headline(claim, plan))}", decided=True)
+    return Outcome(1, f"{named}; over all of them: {_lower(headline(claim, plan))}", decided=True)
 
 
 def _slower_at_a_point(claim: Claim, plan: Plan, result: StudyResult) -> Outcome | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.units import plural, shortened
+from pgtrial.model.units import and_more, plural, shortened
 from pgtrial.report.statement_errors import NAMED_LENGTH
 from pgtrial.report.words import query_times_as_long, times_as_long
 
@@ -69,10 +69,23 @@ def noun_of(result: StudyResult) -> str:
     return "query" if result.queries else "statement"
 
 
-def listed(parts: Sequence[Part], of: Sequence[Part], result: StudyResult, word: str) -> str:
-    """Returns a clause that names some of all parts (`of`), such as `1 of 22 queries is slower: q07 (1.34 times as
-    long)`. `word` says what is true of them."""
+def slower_text(result: StudyResult, head: str) -> str:
+    """Returns a clause that names the parts that are slower on HEAD, such as `1 of 22 queries is slower: q07 (1.34
+    times as long)`. The text is empty if there are none."""
+    parts = parts_of(result, head)
+    return _listed([part for part in parts if part.is_slower], parts, result, "slower")
+
+
+def faster_text(result: StudyResult, head: str) -> str:
+    """Returns a clause that names the parts that are faster on HEAD, the fastest in comparison with BASE first. The
+    text is empty if there are none."""
+    parts = parts_of(result, head)
+    return _listed([part for part in reversed(parts) if part.is_faster], parts, result, "faster")
+
+
+def _listed(parts: Sequence[Part], of: Sequence[Part], result: StudyResult, word: str) -> str:
+    if not parts:
+        return ""
     named = [f"{part.name} ({part.as_long})" if part.as_long else part.name for part in parts[:_MOST_NAMED]]
-    named += [f"{len(parts) - _MOST_NAMED} more"] if len(parts) > _MOST_NAMED else []
     verb = "is" if len(parts) == 1 else "are"
-    return f"{len(parts)} of {plural(len(of), noun_of(result))} {verb} {word}: {', '.join(named)}"
+    return f"{len(parts)} of {plural(len(of), noun_of(result))} {verb} {word}: {', '.join(and_more(named, len(parts)))}"
