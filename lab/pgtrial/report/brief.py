@@ -107,7 +107,7 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials
     steps = [] if missing else [next(of_verdict, None), next_sizes(result)]
     *before, last = [step for step in steps if step] or [""]
     return Brief(
-        [_headline(claim, result, plan) for claim in (headline_claims(result) if plan.factors else result.primary)]
+        [_headline(claim, result, plan) for claim in headline_claims(result)]
         or [_alone(level, result, plan) for level in result.levels],
         measured=_measured(result, plan, result.primary[0]) if result.primary else alone_measured(result, plan),
         failures=_failures(result, plan, trials),

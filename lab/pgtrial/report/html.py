@@ -102,7 +102,7 @@ def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
     screening study for each factor that matters. The result is empty for a study with a single arm."""
     sentences = data.result.sentences if data.result.primary else []
     compared = [headline for headline in short.headlines if headline.verdict is not None]
-    shown = headline_claims(data.result) if data.plan.factors else data.result.primary
+    shown = headline_claims(data.result)
     of_claims = {claim.arm: text for claim, text in zip(data.result.primary, sentences, strict=True)}
     return [card(data, claim, of_claims[claim.arm], headline) for claim, headline in zip(shown, compared, strict=True)]
 

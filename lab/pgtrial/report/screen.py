@@ -24,8 +24,11 @@ def is_decided(claim: Claim) -> bool:
 
 
 def headline_claims(result: StudyResult) -> list[Claim]:
-    """Returns the claims that get a headline of their own: those on factors that matter and those whose verdict is
-    withheld for a reason of their own or, if there are none, the one with the largest estimate."""
+    """Returns the claims that get a headline of their own. In a screening study these are the claims on factors that
+    matter and those whose verdict is withheld for a reason of their own or, if there are none, the one with the largest
+    estimate; in other studies they are all primary claims."""
+    if result.screen is None:
+        return result.primary
     shown = [claim for claim in result.primary if is_decided(claim) or claim.verdict == "withheld"]
     return shown if any(claim.verdict != "withheld" for claim in result.primary) and shown else result.primary[:1]
 

@@ -197,16 +197,16 @@ def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
     if not last.values or any(map(math.isnan, last.values)):
         raise ValueError("an interval needs the log-ratio of at least one unit, and no log-ratio may be NaN")
     low, high = limit(steps, 1, 1 - worse), limit(steps, -1, worse)
-    middle = float(np.median(_walsh(last.values, last.shares)))
+    middle = estimate(last.values, last.shares)
     if last.shares:  # with shares, the steps of the statistic are not evenly distributed around its middle
         middle = min(max(middle, low), high)
     return Interval(low, middle, high)
 
 
-def estimate(values: Sequence[float]) -> float:
+def estimate(values: Sequence[float], shares: Sequence[float] = ()) -> float:
     """Returns the Hodges-Lehmann estimate of the log-ratio, which is the median of the Walsh averages: the means of all
-    pairs of values, including pairs of a value with itself."""
-    return float(np.median(_walsh(tuple(values))))
+    pairs of values, including pairs of a value with itself. `shares` are those of `Step`."""
+    return float(np.median(_walsh(tuple(values), tuple(shares))))
 
 
 def has_estimate(step: Step) -> bool:

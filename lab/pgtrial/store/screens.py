@@ -8,7 +8,7 @@ from typing import Any
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.quoting import quoted
-from pgtrial.model.study.factors import setup_of
+from pgtrial.model.study.factors import listed_factors, setup_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.study_file import Change, build_study
@@ -76,8 +76,7 @@ def confirmation(spec: StudySpec, winner: Mapping[str, str]) -> StudySpec:
     levels = "".join(str(values.index(winner.get(name, values[0]))) for name, values in factors.items())
     arms = {BASELINE: "0" * len(factors), WINNER: levels}
     setups = {arm: SetUp.model_validate(setup_of(factors, of_arm)) for arm, of_arm in arms.items()}
-    pairs = zip(factors.items(), levels, strict=True)
-    changed = [f"{name}={values[1]}" for (name, values), level in pairs if level == "1"]
+    changed = [factor.labels[1] for factor in listed_factors(factors) if winner.get(factor.name) == factor.second]
     question = f"Is {' with '.join(changed)} faster than the first levels?"
     study = spec.study.model_copy(update={"name": f"{spec.study.name}-confirm", "question": question, "seed": None})
     made = spec.model_copy(update={"factors": {}, "arms": setups, "study": study})

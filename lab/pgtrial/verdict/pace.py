@@ -33,9 +33,10 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
     """
     if grid.units.unit != "block":
         return None
-    known = [list(counting(grid.ratios(arm, grid.points)).values()) for arm in grid.plan.others]
     if grid.plan.factors:  # without the effects of the factors, whose levels differ from block to block
         known = [noise_of_blocks(grid)]
+    else:
+        known = [list(counting(grid.ratios(arm, grid.points)).values()) for arm in grid.plan.others]
     fewest = min(map(len, known), default=0)
     return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
 

@@ -43,11 +43,7 @@ def first_label(plan: Plan, arm: str) -> str:
 def signs_of(plan: Plan, blocks: Collection[int]) -> Signs:
     """Returns the drawn levels of these blocks, with a row for each block and a column for each factor: 1 if the arm
     has the second level and the baseline the first one, otherwise -1."""
-    drawn = {
-        trial.block: trial.levels
-        for trial in plan.trials
-        if trial.arm != plan.baseline and trial.levels is not None and trial.block in set(blocks)
-    }
+    drawn = {trial.block: trial.levels or "" for trial in plan.trials if trial.arm != plan.baseline}
     return np.array([[1.0 if level == "1" else -1.0 for level in drawn[block]] for block in blocks]).reshape(
         len(blocks), len(plan.factors)
     )

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.study.factors import COMPLEMENT, DRAWN, ends_of
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.drawn_setups import DrawnArm
@@ -44,10 +43,10 @@ def check_setups(plan: Plan, arms: Mapping[str, Arm], needs: Needs, listener: Li
 def _tried(plan: Plan) -> Iterator[str]:
     """Yields the levels with which servers are started: all first levels, the second level of each factor by itself,
     all second levels, and then those of the first blocks. None is yielded twice."""
-    ends = ends_of({factor.name: [factor.first, factor.second] for factor in plan.factors})
-    alone = ("".join("01"[other == at] for other in range(len(plan.factors))) for at in range(len(plan.factors)))
+    number = len(plan.factors)
+    alone = ("".join("01"[other == at] for other in range(number)) for at in range(number))
     drawn = (trial.levels for trial in plan.trials if trial.block < _BLOCKS and trial.levels is not None)
-    yield from dict.fromkeys([ends[DRAWN], *alone, ends[COMPLEMENT], *drawn])
+    yield from dict.fromkeys(["0" * number, *alone, "1" * number, *drawn])
 
 
 def _refusal(arm: DrawnArm, levels: str, needs: Needs) -> str | None:
