@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
-from pgtrial.model.study.sources import GitSource, is_source, source_of
+from pgtrial.model.study.sources import GitSource, is_source, source_in_key
 from pgtrial.model.tokens import without_tokens
 
 PROGRAMS = "client-programs"
@@ -60,16 +60,10 @@ def words_of(command: str) -> list[str]:
 
 
 def known_directory(text: str) -> str:
-    """Returns the directory of a command unchanged. Raises ValueError if it begins like a source, but is no commit of a
-    repository, such as `git:PATH@REF`."""
-    if is_source(text):
-        try:
-            source = source_of(text)
-        except ValueError as error:
-            # the message does not quote the source, since a URL may hold a password
-            raise ValueError(f"the commit {error}") from None
-        if not isinstance(source, GitSource):
-            raise ValueError("a directory is written without source:; write its path")
+    """Returns the directory of a command unchanged. Raises ValueError if it begins like a source, but does not name a
+    commit of a repository in the form `git:PATH@REF`."""
+    if is_source(text) and not isinstance(source_in_key(text, "commit"), GitSource):
+        raise ValueError("a directory is written without source:; write its path")
     return text
 
 

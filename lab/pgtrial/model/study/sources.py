@@ -112,6 +112,15 @@ def source_of(text: str) -> Source:
     return GitSource(repository, ref)
 
 
+def source_in_key(text: str, noun: str = "source") -> Source:
+    """Returns the source that a key of the study file names. Raises ValueError, whose message begins with `the` and the
+    noun. It does not quote the text, since a URL may hold a password."""
+    try:
+        return source_of(text)
+    except ValueError as error:
+        raise ValueError(f"the {noun} {error}") from None
+
+
 def _directory(text: str) -> DirectorySource:
     frozen = _FROZEN.fullmatch(text)
     directory, digest = (frozen[1], frozen[2]) if frozen else (text, "")
