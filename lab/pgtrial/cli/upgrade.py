@@ -106,8 +106,8 @@ def upgrade_command(
     log: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A log of the server, from which each kind of statement is taken once. Several logs of one server in "
-            "the order of their times. Repeatable.",
+            help="A log of the server, from which each kind of statement is taken once. Repeatable: name several "
+            "logs of one server in the order of their times.",
             show_default=False,
         ),
     ] = None,

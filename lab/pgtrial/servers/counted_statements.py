@@ -40,8 +40,8 @@ def write_counted_statements(dsn: str, folder: Path, most: int) -> str:
     """Writes the files `statements.csv`, with at most `most` statements of the database, and `columns.csv` into a
     folder. Returns the address of the database without its password.
 
-    The role of the connection string reads them, which may be a superuser. So the session reads only, and finds nothing
-    of a user's schema except for the extension's own view. Raises StudyError and StoreError.
+    They are read by the role of the connection string, which may be a superuser. Therefore the session only reads, and
+    finds nothing of a user's schema except for the extension's own view. Raises StudyError and StoreError.
     """
     conninfo = conninfo_of(dsn)
     queries = _queries()

@@ -84,8 +84,8 @@ def capture_of(workload: str) -> Path:
 
 def templates_in(capture: Path) -> dict[int, int | None]:
     """Returns the numbers of the statement templates (statements that differ only in values) of a capture, those with
-    the most executions first, each with the number of its executions. The number is None for rare templates, of which
-    the capture does not say it. Raises StudyError if the capture is missing or damaged."""
+    the most executions first, each with the number of its executions. The number is None for rare templates, for which
+    the capture does not have it. Raises StudyError if the capture is missing or damaged."""
     about = _about(capture)
     try:
         counted = {int(usage["template"]): int(usage["statements"]) for usage in about["commonest"]}

@@ -169,8 +169,8 @@ class Servers:
         return self.arms[-1].failure is None
 
     def versions(self, base: StatementServer) -> tuple[str, str]:
-        """Returns the old version and the new one. If the new version has got its data in no way, returns the name of
-        its arm. Raises StudyError."""
+        """Returns the old version and the new one. If the new version has not got its data in any way, its place has
+        the name of its arm. Raises StudyError."""
         first = next(iter(self.on_new.values()), None)
         return base.version, self.new.name if first is None else first.version
 

@@ -13,12 +13,13 @@ from pgtrial.model.records.upgrade import OtherRows
 from pgtrial.model.units import shortened
 
 _SEARCHED = 1000
-"""The number of rows among which the one is looked for that is most like a row without an equal one."""
+"""The largest number of rows of the new version in which the lab searches for the one that is most similar to a row of
+the old version."""
 _LONGEST = 100
 """The largest number of characters of a value that a report shows."""
 _BEFORE = 20
-"""The number of characters that are shown before the first one that differs, if this one is far behind the beginning of
-a value."""
+"""The number of characters that are shown before the first differing character, if that is far from the beginning of
+the value."""
 _FLOATS = (700, 701)
 """The OIDs of `real` and `double precision`, whose values can differ in their last digits alone."""
 _NULL = "NULL"

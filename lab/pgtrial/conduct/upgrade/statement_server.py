@@ -37,8 +37,8 @@ class Ran:
     error: NewError | None = None
     over_limit: bool = False
     why_not: str | None = None
-    """Why pgtrial cannot run the statement at all, as a clause; None if it can. If a statement cannot run in a
-    transaction, `error` has the words of the server."""
+    """The reason why pgtrial cannot run the statement at all, as a clause; None if it can. If a statement cannot run in
+    a transaction, `error` has the words of the server."""
 
 
 @dataclass

@@ -44,7 +44,7 @@ class NamedStatement:
     """The name of its file, without the ending."""
     text: str
     executions: int | None = None
-    """How often a log has the statement; None if it is not known."""
+    """The number of times that a log has the statement; None if it is not known."""
 
     @property
     def parts(self) -> list[str]:
@@ -64,12 +64,12 @@ class NamedStatement:
 
 @dataclass
 class Statements:
-    """The statements that were collected, and sentences about those that were left out."""
+    """The statements that were collected, and phrases about those that were left out."""
 
     found: list[NamedStatement] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    """Where the statements come from, as phrases."""
+    """The origins of the statements, as phrases."""
 
     def add(self, workload: str) -> None:
         """Adds the statements of a workload as the command line names it: a suite (`suite:FOLDER`), a capture
@@ -100,7 +100,7 @@ class Statements:
         self._take("--query", named)
 
     def write(self, folder: Path) -> None:
-        """Writes each statement into a file of its own, which only this account can read. Raises StoreError."""
+        """Writes each statement into a file of its own. Raises StoreError."""
         write_suite(folder, {statement.name: statement.text for statement in self.found})
 
     def _take(self, source: str, named: Iterable[NamedStatement]) -> None:

@@ -11,15 +11,17 @@ from pgtrial.model.records import Moment, Record
 from pgtrial.model.records.claims import Word
 
 ArmName = Literal["restored", "pg_upgraded", "pg_upgraded, analysed"]
-"""How the data came to the new version: restored from the dump, or upgraded by pg_upgrade. With `analysed`, ANALYZE ran
-after pg_upgrade."""
+"""The way in which the new version got its data: restored from the dump, or upgraded by pg_upgrade. With `analysed`,
+ANALYZE ran after pg_upgrade."""
 
 
 class UpgradedArm(Record):
     """An arm of the new version, by the way in which it got its data."""
 
     name: ArmName
-    failure: str | None = Field(None, description="Why the new version did not get its data in this way.")
+    failure: str | None = Field(
+        None, description="The reason why the new version did not get its data in this way; None if it did."
+    )
     is_absent: bool = Field(
         False,
         description="True if the way was not tried, since something for it is missing here. Its failure then says "
@@ -44,12 +46,13 @@ class OtherRows(Record):
     old_columns: list[str] = Field([], description="The names of the columns, if the versions return other columns.")
     new_columns: list[str] = Field([])
     column: str | None = Field(
-        None, description="The column of the first value that differs; None if only the numbers of rows are known."
+        None, description="The column of the first value that differs; None if the rows differ in another way."
     )
     old_value: str | None = Field(None, description="The first value that differs; None for NULL.")
     new_value: str | None = None
     row: str | None = Field(
-        None, description="A row that only one of the versions returned, if none of the other is without its like."
+        None,
+        description="A row that only one of the versions returned, if every row of the other version has an equal one.",
     )
 
 
@@ -63,8 +66,8 @@ class OtherPlan(Record):
 
 
 class OnNew(Record):
-    """What is different with a statement on one arm of the new version. A field that is None, or false, says that the
-    old version showed the same."""
+    """The differences of a statement on one arm of the new version. A field that is None, or false, says that the old
+    version showed the same."""
 
     error: NewError | None = None
     over_limit: bool = Field(
@@ -75,20 +78,22 @@ class OnNew(Record):
 
 
 class RehearsedStatement(Record):
-    """A statement of the rehearsal, with what is different on each arm of the new version."""
+    """A statement of the rehearsal, with its differences on each arm of the new version."""
 
     name: str = Field(description="The name of the statement's file, without `.sql`.")
     text: str
-    executions: int | None = Field(None, description="How often the log has the statement; None if it is not known.")
+    executions: int | None = Field(
+        None, description="The number of times that the log has the statement; None if it is not known."
+    )
     not_compared: str | None = Field(
-        None, description="Why the statement was not compared, as a clause; None if it was compared."
+        None, description="The reason why the statement was not compared, as a clause; None if it was compared."
     )
     rows_vary: bool = Field(
         False,
         description="True if two executions on one version returned different rows, so that their values were not "
         "compared.",
     )
-    on: dict[ArmName, OnNew] = Field({}, description="What is different on each arm of the new version.")
+    on: dict[ArmName, OnNew] = Field({}, description="The differences on each arm of the new version.")
 
 
 class TimedStatement(Record):
@@ -101,7 +106,7 @@ class TimedStatement(Record):
     is_slower: bool = Field(
         description="True if the new version is slower, and not only by less than the margin of the study."
     )
-    factor: str = Field(description="How many times as long the statement takes on the new version, in words.")
+    factor: str = Field(description="The comparison of the two times in words, such as `2 times as long`.")
 
 
 class TimedStatements(Record):
@@ -120,13 +125,16 @@ class Upgrade(Record):
     old: str = Field(description="The old version, as PostgreSQL prints it.")
     new: str
     data: list[str] = Field(description="The dump or the files of SQL with the data.")
-    source: str = Field(description="Where the statements come from, as a phrase.")
+    source: str = Field(description="The origin of the statements, as a phrase.")
     limit_s: float = Field(description="The time in seconds after which a statement was cancelled.")
     arms: list[UpgradedArm]
     statements: list[RehearsedStatement]
-    left_out: list[str] = Field([], description="Which statements of the source were left out, and why, as sentences.")
+    left_out: list[str] = Field(
+        [], description="The statements of the source that were left out, and the reasons, as phrases."
+    )
     times: list[TimedStatements] = Field([])
     times_asked: bool = Field(True, description="False if the user has asked that no times are measured.")
     no_times: str | None = Field(
-        None, description="Why no times were measured, or not all, although that was asked; None if all were."
+        None,
+        description="The reason why not all times were measured, although that was asked; None if all were measured.",
     )
