@@ -10,10 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.model.errors import StudyError
@@ -119,7 +119,7 @@ def lua_environment(folder: Path) -> dict[str, str]:
     return {"LUA_PATH": f"{folder}/?.lua;;"}
 
 
-def lines_of(stream: IO[str] | None) -> Iterator[str]:
+def lines_of(stream: Iterable[str] | None) -> Iterator[str]:
     """Yields the lines of an engine's output without blank ones."""
     # in text mode, a carriage return ends a line too: the engine redraws its progress with it
     yield from (line.strip() for line in stream or () if line.strip())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.units import STATEMENT_LENGTH, shortened
+from pgtrial.model.units import short_statement
 
 _ERROR = "pgbench: error: "
 
@@ -40,7 +40,7 @@ class ScriptCommand:
 
     def location_in(self, file: str) -> str:
         """Returns the file, line and text of the command for messages, such as `orders.sql, line 3 (select 1;)`."""
-        return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), STATEMENT_LENGTH)})"
+        return f"{file}, line {self.line} ({short_statement(self.text)})"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.quoting import quoted
-from pgtrial.model.units import STATEMENT_LENGTH, shortened
+from pgtrial.model.units import short_statement
 
 _GONE = "57P"
 """The first characters of the SQLSTATEs with which a server ends sessions, such as 57P01 (admin_shutdown). The error of
@@ -175,7 +175,7 @@ class SqlFiles:
                 raise TrialError(
                     f"the server stopped answering while it ran {file} of the pack {self.pack}: {words}"
                 ) from None
-            shown = shortened(" ".join(statement.text.split()), STATEMENT_LENGTH)
+            shown = short_statement(statement.text)
             where = f"the pack {self.pack}: {file}, line {statement.line} ({shown})"
             raise StudyError(f"{where}: PostgreSQL says: {words}") from None
 

@@ -317,6 +317,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def short_statement(text: str) -> str:
+    """Returns an SQL statement on one line, shortened for a message."""
+    return shortened(" ".join(text.split()), STATEMENT_LENGTH)
+
+
 def slug(text: str) -> str:
     """Returns a text as a name that any file system accepts: letters, digits, `.`, `_`, `=` and `-`, at most 40
     characters."""

@@ -20,7 +20,7 @@ from pgtrial.model.records.upgrade import (
     Upgrade,
     UpgradedArm,
 )
-from pgtrial.model.units import STATEMENT_LENGTH, format_duration, plural, shortened
+from pgtrial.model.units import format_duration, plural, short_statement
 from pgtrial.report.html import static_page
 from pgtrial.report.markdown import escaped, table_lines
 from pgtrial.report.table import Column, Table, number
@@ -435,4 +435,4 @@ def _table(caption: str, upgrade: Upgrade, found: Sequence[_Found[Any]], *column
 
 
 def _text(statement: RehearsedStatement) -> str:
-    return shortened(" ".join(statement.text.split()).removesuffix(";"), STATEMENT_LENGTH)
+    return short_statement(statement.text.strip().removesuffix(";"))

@@ -14,7 +14,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.study.design import Design
-from pgtrial.model.units import STATEMENT_LENGTH, plural, shortened
+from pgtrial.model.units import plural, short_statement
 from pgtrial.verdict.plans import PlanPair, plan_pairs
 from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
 
@@ -95,7 +95,7 @@ class ComparedPlans:
         other = {text: pair for text, pair in self.differing.items() if not pair.has_same_shape}
         for text, pair in islice(other.items(), _MOST_NAMED):
             at_baseline, at_arm = pair.first_difference()
-            statement = shortened(text, STATEMENT_LENGTH)
+            statement = short_statement(text)
             yield f"{self.arm} has another plan than {baseline} for {statement}: {at_arm} in place of {at_baseline}"
         if (more := len(other) - _MOST_NAMED) > 0:
             yield f"{self.arm} has another plan than {baseline} for {plural(more, 'more statement')}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.loads.engine import recorded_examples
 from pgtrial.loads.parsed_statements import TRANSACTION, changes_data, first_word
-from pgtrial.loads.process import finished, last_complaint, starting
+from pgtrial.loads.process import finished, last_complaint, lines_of, starting
 from pgtrial.loads.recorded_text import with_values
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.sql_files import statements
@@ -177,7 +177,7 @@ def _capture(named_by: str, capture: Path, options: Sequence[str]) -> None:
     with starting() as engine:
         done = finished([engine, "capture", "-o", capture, *options], {})
     if done.returncode != 0:
-        words = last_complaint([line.strip() for line in done.stderr.splitlines() if line.strip()])
+        words = last_complaint(list(lines_of(done.stderr.splitlines())))
         raise StudyError(f"{named_by}: {(words or 'the engine cannot read it').removeprefix(_ERROR)}")
 
 

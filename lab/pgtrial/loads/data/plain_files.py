@@ -14,7 +14,7 @@ from pgtrial.loads.server_message import message_of
 from pgtrial.loads.sql_files import Statement, objection, statements
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.units import STATEMENT_LENGTH, shortened
+from pgtrial.model.units import short_statement
 
 _ROW = re.compile(r"COPY [^,]+, line (\d+)")
 """Finds the number of the row, counted from 1, in the error context of a COPY."""
@@ -137,7 +137,7 @@ class PlainFile:
 
     def _refusal(self, error: psycopg.Error, line: int, statement: str) -> ArmError:
         words = message_of(error)
-        shown = shortened(" ".join(statement.split()), STATEMENT_LENGTH)
+        shown = short_statement(statement)
         cure = ""
         if error.sqlstate == _NOT_IN_ENCODING:
             cure = "; save the file in UTF-8, or name its encoding at its beginning: SET client_encoding = 'LATIN1';"

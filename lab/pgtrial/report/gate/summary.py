@@ -14,7 +14,7 @@ from typing import Any
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Cost, StudyResult
-from pgtrial.model.units import STATEMENT_LENGTH, as_written, format_duration, percent, plural, shortened
+from pgtrial.model.units import as_written, format_duration, percent, plural, short_statement
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.parts import Part, noun_of, parts_of
@@ -286,7 +286,7 @@ def _other_plans(data: StudyData, head: str, heading: str) -> Iterator[str]:
         return
     yield f"\n{heading} Statements with another plan\n"
     for found in of_head[:_MOST_PLANS]:
-        statement = shortened(" ".join(found.statement.split()), STATEMENT_LENGTH)
+        statement = short_statement(found.statement)
         yield f"- {plain(f'{statement}: {found.at_arm} in place of {found.at_baseline}')}"
     if (more := len(of_head) - _MOST_PLANS) > 0:
         yield f"- and {plural(more, 'more statement')}, see the report"
