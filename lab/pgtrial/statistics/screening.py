@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -96,19 +97,25 @@ def tamed(logs: Sequence[float]) -> list[float]:
     return [min(max(log, -largest), largest) for log in logs]
 
 
-def interaction(signs: Signs, levels: Sequence[float], first: int, second: int, pairs: int) -> float | None:
-    """Returns by how much the effect of one factor, as a log-ratio, is larger with the second level of the other
-    factor than with its first level; None if the test finds no such difference.
+def interactions(signs: Signs, levels: Sequence[float]) -> dict[tuple[int, int], float]:
+    """Returns the pairs of factors that the test finds to interact, by the columns of the two factors. The value is by
+    how much the effect of one factor, as a log-ratio, is larger with the second level of the other factor than with its
+    first level.
 
     `levels` has the mean of the logarithms of the speeds of each unit's two trials. In this mean the effects of single
     factors cancel, because each factor has both levels in a unit, and the effects of pairs remain. The test is the
     signed-rank test of the levels around their moving median times the sign of the pair, with the error `HINT_ERROR`
     divided by the number of pairs.
     """
-    around = np.asarray(levels, dtype=np.float64)
-    values = signs[:, first] * signs[:, second] * (around - _moving_median(around))
-    between = p8.interval(values, HINT_ERROR / pairs)
-    return 4 * between.estimate if between.low > 0 or between.high < 0 else None
+    pairs = list(combinations(range(signs.shape[1]), 2))
+    known = np.asarray(levels, dtype=np.float64)
+    around = known - _moving_median(known)
+    found = {}
+    for one, other in pairs:
+        between = p8.interval(signs[:, one] * signs[:, other] * around, HINT_ERROR / len(pairs))
+        if between.low > 0 or between.high < 0:
+            found[one, other] = 4 * between.estimate
+    return found
 
 
 _WINDOW = 9

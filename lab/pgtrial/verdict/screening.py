@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -196,19 +195,13 @@ def screen_of(grid: Grid, claims: Sequence[Claim]) -> Screen:
 def _pairs(grid: Grid) -> list[FactorPair]:
     """Returns the pairs of factors that seem to interact, the strongest one first."""
     plan, levels = grid.plan, _block_levels(grid)
-    pairs = list(combinations(range(len(plan.factors)), 2))
-    if len(levels) < _FEWEST_FOR_PAIRS or not pairs:
+    if len(levels) < _FEWEST_FOR_PAIRS:
         return []
-    signs, values = signs_of(plan, levels), list(levels.values())
-    found = [
-        (log, one, other)
-        for one, other in pairs
-        if (log := screening.interaction(signs, values, one, other, len(pairs))) is not None
-    ]
-    found.sort(key=lambda pair: -abs(pair[0]))
+    found = screening.interactions(signs_of(plan, levels), list(levels.values()))
+    strongest = sorted(found.items(), key=lambda pair: -abs(pair[1]))[:_MOST_PAIRS]
     return [
         FactorPair(one=plan.factors[one], other=plan.factors[other], difference=grid.primary.scale.shown(log))
-        for log, one, other in found[:_MOST_PAIRS]
+        for (one, other), log in strongest
     ]
 
 
