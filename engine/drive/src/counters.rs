@@ -10,6 +10,7 @@ use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Period, Schedule};
 use crate::shell::Shell;
 use crate::statistics::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
+use crate::statistics::replay::ReplayTotals;
 use crate::statistics::{LoadStatistics, ScriptAccount, SliceTime};
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
@@ -64,6 +65,9 @@ impl<'a> Counters<'a> {
             log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
             totals: ThreadTotals {
                 scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
+                // A capture can have so many statement templates that it would delay the first statements if these
+                // totals were made when the load starts.
+                replay: plan.load.replay().map(|replay| ReplayTotals::new(replay.accounts.len())).unwrap_or_default(),
                 ..ThreadTotals::default()
             },
             cpu_at_measure: None,

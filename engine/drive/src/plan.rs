@@ -158,6 +158,14 @@ impl Load {
         }
     }
 
+    /// Returns the plan of the replay; `None` if the load is no replay.
+    pub(crate) fn replay(&self) -> Option<&ReplayPlan> {
+        match &self.mode {
+            LoadMode::Replayed(replay, _) => Some(replay),
+            LoadMode::Closed(..) | LoadMode::Staged(..) | LoadMode::Pooled(..) => None,
+        }
+    }
+
     /// Returns true if each transaction uses a connection of its own (`--connect`).
     pub fn reconnects(&self) -> bool {
         match &self.mode {

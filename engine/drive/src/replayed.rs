@@ -13,7 +13,7 @@ use crate::plan::{Plan, ReplayPlan, ReplayTiming};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
 use crate::statistics::LoadStatistics;
-use crate::statistics::replay::{ReplayTotals, ReplyRows, TransactionErrors};
+use crate::statistics::replay::{ReplyRows, TransactionErrors};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::ConnectionError;
@@ -93,7 +93,6 @@ impl<S: Shell> Mode<S> for Replayed {
 
     fn start(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>], at: Nanos) {
         thread.mode.began = at;
-        thread.counters.totals.replay = ReplayTotals::new(thread.mode.accounts.len());
         clients.iter_mut().for_each(|client| thread.drive(client, at));
     }
 
