@@ -41,5 +41,4 @@ mod under_way;
 mod worker;
 
 pub use outcome::{Abortion, Began, Cause, CpuTime, Observer, Outcome, RunError, STUCK, Tick};
-pub use plan::{Arrival, ClosedPlan, Limit, PoolPlan, ReplayPlan, ReplayTiming, StagedPlan};
 pub use run::run;

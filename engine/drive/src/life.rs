@@ -169,7 +169,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             let goes_on = match action {
                 // Carried out above.
                 Action::Query { .. } => None,
-                Action::End => self.complete(client, began),
+                Action::End => self.end_transaction(client, began),
                 Action::Pause => {
                     client.state = ClientState::Pausing;
                     return self.timers.yield_turn(client.index);
@@ -369,7 +369,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             Awaited::Statement { .. } => {}
             Awaited::Count { last } => {
                 self.count_query(client);
-                if !last || self.complete(client, now).is_some() {
+                if !last || self.end_transaction(client, now).is_some() {
                     self.drive(client, now);
                 }
             }
@@ -537,10 +537,10 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
 
 /// These functions end a transaction, and take the client out of the load.
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Ends a transaction whose end the program has reached. Returns the current time if the client goes on at once,
-    /// else `None`.
+    /// Ends a client's transaction when the client's program has reached the end of it. Returns the current time if the
+    /// client goes on at once, else `None`.
     #[inline(never)]
-    fn complete(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
+    fn end_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         M::ended(self, client, End::Completed, now)
     }
 

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use counts::{counts, failures, queries};
-use drive::plan::Plan;
+use drive::plan::{Plan, PoolPlan};
 use drive::slices::Slice;
 use drive::statistics::tasks::{Task, Tasks};
 use drive::statistics::{LoadStatistics, ScriptAccount, SliceTime};
-use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, RunError, Tick};
+use drive::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
 use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{Events, RunDescription, RunEvents};
-use drive::plan::{Load, Plan};
-use drive::{Observer, StagedPlan};
+use drive::Observer;
+use drive::plan::{Load, Plan, StagedPlan};
 use ground::clock::Clock;
 use ground::random::Random;
 use ground::shard::ClientShare;

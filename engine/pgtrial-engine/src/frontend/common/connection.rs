@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::failure::Failure;
 use super::messages::USER;
 use super::pooling::PoolError;
-use drive::PoolPlan;
+use drive::plan::PoolPlan;
 use ground::interrupt;
 use wire::params::Given;
 use wire::session::Session;

@@ -9,7 +9,7 @@ use ground::interrupt;
 const ABORTED: u8 = 2;
 
 /// Returns the exit status of a run with this outcome.
-pub fn exit_status(outcome: &Outcome) -> u8 {
+pub fn status_of_run(outcome: &Outcome) -> u8 {
     match (outcome.interrupted, outcome.aborted) {
         (true, _) => interrupt::STATUS,
         (false, 0) => 0,
@@ -18,8 +18,9 @@ pub fn exit_status(outcome: &Outcome) -> u8 {
 }
 
 impl FrontEnd {
-    /// Writes the warnings about the load generator to standard error, and whether the user interrupted the run.
-    pub fn warn_of_limits(&self, outcome: &Outcome, warnings: &[Warning]) {
+    /// Writes to standard error what limits the results of a run: the warnings about the load generator and, if the user
+    /// interrupted the run, the time that the results cover.
+    pub fn qualify_results(&self, outcome: &Outcome, warnings: &[Warning]) {
         warnings.iter().for_each(|warning| self.warning(&warning.message));
         if outcome.interrupted {
             let seconds = outcome.elapsed_s;

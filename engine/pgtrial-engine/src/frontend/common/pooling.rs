@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::sharing::{SharingError, check_enough};
 use super::values::{ValueError, count_to};
-use drive::{Arrival, PoolPlan};
+use drive::plan::{Arrival, PoolPlan};
 use ground::options::Argument;
 use ground::shard::{Shard, TaskShare};
 use ground::words::plural;

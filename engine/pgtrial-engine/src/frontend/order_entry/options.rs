@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use crate::event::Events;
     use crate::frontend::lines::{all_refused, parsed};
-    use drive::Limit;
+    use drive::plan::Limit;
 
     fn options(line: &str) -> OrderEntryCommand {
         parsed(line, parse).unwrap()

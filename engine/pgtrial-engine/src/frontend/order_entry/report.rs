@@ -156,8 +156,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use drive::plan::Load;
-    use drive::{ClosedPlan, Limit};
+    use drive::plan::{ClosedPlan, Limit, Load};
     use ground::shard::ClientShare;
     use wire::statement::QueryMode;
     use workload::order_entry::OrderEntry;

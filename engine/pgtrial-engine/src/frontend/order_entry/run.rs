@@ -8,7 +8,7 @@ use super::report::{Results, report};
 use super::watch::OrderEntryObserver;
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{SETUP, connect};
-use crate::frontend::common::end::exit_status;
+use crate::frontend::common::end::status_of_run;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::self_check;
@@ -60,7 +60,7 @@ fn finish(
     target: &Arc<Target>,
 ) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = events.done(outcome, exit_status(outcome), &warnings);
+    let status = events.done(outcome, status_of_run(outcome), &warnings);
     if !options.run.output.has_only_events() {
         // After an interrupt the server is not asked, since an interrupted program must end soon even if the server
         // does not answer.
@@ -71,7 +71,7 @@ fn finish(
     if outcome.aborted > 0 {
         ORDER_ENTRY.error("clients were aborted; the results are incomplete");
     }
-    ORDER_ENTRY.warn_of_limits(outcome, &warnings);
+    ORDER_ENTRY.qualify_results(outcome, &warnings);
     status
 }
 

@@ -12,12 +12,12 @@ use super::scripts;
 use super::server::{Facts, print_version, survey, vacuum};
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{SETUP, check_limit, connect, no_connection};
-use crate::frontend::common::end::exit_status;
+use crate::frontend::common::end::status_of_run;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::self_check;
-use drive::plan::{LoadMode, Plan};
-use drive::{ClosedPlan, Limit, Outcome, RunError};
+use drive::plan::{ClosedPlan, Limit, LoadMode, Plan};
+use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
@@ -92,7 +92,7 @@ fn finish(
     histogram: Option<OutputFile>,
 ) -> u8 {
     let to_stdout = !options.run.output.has_only_events();
-    let mut status = exit_status(outcome);
+    let mut status = status_of_run(outcome);
     let text = || histogram::text(&outcome.measure);
     if let Some(Err(error)) = histogram.map(|mut file| file.write(|out| out.write_all(text().as_bytes()))) {
         PGBENCH.error(error);

@@ -7,11 +7,11 @@ use std::fmt::{Result, Write};
 
 use super::server::Facts;
 use crate::frontend::common::options::OutputOptions;
-use drive::plan::Plan;
+use drive::Outcome;
+use drive::plan::{Plan, PoolPlan};
 use drive::slices::Slices;
 use drive::statistics::tasks::Tasks;
 use drive::statistics::{Account, Counts, LoadStatistics};
-use drive::{Outcome, PoolPlan};
 use ground::clock::seconds;
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};

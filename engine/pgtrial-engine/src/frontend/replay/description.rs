@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::options::ReplayOptions;
 use crate::event::{ReplayDescription, TemplateName};
-use drive::ReplayTiming;
+use drive::plan::ReplayTiming;
 use workload::replay::Replay;
 
 /// The number of characters after which the text of a template (a statement without its values) is cut off in

@@ -10,7 +10,7 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
 use crate::frontend::common::rows::{CONNECTION, OUTPUT, about_rows, connection_rows};
 use crate::frontend::common::values::{ValueError, count_to, positive_seconds, seed};
-use drive::ReplayTiming;
+use drive::plan::ReplayTiming;
 use drive::start_at::StartAt;
 use ground::getopt::{Getopt, GetoptError};
 use ground::manual::{Manual, entries};

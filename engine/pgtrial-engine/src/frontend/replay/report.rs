@@ -268,9 +268,8 @@ mod tests {
     use super::*;
     use crate::event::TemplateName;
     use crate::frontend::never_run::Nothing;
-    use drive::plan::Load;
+    use drive::plan::{Load, ReplayPlan, ReplayTiming};
     use drive::statistics::ModeTotals;
-    use drive::{ReplayPlan, ReplayTiming};
     use ground::shard::ClientShare;
     use workload::seeds::Seeds;
 

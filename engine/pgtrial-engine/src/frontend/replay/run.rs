@@ -10,12 +10,12 @@ use super::options::{REPLAY, ReplayOptions};
 use super::report::report;
 use crate::event::{ReplayDescription, RunDescription, RunEvents};
 use crate::frontend::common::connection::{connection_limit, reserve_files};
-use crate::frontend::common::end::exit_status;
+use crate::frontend::common::end::status_of_run;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
 use crate::frontend::common::self_check;
-use drive::plan::{Load, Plan};
-use drive::{Abortion, Began, Observer, Outcome, ReplayPlan};
+use drive::plan::{Load, Plan, ReplayPlan};
+use drive::{Abortion, Began, Observer, Outcome};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::print_stdout;
@@ -71,11 +71,11 @@ fn finish(
     events: &mut RunEvents<'_>,
 ) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = events.done(outcome, exit_status(outcome), &warnings);
+    let status = events.done(outcome, status_of_run(outcome), &warnings);
     if !options.has_only_events() {
         print_stdout(report(plan, described, outcome, options.listed));
     }
-    REPLAY.warn_of_limits(outcome, &warnings);
+    REPLAY.qualify_results(outcome, &warnings);
     status
 }
 

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::event::Events;
     use crate::frontend::lines::{all_refused, parsed};
-    use drive::{Arrival, PoolPlan};
+    use drive::plan::{Arrival, PoolPlan};
 
     fn command(line: &str) -> TasksCommand {
         parsed(line, parse).unwrap()

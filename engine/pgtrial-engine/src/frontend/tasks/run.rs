@@ -10,7 +10,7 @@ use super::options::{TASKS, TasksOptions};
 use super::summary::summary;
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{self, SETUP, check_limit};
-use crate::frontend::common::end::exit_status;
+use crate::frontend::common::end::status_of_run;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::options::EngineShare;
 use crate::frontend::common::scripts::ScriptSources;
@@ -96,12 +96,12 @@ fn make(session: &mut Session, options: &TasksOptions, target: &Target) -> Resul
 /// Writes the last event, the summary, and the warnings. Returns the exit status.
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = if has_lost_lines { TASKS.failed } else { exit_status(outcome) };
+    let status = if has_lost_lines { TASKS.failed } else { status_of_run(outcome) };
     let status = events.done(outcome, status, &warnings);
     if !only_events {
         print_stdout(summary(outcome));
     }
-    TASKS.warn_of_limits(outcome, &warnings);
+    TASKS.qualify_results(outcome, &warnings);
     status
 }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use drive::plan::{Load, ScriptOptions};
+use drive::plan::{ClosedPlan, Limit, Load, ScriptOptions};
 use drive::statistics::{ScheduleStatistics, ScriptAccount};
-use drive::{ClosedPlan, Limit};
 use ground::random::Random;
 use ground::shard::ClientShare;
 use wire::params;
