@@ -278,8 +278,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// The actions that only programs of pgbench scripts have: pipelines, and commands that the engine executes without
-/// asking the server.
+/// These functions carry out the actions that only programs of pgbench scripts ask for: pipelines, and commands that the
+/// engine executes without asking the server.
 impl<M: Mode<S, Actions = ScriptActions>, S: Shell> Thread<'_, M, S> {
     /// Asks the server, in prepared mode, to prepare the statements of a pipeline before the pipeline begins.
     pub fn prepare_pipeline(

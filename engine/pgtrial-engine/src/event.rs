@@ -64,7 +64,8 @@ pub struct RunDescription<'a> {
 }
 
 impl<'a> RunDescription<'a> {
-    /// Describes a run of a load that is no replay and uses other tables than pgbench's, on a server of unknown version.
+    /// Describes a run by what all front ends know. A front end that also knows the scale of the tables, the version of
+    /// the server or the replay sets these fields itself.
     pub fn new(frontend: &'static str, plan: &'a Plan, seed: u64, lost_status: u8) -> Self {
         Self { frontend, plan, scale: None, seed, server: None, replay: None, lost_status }
     }
