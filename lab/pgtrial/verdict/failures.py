@@ -23,17 +23,15 @@ from pgtrial.verdict.series import Question, Series, follow
 @dataclass(frozen=True)
 class Shares:
     """The shares of failed transactions of an arm and of the baseline, and what each look (interim analysis) has said
-    about their difference."""
+    about their difference. In a screening study the second level of a factor takes the place of the arm, and its first
+    level that of the baseline."""
 
     arm: float
     baseline: float
+    excess: float
+    """The arm's share of failed transactions minus the baseline's; it is negative if the arm fails fewer. For a factor
+    it is without the effects of the other factors."""
     series: Series
-
-    @property
-    def excess(self) -> float:
-        """Returns the arm's share of failed transactions minus the baseline's; it is negative if the arm fails
-        fewer."""
-        return self.arm - self.baseline
 
     def differ_notably(self, margin: float) -> bool:
         """True if a look (interim analysis) has found that the two shares of failures differ, or if they differ by more
@@ -80,26 +78,11 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
         return {None: Question(of_units, 2 * family, 0.0, DIFFERENCE)}
 
     series = follow(grid, choice)[None]
-    return Shares(_share(grid.of(arm)), _share(grid.of(grid.plan.baseline)), series)
+    ours, theirs = _share(grid.of(arm)), _share(grid.of(grid.plan.baseline))
+    return Shares(ours, theirs, ours - theirs, series)
 
 
-@dataclass(frozen=True)
-class FactorShares:
-    """The shares of failed transactions with each level of a factor of a screening study."""
-
-    second: float
-    first: float
-    excess: float
-    """By how much the second level raises the share of failures, without the effects of the other factors."""
-    decided: bool
-    """True if a look (interim analysis) has found that the two levels differ."""
-
-    def differ_notably(self, margin: float) -> bool:
-        """True if a look has found that the two levels differ, or if they differ by more than the margin."""
-        return self.decided or abs(self.excess) > margin
-
-
-def factor_shares(grid: Grid, family: int) -> list[FactorShares | None]:
+def factor_shares(grid: Grid, family: int) -> list[Shares | None]:
     """Returns the shares of failed transactions with the levels of each factor of a screening study, in the order of
     the plan. None stands for a factor whose effect is not known, and for all factors if no transaction failed.
 
@@ -113,11 +96,11 @@ def factor_shares(grid: Grid, family: int) -> list[FactorShares | None]:
         return [None] * len(plan.factors)
     question = Question(gains, 2 * family, 0.0, DIFFERENCE)
     return [
-        FactorShares(
+        Shares(
             _share(trials_with(grid, factor, "1")),
             _share(trials_with(grid, factor, "0")),
             -float(fitted[0][factor]),
-            read_factor(grid, factor, question, gains).decided,
+            read_factor(grid, factor, question, gains),
         )
         for factor in range(len(plan.factors))
     ]

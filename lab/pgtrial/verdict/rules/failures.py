@@ -8,7 +8,7 @@ from pgtrial.model.records.claims import Comparison
 from pgtrial.model.records.screens import Factor
 from pgtrial.model.units import percent
 from pgtrial.verdict.claims import comparisons
-from pgtrial.verdict.failures import FactorShares, Shares, factor_shares, shares
+from pgtrial.verdict.failures import Shares, factor_shares, shares
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.rules.case import Case, Concern, rule
@@ -68,7 +68,7 @@ def _unequal_levels(case: Case) -> Iterator[Concern]:
         found = of_transactions[at]
         if found is not None and found.differ_notably(case.plan.margin):
             concern = _of_levels(case, second, found.excess, _of_shares(found, factor), _WHY_THEY_FAIL)
-            if found.decided or concern.severity == "withhold":
+            if found.series.decided or concern.severity == "withhold":
                 yield concern
 
 
@@ -80,9 +80,9 @@ def _of_levels(case: Case, second: str, excess: float, message: str, cure: str) 
     return Concern([second], message, cure, "warning" if agrees else "withhold")
 
 
-def _of_shares(found: FactorShares, factor: Factor) -> str:
+def _of_shares(found: Shares, factor: Factor) -> str:
     first, second = factor.labels
-    shares = [percent(share) if share else "none" for share in (found.second, found.first)]
+    shares = [percent(share) if share else "none" for share in (found.arm, found.baseline)]
     return (
         f"{shares[0]} of the transactions with {second} failed, and {shares[1]} with {first}: without the other "
         f"factors {percent(abs(found.excess))} {'more' if found.excess > 0 else 'less'} with {second}."
