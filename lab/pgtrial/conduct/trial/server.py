@@ -41,19 +41,11 @@ class TrialServer:
         """The wall time in seconds of each phase of the start or the stop, to which the arm adds."""
 
     def start(self) -> Started:
-        """Starts the server. Tries again if another session holds a lock that pgtrial needs. Returns what it has found;
-        it has failed if the server does not start. Raises ArmError."""
-        found, order = Started(), self._order
+        """Starts the server, and returns what it has found. It has failed if the server does not start. Raises
+        ArmError."""
+        found = Started()
         try:
-            for _ in range(_LOCK_ATTEMPTS - 1):
-                try:
-                    found.target = self._served(found)
-                    break
-                except LockWait as error:
-                    order.listener(Preparing(f"{order.arm.name}: {error}; pgtrial tries again", stays=True))
-                    time.sleep(_LOCK_PAUSE_S)
-            else:
-                found.target = self._served(found)
+            found.target = self._unlocked(found)
             self.log.skip()
         except TrialError as error:
             found.failed = sentence(error)
@@ -88,6 +80,18 @@ class TrialServer:
         """Stops the server at the end of the context, if it still runs."""
         with self._running:
             yield
+
+    def _unlocked(self, found: Started) -> Target:
+        """Starts the server. Tries again if another session holds a lock that pgtrial needs. Raises the errors of
+        `_served`."""
+        order = self._order
+        for _ in range(_LOCK_ATTEMPTS - 1):
+            try:
+                return self._served(found)
+            except LockWait as error:
+                order.listener(Preparing(f"{order.arm.name}: {error}; pgtrial tries again", stays=True))
+                time.sleep(_LOCK_PAUSE_S)
+        return self._served(found)
 
     def _served(self, found: Started) -> Target:
         """Starts the server, at the second attempt if the first one fails, and adds the failures to `found`. Raises

@@ -1,4 +1,4 @@
-"""The lab's own sessions on the server of a trial."""
+"""Opens and closes the lab's own sessions on the server of a trial."""
 
 from __future__ import annotations
 
